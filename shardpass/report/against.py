@@ -47,30 +47,30 @@ class Against:
 
 def against(ours: Report, ways: Sequence[str]) -> Against:
     """Asks each of ``ways`` about the program that ``ours`` is of."""
-    found: dict[str, Peer] = {}
+    result: dict[str, Peer] = {}
     failed = []
     for way in (OURS, *ways):
         try:
-            found[way] = ask(way, bytecode(ours.built) if way == OURS else ours.given, ours.devices)
+            result[way] = ask(way, bytecode(ours.built) if way == OURS else ours.given, ours.devices)
         except ShardpassError as error:
             failed.append((way, error.diagnostics[0].message))
-    compiled = found.pop(OURS, None)
-    return Against(ours, tuple(found.values()), tuple(failed), None if compiled is None else compiled.memory)
+    compiled = result.pop(OURS, None)
+    return Against(ours, tuple(result.values()), tuple(failed), None if compiled is None else compiled.memory)
 
 
-def _lines(found: Against) -> Iterator[str]:
-    ours = found.ours
-    yield f"{'':22}{'shardpass':>18}" + "".join(f"{peer.way:>18}" for peer in found.peers)
+def _lines(comparison: Against) -> Iterator[str]:
+    ours = comparison.ours
+    yield f"{'':22}{'shardpass':>18}" + "".join(f"{peer.way:>18}" for peer in comparison.peers)
     yield _row(
-        "received", [show_bytes(ours.total_bytes_received), *(show_bytes(p.bytes_received) for p in found.peers)]
+        "received", [show_bytes(ours.total_bytes_received), *(show_bytes(p.bytes_received) for p in comparison.peers)]
     )
-    yield _row("collectives", [f"{ours.runs:,}", *(f"{peer.runs:,}" for peer in found.peers)])
-    kinds = dict.fromkeys((*ours.by_kind, *(kind for peer in found.peers for kind in peer.kinds)))
+    yield _row("collectives", [f"{ours.runs:,}", *(f"{peer.runs:,}" for peer in comparison.peers)])
+    kinds = dict.fromkeys((*ours.by_kind, *(kind for peer in comparison.peers for kind in peer.kinds)))
     for kind in kinds:
-        cells = [ours.by_kind.get(kind, (0, 0)), *(peer.kinds.get(kind, (0, 0)) for peer in found.peers)]
+        cells = [ours.by_kind.get(kind, (0, 0)), *(peer.kinds.get(kind, (0, 0)) for peer in comparison.peers)]
         yield _row(kind, [f"{count:,}: {show_bytes(size)}" if count else "-" for count, size in cells])
-    memory = "-" if found.memory is None else show_bytes(found.memory)
-    yield _row("memory, compiled", [memory, *(show_bytes(peer.memory) for peer in found.peers)])
+    memory = "-" if comparison.memory is None else show_bytes(comparison.memory)
+    yield _row("memory, compiled", [memory, *(show_bytes(peer.memory) for peer in comparison.peers)])
 
 
 def _row(name: str, cells: Sequence[str]) -> str:

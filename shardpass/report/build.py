@@ -1,4 +1,4 @@
-"""From a module to its ``Explanation``: partitioned while it is watched, or taken as it is where it is partitioned.
+"""From a module to its ``Explanation``: partitioned while it is watched, or read as it is where it is partitioned.
 
 Numbers come from the partitioned module, which is what runs: kind, axes, bytes, trips. What they are about comes from
 the plan that it was built from (``watch``): array, shardings, reason, and the user's line.
@@ -29,7 +29,7 @@ from shardpass.planning.costly import costly_constraints
 from shardpass.planning.plan import ProgramPlan
 from shardpass.program.program import Block, Op
 from shardpass.report.explanation import Explanation
-from shardpass.report.holdings import Told, memory_facts, type_text
+from shardpass.report.holdings import BuiltOps, memory_facts, type_text
 from shardpass.report.in_turn import InTurn, hops, tile
 from shardpass.report.naming import Names, Sources, path_of, seen_frame
 from shardpass.report.provenance import Provenance
@@ -104,10 +104,10 @@ def explain_built(
             built=module,
             memory_limit=machine.memory_limit,
         )
-    told = _Rows(seen, seen.plan, sources, machine)
-    rows = [told.row(op, use, times) for op, use in ops]
-    compute = told.compute()
-    called_by = {number: op.name for number, op in told.by_number.items()}
+    facts = _Rows(seen, seen.plan, sources, machine)
+    rows = [facts.row(op, use, times) for op, use in ops]
+    compute = facts.compute()
+    called_by = {number: op.name for number, op in facts.by_number.items()}
     return Explanation(
         file,
         devices,
@@ -116,17 +116,17 @@ def explain_built(
         machine.name,
         compute=compute,
         find_schedule=lambda: schedule_module(
-            module, [op for op, _ in ops], rows, compute, told.of_ops.number, called_by
+            module, [op for op, _ in ops], rows, compute, facts.built_ops.number, called_by
         ),
-        find_ops=told.ops,
-        find_constraints=told.constraints,
-        memory=memory_facts(module, machine.name, told.of_ops),
-        settled=_settled(seen, sources),
+        find_ops=facts.ops,
+        find_constraints=facts.constraints,
+        memory=memory_facts(module, machine.name, facts.built_ops),
+        settled=_decisions(seen, sources),
         decision=None if seen.decision is None or seen.decision.bound is None else seen.decision.bound.as_dict(),
         sources=sources,
         plan=seen.plan,
         built=module,
-        loops=told.loops(),
+        loops=facts.loops(),
         memory_limit=machine.memory_limit,
     )
 
@@ -138,7 +138,7 @@ def called(module: Any, file: str) -> str:
 
 
 def is_partitioned(module: Any) -> bool:
-    """Whether @main's arguments or results say what they are tiles of."""
+    """Whether @main's arguments or results have attributes that name the global arrays of which they are tiles."""
     signature = Signature(main_of(module))
     return any(TILED_SHARDING in row for row in (*signature.arguments, *signature.results))
 
@@ -161,25 +161,28 @@ def _axes(mesh: Mesh | None) -> tuple[tuple[str, int], ...]:
     return () if mesh is None else tuple(mesh.axes)
 
 
-def _settled(seen: Watched, sources: Sources) -> tuple[SettledFact, ...]:
+def _decisions(seen: Watched, sources: Sources) -> tuple[SettledFact, ...]:
     moves = () if seen.decision is None else seen.decision.settled
-    found = []
+    result = []
     for one, where in zip(moves, seen.settled_at, strict=True):
         frame = user_frame(where)
-        told = _settled_words(one.told, sources.expression(frame) if where else "")
-        found.append(SettledFact(told, frame.place, one.before, one.after))
-    return tuple(found)
+        message = _decision_text(one.told, sources.expression(frame) if where else "")
+        result.append(SettledFact(message, frame.place, one.before, one.after))
+    return tuple(result)
 
 
-_TOLD = re.compile(r"(?:stablehlo\.)?(.*), factor of size (\d+), (.*): (\d+) values")
+_DECISION = re.compile(r"(?:stablehlo\.)?(.*), factor of size (\d+), (.*): (\d+) values")
 
 
-def _settled_words(told: str, expression: str) -> str:
-    """A move in words of the program: ``x @ w: its dimension of 32 is split over data, and 13 values with it``."""
-    found = _TOLD.fullmatch(told)
-    if found is None:
-        return told
-    who, size, way, count = found.groups()
+def _decision_text(message: str, expression: str) -> str:
+    """Describes a decision of the search by the user's expression.
+
+    Example: ``x @ w: a dimension of 32 is split over data, and 13 values with it``.
+    """
+    match = _DECISION.fullmatch(message)
+    if match is None:
+        return message
+    who, size, way, count = match.groups()
     others = int(count) - 1
     return f"{expression or who}: a dimension of {size} is {way}" + (f", and {others} values with it" if others else "")
 
@@ -211,7 +214,7 @@ def _plain_row(op: Any, use: CollectiveUse, times: Times) -> Row:
 
 
 class _Rows:
-    """What a watched pipeline tells of its collectives."""
+    """Makes the rows and facts of a report from a plan whose pipeline was watched."""
 
     def __init__(self, seen: Watched, plan: ProgramPlan, sources: Sources, machine: Machine) -> None:
         assert seen.shardings is not None
@@ -224,7 +227,7 @@ class _Rows:
         self.by_number = {op.number: op for op in plan.program.body.every_op()}
         self.machine = machine
         self.in_turn = InTurn(plan.loops or (), machine)
-        self.of_ops = Told(seen, self.names, self.by_number, self._value)
+        self.built_ops = BuiltOps(seen, self.names, self.by_number, self._value)
 
     def row(self, op: Any, use: CollectiveUse, times: Times) -> Row:
         plain = _plain_row(op, use, times)
@@ -260,24 +263,24 @@ class _Rows:
         )
 
     def compute(self) -> tuple[WorkFact, ...]:
-        """What the plan computes, op by op."""
-        found = self.plan.compute_by_op(self.machine)
-        ops = ((number, self.by_number.get(number)) for number in found)
+        """Lists the seconds that each op of the plan computes, with the user's line."""
+        seconds_of = self.plan.compute_by_op(self.machine)
+        ops = ((number, self.by_number.get(number)) for number in seconds_of)
         frames = {number: NOWHERE if op is None else self.names.frame(op).place for number, op in ops}
-        return tuple(WorkFact(number, frames[number], seconds) for number, seconds in found.items() if seconds)
+        return tuple(WorkFact(number, frames[number], seconds) for number, seconds in seconds_of.items() if seconds)
 
     def constraints(self) -> tuple[ConstraintFact, ...]:
-        """Of the plan's constraints, those that cost most and more than they must."""
-        found = []
+        """Lists the constraints that cost most, among those that cost more than they must."""
+        result = []
         for one in costly_constraints(self.plan, self.shardings, MOST_CONSTRAINTS):
             array = self.program.array(one.op.results[0])
             place, to = self.names.frame(one.op).place, spec_of(one.sharding, array.rank, self.program.mesh)
-            found.append(ConstraintFact(place, to, type_text(array.shape, str(array.element)), one.bytes, one.saved))
-        return tuple(found)
+            result.append(ConstraintFact(place, to, type_text(array.shape, str(array.element)), one.bytes, one.saved))
+        return tuple(result)
 
     def loops(self) -> tuple[LoopFact, ...]:
-        """The plan's products in turn with collectives."""
-        found = []
+        """Lists the collective matmuls of the plan: loops of products overlapped with a collective."""
+        result = []
         for loop in self.plan.loops or ():
             first, pair = self.by_number[loop.products[0][0]], loop.pair
             cost = loop.price(loop.machine)
@@ -297,11 +300,11 @@ class _Rows:
                 bytes_each=tile(loop),
                 beside=cost.beside,
             )
-            found.append(fact)
-        return tuple(found)
+            result.append(fact)
+        return tuple(result)
 
     def _value(self, origin: Origin) -> int | None:
-        """The value that a collective is about."""
+        """Returns the value of the program that a collective moves."""
         asked = self.by_number.get(origin.op)
         if asked is None:
             returned = self.program.body.returned
@@ -327,13 +330,13 @@ class _Rows:
         return self.program.mesh if asked is None else asked.mesh
 
     def _dims(self, origin: Origin, asked: Op | None) -> tuple[DimAxes, DimAxes] | None:
-        """Of a redistribution, the splits before and after, in the words of the op's mesh."""
+        """Returns the splits before and after a redistribution, over the axes of the op's mesh."""
         if not origin.source:
             return None
         mesh = self._mesh(asked)
         rank = len(origin.whole[0])
-        found = [self._said(text, rank, mesh) for text in (origin.source, origin.target)]
-        return None if found[0] is None or found[1] is None else (found[0], found[1])
+        result = [self._said(text, rank, mesh) for text in (origin.source, origin.target)]
+        return None if result[0] is None or result[1] is None else (result[0], result[1])
 
     def _said(self, text: str, rank: int, mesh: PrimeMesh) -> DimAxes | None:
         sharding = parse_sharding(text)
@@ -393,7 +396,7 @@ class _Rows:
         return text
 
     def _place(self, origin: Origin, asked: Op | None, plain: Row) -> tuple[Place, tuple[Place | str, ...]]:
-        """The line of the op that asked, and its path; of a result of main, of what made it."""
+        """Returns the line and path of the op that needs the collective; for main's result, of the op that makes it."""
         value = self._value(origin)
         maker = None if value is None else self.names.makers.get(value)
         ops = [op for op in (asked, maker) if op is not None]

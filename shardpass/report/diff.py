@@ -69,12 +69,12 @@ class Difference:
 
 def difference(before: Report, after: Report) -> Difference:
     """What changes from ``before`` to ``after``."""
-    found: dict[object, tuple[list[Row], list[Row]]] = {}
+    sides: dict[object, tuple[list[Row], list[Row]]] = {}
     for place, report in enumerate((before, after)):
         for row in report.rows:
-            found.setdefault(_key(report, row), ([], []))[place].append(row)
+            sides.setdefault(_key(report, row), ([], []))[place].append(row)
     changes, same = [], 0
-    for rows in found.values():
+    for rows in sides.values():
         old, new = (Group("", tuple(some)) for some in rows)
         first = (new.rows or old.rows)[0]
         change = Change(first, old.bytes_received, new.bytes_received, old.runs, new.runs)
@@ -91,25 +91,25 @@ def _key(report: Report, row: Row) -> object:
     return line, row.kind, row.axes, folded_name(row.array), row.direction
 
 
-def _lines(found: Difference, width: int) -> Iterator[str]:
-    before, after = found.before, found.after
+def _lines(difference: Difference, width: int) -> Iterator[str]:
+    before, after = difference.before, difference.after
     yield f"{'':8}{'received':>12}{'collectives':>13}{'memory':>12}"
     for name, report in (("before", before), ("after", after)):
         memory = "-" if report.memory is None else show_bytes(report.memory.total)
         yield shortened(
             f"{name:8}{show_bytes(report.total_bytes_received):>12}{report.runs:>13,}{memory:>12}  {report.file}", width
         )
-    if not found.changes:
+    if not difference.changes:
         yield "every row is the same"
         return
     yield ""
     yield f"{'change':>11}{'before':>12}{'after':>12}"
-    for change in found.changes[:MOST_ROWS]:
+    for change in difference.changes[:MOST_ROWS]:
         yield from _change(change, width)
-    if len(found.changes) > MOST_ROWS:
-        yield f"and {counted(len(found.changes) - MOST_ROWS, 'change')} more"
-    if found.same:
-        yield f"{counted(found.same, 'row')} {'is' if found.same == 1 else 'are'} the same"
+    if len(difference.changes) > MOST_ROWS:
+        yield f"and {counted(len(difference.changes) - MOST_ROWS, 'change')} more"
+    if difference.same:
+        yield f"{counted(difference.same, 'row')} {'is' if difference.same == 1 else 'are'} the same"
 
 
 def _change(change: Change, width: int) -> list[str]:

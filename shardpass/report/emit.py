@@ -19,10 +19,10 @@ SCHEDULES: Mapping[str, Callable[[Report], str]] = {
 FORMS = (*SCHEDULES, "sarif")
 
 
-def emitted(found: Report, form: str) -> str:
-    """``found`` in one of FORMS. Raises ShardpassError (SP628) where the form is of a schedule and there is none."""
+def emitted(report: Report, form: str) -> str:
+    """``report`` in one of FORMS. Raises ShardpassError (SP628) where the form is of a schedule and there is none."""
     if form not in SCHEDULES:
-        return as_sarif(found, judged(found))
-    if found.schedule is None:
-        raise NO_SCHEDULE.error(Place(found.file))
-    return SCHEDULES[form](found)
+        return as_sarif(report, judged(report))
+    if report.schedule is None:
+        raise NO_SCHEDULE.error(Place(report.file))
+    return SCHEDULES[form](report)

@@ -31,7 +31,7 @@ class Explanation(Report):
         return framed(to_html(self), str(self))
 
     def diff(self, other: Report) -> Difference:
-        """What ``other`` receives more or less than this, row by row; ``print`` it."""
+        """Compares the bytes received with those of ``other``, row by row; ``print`` the result."""
         return difference(self, other)
 
     def against(self, *ways: str) -> Against:

@@ -34,7 +34,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class LineChange:
-    """A line of the user's that receives less with an edit, or more."""
+    """A line of the user's program at which a device receives fewer, or more, bytes with an edit."""
 
     place: Place
     before: int

@@ -106,13 +106,13 @@ def _folded(rows: Sequence[Row]) -> Folded:
 
 def group(rows: Iterable[Row], by: str = LINE, sort: str = BYTES) -> tuple[Group, ...]:
     """The groups of ``rows``, those with most bytes or time first, or in the order of the program."""
-    found: dict[str, list[Row]] = {}
+    rows_of: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(_KEYS[by](row), []).append(row)
+        rows_of.setdefault(_KEYS[by](row), []).append(row)
     if by == LINE:
-        groups = [Group(key, tuple(some), some[0].place, depth=_depth(some[0])) for key, some in found.items()]
+        groups = [Group(key, tuple(some), some[0].place, depth=_depth(some[0])) for key, some in rows_of.items()]
     else:
-        groups = [Group(key, tuple(some)) for key, some in found.items()]
+        groups = [Group(key, tuple(some)) for key, some in rows_of.items()]
     return _sorted(groups, sort)
 
 

@@ -1,7 +1,7 @@
-"""The memory of a device for people: the account of the built module, with the lines and names of what it holds.
+"""The memory of a device for people: the account of the built module, with names and lines of the resident values.
 
-Bytes come from ``ir.memory``, names from the plan: ops of a watched pipeline say which op of the program they were
-built for (``watch``). Of a module that was partitioned already, lines alone are known.
+Bytes come from ``ir.memory``, names from the plan: an op of a watched pipeline carries the number of the program's op
+that it was built for (``watch``). For a module that was partitioned already, only lines are known.
 """
 
 from __future__ import annotations
@@ -30,45 +30,45 @@ def type_text(shape: Any, element: str) -> str:
     return f"{element}[{','.join(map(str, shape))}]"
 
 
-def memory_facts(module: Any, machine: str, told: Told | None = None) -> MemoryFacts:
-    """The account of a built ``module`` as XLA's client for ``machine`` would compile it."""
-    found = memory_of(module, CPU if machine == "cpu" else OTHERS)
-    told = Told(Watched()) if told is None else told
-    account = found.account
-    peak = found.ops[account.peak_op] if account.peak_op is not None and account.peak_op != END else None
+def memory_facts(module: Any, machine: str, built_ops: BuiltOps | None = None) -> MemoryFacts:
+    """Accounts for the memory of a built ``module`` as XLA's client for ``machine`` would compile it."""
+    memory = memory_of(module, CPU if machine == "cpu" else OTHERS)
+    built_ops = BuiltOps(Watched()) if built_ops is None else built_ops
+    account = memory.account
+    peak = memory.ops[account.peak_op] if account.peak_op is not None and account.peak_op != END else None
     return MemoryFacts(
         account.arguments,
         account.results,
         account.temporaries,
-        tuple(_at(found, told)),
-        None if peak is None else told.number(peak),
-        NOWHERE if peak is None else told.place(peak),
-        _holdings(found, told),
+        tuple(_at(memory, built_ops)),
+        None if peak is None else built_ops.number(peak),
+        NOWHERE if peak is None else built_ops.place(peak),
+        _holdings(memory, built_ops),
         account.donated,
     )
 
 
-def _at(found: ModuleMemory, told: Told) -> list[tuple[int, int]]:
-    """Bytes by the numbers of the program's ops; an op that tells none is the one's before it."""
+def _at(memory: ModuleMemory, built_ops: BuiltOps) -> list[tuple[int, int]]:
+    """Bytes by the numbers of the program's ops; an op without a number counts for the op before it."""
     out, number = [], END
-    for place, size in found.account.at:
-        known = None if place == END else told.number(found.ops[place])
+    for place, size in memory.account.at:
+        known = None if place == END else built_ops.number(memory.ops[place])
         number = END if place == END else number if known is None else known
         out.append((number, size))
     return out
 
 
-def _holdings(found: ModuleMemory, told: Told) -> tuple[Holding, ...]:
-    """What is alive at the peak, equal ones of one line together, most bytes first."""
+def _holdings(memory: ModuleMemory, built_ops: BuiltOps) -> tuple[Holding, ...]:
+    """The values alive at the peak, most bytes first; equal values of one line are merged."""
     rows: dict[tuple[str, str, Place], list[int]] = {}
-    for buffer, size in found.account.alive:
-        rows.setdefault(told.about(found.values[buffer]), []).append(size)
+    for buffer, size in memory.account.alive:
+        rows.setdefault(built_ops.about(memory.values[buffer]), []).append(size)
     holdings = [Holding(name, kind, sum(sizes), place, len(sizes)) for (name, kind, place), sizes in rows.items()]
     return tuple(sorted(holdings, key=lambda one: -one.bytes)[:MOST_HELD])
 
 
-class Told:
-    """What the ops of a built module tell of the program that it was built from, if that was watched."""
+class BuiltOps:
+    """Maps ops of a built module to ops and values of the program, where the pipeline that built it was watched."""
 
     def __init__(
         self,
@@ -77,26 +77,26 @@ class Told:
         ops: Mapping[int, Op] | None = None,
         value_of: ValueOf | None = None,
     ) -> None:
-        """``ops``: those of the program by number; ``value_of``: the value that an origin is about."""
+        """``ops``: the ops of the program by number; ``value_of``: returns the value that an origin refers to."""
         self.seen, self.names, self.ops, self.value_of = seen, names, ops or {}, value_of
         self.program: Program | None = None if seen.plan is None else seen.plan.program
 
     def number(self, op: Any) -> int | None:
-        """Of the program's op that ``op`` was built for; ``END`` of what was built for main's results."""
+        """Returns the number of the program's op that ``op`` was built for; ``END`` if it was built for a result."""
         origin = self._origin(op)
         if origin is None or self.program is None:
             return None
         return origin.op if origin.op < self.program.count else END
 
     def place(self, op: Any) -> Place:
-        """The user's line."""
+        """Returns the user's line that ``op`` comes from."""
         number = self.number(op)
         if number is None or number == END or self.names is None:
             return user_place(op.location)
         return self.names.frame(self.ops[number]).place
 
     def about(self, value: Any) -> tuple[str, str, Place]:
-        """The name of a value, the type of the whole array, and the line that makes it."""
+        """Returns the name of a value, the type of the whole array, and the line that makes it."""
         if not isinstance(value, ir.OpResult):
             return "", "" if value is None else _type(value), NOWHERE
         op = value.owner
@@ -110,7 +110,7 @@ class Told:
         return next(iter(self.seen.origins(op.location)), None)
 
     def _value(self, op: Any, result: int) -> int | None:
-        """The value of the program that a result of ``op`` is, or is a part of."""
+        """Returns the program's value whose data, or a part of it, is a result of ``op``."""
         origin = self._origin(op)
         if origin is None or self.value_of is None:
             return None

@@ -22,7 +22,7 @@ from shardpass.report.watch import Origin
 
 
 class InTurn:
-    """The loops of a plan, their times on ``machine``."""
+    """The collective matmuls of a plan, with their modelled seconds on ``machine``."""
 
     def __init__(self, loops: Iterable[MatmulLoop], machine: Machine) -> None:
         self.at: dict[int, list[MatmulLoop]] = {}
@@ -35,8 +35,8 @@ class InTurn:
         if use.kind != "collective_permute" or not use.reason.endswith(BESIDE):
             return None
         ends = (origin.source, origin.target)
-        found = [loop for loop in self.at.get(origin.op, ()) if (loop.step is not None) == bool(origin.source)]
-        return next((loop for loop in found if _ends(loop) == ends), found[0] if found else None)
+        result = [loop for loop in self.at.get(origin.op, ()) if (loop.step is not None) == bool(origin.source)]
+        return next((loop for loop in result if _ends(loop) == ends), result[0] if result else None)
 
     def seconds(self, origins: Sequence[Origin], use: CollectiveUse) -> float | None:
         """What the permutes of one row take beyond the products, all times together; None of other collectives.
@@ -56,7 +56,7 @@ def hops(loop: MatmulLoop) -> int:
 
 
 def tile(loop: MatmulLoop) -> int:
-    """Bytes that a device receives by each."""
+    """Bytes that a device receives by each permute of the loop."""
     return loop.pair.bytes // loop.pair.count
 
 

@@ -30,31 +30,31 @@ class Judged:
     diff: str = ""
 
 
-def judged(found: Report, limit: int | None = None) -> tuple[Judged, ...]:
-    """What ``found`` finds; with ``limit``, the lines too by which a device receives so many bytes or more."""
-    return tuple(_judged(found, limit))
+def judged(report: Report, limit: int | None = None) -> tuple[Judged, ...]:
+    """Lists the findings of ``report``, and the lines at which a device receives ``limit`` bytes or more."""
+    return tuple(_judged(report, limit))
 
 
 def over(some: Sequence[Judged], limit: int | None) -> tuple[Judged, ...]:
-    """Those of ``limit`` bytes or more; without a limit none."""
+    """Selects the diagnostics of ``limit`` bytes or more; none without a limit."""
     return () if limit is None else tuple(one for one in some if one.bytes >= limit)
 
 
-def as_sarif(found: Report, some: Sequence[Judged], limit: int | None = None) -> str:
-    """The log of ``shardpass-explain``: errors are what reaches ``limit``, without one there are none."""
+def as_sarif(report: Report, some: Sequence[Judged], limit: int | None = None) -> str:
+    """Writes the SARIF log of ``shardpass-explain``; diagnostics that reach ``limit`` are errors."""
     failing = set(map(id, over(some, limit)))
     properties = {
-        "partitioner": found.partitioner,
-        "machine": found.profile,
-        "bytes_received": found.total_bytes_received,
+        "partitioner": report.partitioner,
+        "machine": report.profile,
+        "bytes_received": report.total_bytes_received,
     }
     results = [_result(one, id(one) in failing) for one in some]
-    return sarif("shardpass-explain", results, found.file, properties=properties)
+    return sarif("shardpass-explain", results, report.file, properties=properties)
 
 
-def _judged(found: Report, limit: int | None) -> Iterator[Judged]:
-    compiler = COMPILERS.get(found.partitioner, "shardpass")
-    findings = found.findings
+def _judged(report: Report, limit: int | None) -> Iterator[Judged]:
+    compiler = COMPILERS.get(report.partitioner, "shardpass")
+    findings = report.findings
     for one in findings or ():
         edit = EDIT_SAVES.at(
             one.place,
@@ -68,7 +68,7 @@ def _judged(found: Report, limit: int | None) -> Iterator[Judged]:
     for line in () if findings is None else findings.surplus:
         sends = SENDS_MORE.at(line.place, sent=show_bytes(line.sent), partitioner=compiler, ours=show_bytes(line.ours))
         yield Judged(sends, line.bytes)
-    for constraint in found.constraints:
+    for constraint in report.constraints:
         costs = COSTLY_CONSTRAINT.at(
             constraint.place,
             bytes=f"{constraint.bytes:,}",
@@ -77,7 +77,7 @@ def _judged(found: Report, limit: int | None) -> Iterator[Judged]:
             saved=f"{constraint.saved:,}",
         )
         yield Judged(costs, constraint.saved)
-    for hint in found.hints or ():
+    for hint in report.hints or ():
         saves = HINT_SAVES.at(
             hint.place,
             name=hint.name,
@@ -89,7 +89,7 @@ def _judged(found: Report, limit: int | None) -> Iterator[Judged]:
         yield Judged(saves, hint.saves)
     if limit is None:
         return
-    for group in found.by_line():
+    for group in report.by_line():
         if group.bytes_received >= max(1, limit):
             kinds = ", ".join(dict.fromkeys(row.kind for row in group.rows))
             receives = LINE_RECEIVES.at(
@@ -99,17 +99,17 @@ def _judged(found: Report, limit: int | None) -> Iterator[Judged]:
 
 
 def _result(one: Judged, fails: bool) -> SarifResult:
-    told = one.diagnostic
-    level = ERROR if fails else NOTE if told.severity == Severity.NOTE else WARNING
-    file = "" if told.place == NOWHERE else told.place.file
+    diagnostic = one.diagnostic
+    level = ERROR if fails else NOTE if diagnostic.severity == Severity.NOTE else WARNING
+    file = "" if diagnostic.place == NOWHERE else diagnostic.place.file
     return SarifResult(
-        told.code,
+        diagnostic.code,
         level,
-        f"{told.message}. Help: {told.remedy}" if told.remedy else told.message,
+        f"{diagnostic.message}. Help: {diagnostic.remedy}" if diagnostic.remedy else diagnostic.message,
         file,
-        told.place.line,
-        told.place.column,
-        fix=told.remedy,
+        diagnostic.place.line,
+        diagnostic.place.column,
+        fix=diagnostic.remedy,
         replacements=tuple(replacements(one.diff)),
         properties={"bytes": one.bytes},
     )

@@ -22,50 +22,50 @@ _COLOURS = ("#2f6fde", "#e07b00", "#12906b", "#c2408f", "#8256d0", "#a08400", "#
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e07b00"}]
 
 
-def model_explorer(found: Report) -> str:
-    """The graph collection as JSON. ``found.schedule`` is there."""
-    plan = _plan(found)
+def model_explorer(report: Report) -> str:
+    """The graph collection as JSON. ``report.schedule`` is there."""
+    plan = _plan(report)
     leaves = [number for number, span in enumerate(plan.spans) if span.tracks]
     graph = {
-        "id": found.file,
-        "nodes": [_node(found, plan, number) for number in leaves],
-        "groupNodeAttributes": {"": _about(found, plan)},
+        "id": report.file,
+        "nodes": [_node(report, plan, number) for number in leaves],
+        "groupNodeAttributes": {"": _about(report, plan)},
         "tasksData": {"edgeOverlaysDataListLeftPane": [_overlays(plan)]},
     }
-    return json.dumps({"label": found.file, "graphs": [graph]})
+    return json.dumps({"label": report.file, "graphs": [graph]})
 
 
-def node_data(found: Report) -> str:
+def node_data(report: Report) -> str:
     """The seconds of the step by node, as JSON: of work all, of a collective what is exposed."""
-    plan = _plan(found)
+    plan = _plan(report)
     leaves = [(str(number), span) for number, span in enumerate(plan.spans) if span.tracks]
     results = {number: {"value": span.exposed if span.rows else span.seconds} for number, span in leaves}
-    return json.dumps({found.file: {"name": "seconds of the step", "results": results, "gradient": _GRADIENT}})
+    return json.dumps({report.file: {"name": "seconds of the step", "results": results, "gradient": _GRADIENT}})
 
 
-def _plan(found: Report) -> Schedule:
-    assert found.schedule is not None
-    return found.schedule
+def _plan(report: Report) -> Schedule:
+    assert report.schedule is not None
+    return report.schedule
 
 
-def _about(found: Report, plan: Schedule) -> dict[str, str]:
+def _about(report: Report, plan: Schedule) -> dict[str, str]:
     return {
-        "partitioner": found.partitioner,
-        "machine": found.profile,
-        "mesh": ", ".join(f"{name}={size}" for name, size in found.mesh),
-        "bytes received": str(found.total_bytes_received),
+        "partitioner": report.partitioner,
+        "machine": report.profile,
+        "mesh": ", ".join(f"{name}={size}" for name, size in report.mesh),
+        "bytes received": str(report.total_bytes_received),
         "seconds of a step": f"{plan.seconds:.3g}",
         "one after the other": f"{plan.one_by_one:.3g}",
     }
 
 
-def _node(found: Report, plan: Schedule, number: int) -> dict[str, Any]:
+def _node(report: Report, plan: Schedule, number: int) -> dict[str, Any]:
     span = plan.spans[number]
     return {
         "id": str(number),
         "label": span.name,
         "namespace": "/".join(_layers(plan, number)),
-        "attrs": [{"key": key, "value": value} for key, value in _attributes(found, span) if value],
+        "attrs": [{"key": key, "value": value} for key, value in _attributes(report, span) if value],
         "incomingEdges": [
             {"sourceNodeId": str(maker), "sourceNodeOutputId": "0", "targetNodeInputId": str(place)}
             for place, maker in enumerate(_makers(plan, number))
@@ -87,7 +87,7 @@ def _layers(plan: Schedule, number: int) -> list[str]:
 
 def _makers(plan: Schedule, number: int) -> list[int]:
     """The nodes whose results a node takes: of a loop the last node inside; where there are none, those of its loop."""
-    found: dict[int, None] = {}
+    result: dict[int, None] = {}
     for need in plan.needs[number] or _outside(plan, number):
         inside = need
         while not plan.spans[inside].tracks:
@@ -96,22 +96,22 @@ def _makers(plan: Schedule, number: int) -> list[int]:
                 break
             inside = max(body, key=lambda place: plan.spans[place].end)
         if plan.spans[inside].tracks:
-            found[inside] = None
-    return list(found)
+            result[inside] = None
+    return list(result)
 
 
 def _outside(plan: Schedule, number: int) -> Iterable[int]:
-    """What the nearest loop around takes that takes anything."""
+    """Lists the inputs of the nearest enclosing loop that has any."""
     outside = plan.around[number]
     while outside is not None and not plan.needs[outside]:
         outside = plan.around[outside]
     return () if outside is None else plan.needs[outside]
 
 
-def _attributes(found: Report, span: Span) -> list[tuple[str, str]]:
+def _attributes(report: Report, span: Span) -> list[tuple[str, str]]:
     place = "" if span.place == NOWHERE else str(span.place)
     about = [("line", place), ("seconds", f"{span.seconds:.3g}")]
-    for row in (found.rows[number] for number in span.rows):
+    for row in (report.rows[number] for number in span.rows):
         about += [
             ("axes", row.axes),
             ("array", row.array),
@@ -127,7 +127,7 @@ def _attributes(found: Report, span: Span) -> list[tuple[str, str]]:
 
 
 def _overlays(plan: Schedule) -> dict[str, Any]:
-    """By axis, the edges into and out of its collectives."""
+    """The edges into and out of the collectives of each mesh axis."""
     edges: dict[str, list[dict[str, str]]] = {}
     for number, span in enumerate(plan.spans):
         if not span.tracks:

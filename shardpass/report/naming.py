@@ -78,11 +78,11 @@ class Sources:
         return _expression(tuple(rows), place.column, frame.end_column)
 
     def identifier(self, frame: Frame) -> str:
-        """In MLIR's text: the ``%name`` of an argument that stands there, or that its line assigns to."""
+        """Returns the ``%name`` in MLIR's text of the argument at ``frame``, or of the value that its line assigns."""
         place = frame.place
         row = self._raw(place) if place.file.endswith(".mlir") else ""
-        found = _MLIRS.match(row[max(0, place.column - 1) :]) or _MLIRS.match(row.lstrip())
-        return found[0] if found else ""
+        match = _MLIRS.match(row[max(0, place.column - 1) :]) or _MLIRS.match(row.lstrip())
+        return match[0] if match else ""
 
     def _raw(self, place: Place) -> str:
         if self.folders is None:
@@ -99,9 +99,9 @@ def _expression(rows: tuple[str, ...], start: int, end: int) -> str:
     cut[0] = cut[0][start:]
     text = " ".join(" ".join(part.decode(errors="replace") for part in cut).split()).replace("( ", "(")
     before, after = raw[0][:start].decode(errors="replace"), raw[-1][end:].decode(errors="replace").strip()
-    found = re.fullmatch(r"\s*([A-Za-z_]\w*)(?:\s*:[^=]*)?\s*=\s*\(?", before)
-    if found and after in ("", ")"):
-        return found[1]
+    match = re.fullmatch(r"\s*([A-Za-z_]\w*)(?:\s*:[^=]*)?\s*=\s*\(?", before)
+    if match and after in ("", ")"):
+        return match[1]
     if len(text) <= LONGEST and _is_expression(text):
         return text
     return _called(text) or (text[: LONGEST - 3] + "..." if _is_expression(text) else "")
@@ -124,9 +124,9 @@ def _starting_at(row: str, start: int) -> str:
 
 
 def _called(text: str) -> str:
-    """Of a call, what is called: ``jnp.take_along_axis(...)``."""
-    found = re.match(r"[A-Za-z_][\w.]*\(", text)
-    return f"{found[0]}...)" if found and len(found[0]) < LONGEST and text.endswith(")") else ""
+    """Shortens a call to its function: ``jnp.take_along_axis(...)``."""
+    match = re.match(r"[A-Za-z_][\w.]*\(", text)
+    return f"{match[0]}...)" if match and len(match[0]) < LONGEST and text.endswith(")") else ""
 
 
 def _is_expression(text: str) -> bool:
@@ -138,7 +138,7 @@ def _is_expression(text: str) -> bool:
 
 
 def seen_frame(location: str, stack: str) -> Frame:
-    """The user's frame; none of an op with a name stack that is a line only of a text without a file, as of JAX's."""
+    """Returns the user's frame; none for an op with a name stack whose only place is in a text without a file."""
     frame = user_frame(location)
     return NO_FRAME if stack and frame.place.file == UNNAMED else frame
 
@@ -182,37 +182,37 @@ class Names:
 
     def frame(self, op: Op) -> Frame:
         """The user's frame of an op."""
-        found = self._frames.get(op.number)
-        if found is None:
+        frame = self._frames.get(op.number)
+        if frame is None:
             known = op.number < len(self.locations)
-            found = seen_frame(self.locations[op.number], self.stack(op)) if known else NO_FRAME
-            self._frames[op.number] = found
-        return found
+            frame = seen_frame(self.locations[op.number], self.stack(op)) if known else NO_FRAME
+            self._frames[op.number] = frame
+        return frame
 
     def stack(self, op: Op) -> str:
         """The op's name: ``jit(step)/transpose(jvp())/dot_general``."""
-        found = _NAME.match(self.locations[op.number]) if op.number < len(self.locations) else None
-        return shown(mlir_unquoted(found[1])) if found else ""
+        match = _NAME.match(self.locations[op.number]) if op.number < len(self.locations) else None
+        return shown(mlir_unquoted(match[1])) if match else ""
 
     def path(self, op: Op) -> tuple[Place | str, ...]:
-        """``Row.path`` of what the op asks for."""
+        """Returns ``Row.path`` of the collectives that the op needs."""
         location = self.locations[op.number] if op.number < len(self.locations) else ""
         return path_of(location, self.stack(op))
 
     def where(self, op: Op) -> str:
-        """``Row.where`` of what the op asks for."""
+        """Returns ``Row.where`` of the collectives that the op needs."""
         return where(self.frame(op).place, self.path(op))
 
     def is_backward(self, op: Op) -> bool:
-        """Whether a derivative computes the op."""
+        """Whether the op is part of a derivative."""
         return op.number < len(self.locations) and "transpose(" in self.locations[op.number]
 
     def of(self, value: int) -> str:
         """The name of a value; "" where nothing names it."""
-        found = self._known.get(value)
-        if found is None:
-            found = self._known[value] = self._find(value, gradients=True)
-        return found
+        name = self._known.get(value)
+        if name is None:
+            name = self._known[value] = self._find(value, gradients=True)
+        return name
 
     # ---------------------------------------------------------------- how
 
@@ -282,7 +282,7 @@ class Names:
         return (op.operands[0], "[i]") if op.name in _CUT else None
 
     def _stacked(self, loop: Op, place: int) -> tuple[int, str] | None:
-        """What each time round a loop puts into one of its results: what a scan keeps of every step."""
+        """Returns the value that each trip of a loop writes into a stacked result, as the ``ys`` of a scan."""
         made = self.makers.get(loop.blocks[-1].returned[place])
         return (made.operands[1], "") if made is not None and made.name == "stablehlo.dynamic_update_slice" else None
 
@@ -299,24 +299,25 @@ class Names:
         return GRADIENT + expression if expression else ""
 
     def _primals(self, frame: Frame, sizes: tuple[int, ...]) -> frozenset[str]:
-        """The names of what forward ops at ``frame`` take that has ``sizes``, and is no gradient itself.
+        """The names of the operands of forward ops at ``frame`` that have ``sizes`` and are no gradients themselves.
 
-        Ops of a library may share one frame: there an update takes a gradient, whose name would be looked for here.
+        Ops of a library may share one frame: an update there has a gradient as its operand, and naming this gradient
+        would search here again.
         """
         key = frame, sizes
         if key not in self._named_at:
-            taken = dict.fromkeys(operand for op in self._at(frame) for operand in op.operands)
-            arrays = ((operand, self.program.arrays[operand]) for operand in taken)
+            operands = dict.fromkeys(operand for op in self._at(frame) for operand in op.operands)
+            arrays = ((operand, self.program.arrays[operand]) for operand in operands)
             alike = (operand for operand, array in arrays if array is not None and tuple(sorted(array.shape)) == sizes)
             names = (self._find(operand, gradients=False) for operand in alike)
             self._named_at[key] = frozenset(folded_name(name) for name in names if name)
         return self._named_at[key]
 
     def _at(self, frame: Frame) -> list[Op]:
-        """The forward ops whose location spans just this."""
+        """Lists the forward ops whose frame is exactly ``frame``."""
         if self._forward is None:
             self._forward = {}
             for op in self.program.body.every_op():
-                if not self.is_backward(op) and (found := self.frame(op)) is not NO_FRAME:
-                    self._forward.setdefault(found, []).append(op)
+                if not self.is_backward(op) and (line := self.frame(op)) is not NO_FRAME:
+                    self._forward.setdefault(line, []).append(op)
         return self._forward.get(frame, [])

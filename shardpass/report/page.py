@@ -2,7 +2,7 @@
 
 The page holds what a report knows as JSON (``page_contents``), and scripts that draw it. No text of the program is ever
 part of the markup but the title: scripts set it as text. A policy in the page's head allows its own script and style
-alone, by their hashes, so that a browser runs and loads nothing else even if a name were taken for markup.
+alone, by their hashes, so that a browser runs and loads nothing else even if a name were parsed as markup.
 
 The files of ``assets`` are put together in the order of ``SCRIPTS``; each opens with what it draws. The same report
 gives the same bytes. Without scripts a browser shows the report as text.
@@ -41,18 +41,18 @@ SCRIPTS = (
 _MARKUP = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
 
 
-def to_html(found: Report) -> str:
-    """The page. Lines of the program are quoted where ``found.sources`` allows it."""
+def to_html(report: Report) -> str:
+    """The page. Lines of the program are quoted where ``report.sources`` allows it."""
     style = _asset("page.css")
     script = f'"use strict";\n(() => {{\n{"".join(_asset(f"{name}.js") for name in SCRIPTS)}}})();\n'
     return Template(_asset("page.html")).substitute(
-        title=as_html(on_one_line(found.file)),
+        title=as_html(on_one_line(report.file)),
         style=style,
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
-        data=as_data(contents(found)),
-        text=as_html(text(found, top=0)),
+        data=as_data(contents(report)),
+        text=as_html(text(report, top=0)),
     )
 
 

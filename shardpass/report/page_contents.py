@@ -28,64 +28,64 @@ MOST_WORK = 3  # lines of the user's that are named beside the time of computing
 Plain = dict[str, Any]
 
 
-def contents(found: Report) -> Plain:
+def contents(report: Report) -> Plain:
     """The report as the page's scripts read it."""
-    folded = fold(found.rows)
+    folded = fold(report.rows)
     numbers = {id(row): number for number, one in enumerate(folded) for row in one.rows}
-    ways = Ways(found)
-    exposed = () if found.schedule is None else found.schedule.exposed
-    bare = {id(row): share for row, share in zip(found.rows, exposed, strict=False)}
-    seconds = () if found.measured is None else found.measured.seconds
-    took = {id(row): one or 0.0 for row, one in zip(found.rows, seconds, strict=False)}
+    ways = Ways(report)
+    exposed = () if report.schedule is None else report.schedule.exposed
+    bare = {id(row): share for row, share in zip(report.rows, exposed, strict=False)}
+    seconds = () if report.measured is None else report.measured.seconds
+    took = {id(row): one or 0.0 for row, one in zip(report.rows, seconds, strict=False)}
     return {
-        "file": found.file,
-        "devices": found.devices,
-        "mesh": [list(axis) for axis in found.mesh],
+        "file": report.file,
+        "devices": report.devices,
+        "mesh": [list(axis) for axis in report.mesh],
         "ids": ways.ids,
-        "profile": found.profile,
-        "partitioner": COMPILERS.get(found.partitioner, "shardpass"),
+        "profile": report.profile,
+        "partitioner": COMPILERS.get(report.partitioner, "shardpass"),
         "version": installed_version(),
-        "command": found.command,
-        "worst": asdict(worst(found)),
-        "schedule": schedule(found, numbers),
-        "partitioned": PARTITIONED.get(found.partitioner, ""),
-        "bytes": found.total_bytes_received,
-        "most": None if found.trips is None else found.bytes_at_most(found.trips),
-        "trips": found.trips,
-        "unknown": found.unknown_loops,
-        "seconds": found.seconds,
-        "compute": found.compute_seconds,
-        "step": found.step_seconds,
-        "bound": found.bound_by,
+        "command": report.command,
+        "worst": asdict(worst(report)),
+        "schedule": schedule(report, numbers),
+        "partitioned": PARTITIONED.get(report.partitioner, ""),
+        "bytes": report.total_bytes_received,
+        "most": None if report.trips is None else report.bytes_at_most(report.trips),
+        "trips": report.trips,
+        "unknown": report.unknown_loops,
+        "seconds": report.seconds,
+        "compute": report.compute_seconds,
+        "step": report.step_seconds,
+        "bound": report.bound_by,
         "work": [
-            {**place(where), "seconds": seconds} for where, seconds in found.compute_by_line()[:MOST_WORK] if seconds
+            {**place(where), "seconds": seconds} for where, seconds in report.compute_by_line()[:MOST_WORK] if seconds
         ],
-        "runs": found.runs,
-        "memory": _memory(found),
-        "rows": [{**_row(one, found, ways), "exposed": _sum(bare, one), "measured": _sum(took, one)} for one in folded],
-        "groups": {by: [_group(one, found, numbers) for one in found.grouped(by)] for by in GROUPINGS},
-        "bars": _bars(found),
-        "ways": ways.found,
-        "program": sections(found),
-        "course": course(found, numbers),
-        "decided": [{**asdict(one), **place(one.place), "saves": decided_saving(one)} for one in found.decided],
-        "settled": [] if found.decided else [
+        "runs": report.runs,
+        "memory": _memory(report),
+        "rows": [{**_row(a, report, ways), "exposed": _sum(bare, a), "measured": _sum(took, a)} for a in folded],
+        "groups": {by: [_group(one, report, numbers) for one in report.grouped(by)] for by in GROUPINGS},
+        "bars": _bars(report),
+        "ways": ways.listed,
+        "program": sections(report),
+        "course": course(report, numbers),
+        "decided": [{**asdict(one), **place(one.place), "saves": decided_saving(one)} for one in report.decided],
+        "settled": [] if report.decided else [
             {"told": one.told, "saved": one.saved, "place": _short(one.place)}
-            for one in sorted(found.settled, key=lambda one: -one.saved)
+            for one in sorted(report.settled, key=lambda one: -one.saved)
             if one.saved > 0
         ],
         "loops": [
             {**asdict(one), **place(one.place), "axes": listed(one.axes)}
-            for one in sorted(found.loops, key=lambda one: -one.whole)
+            for one in sorted(report.loops, key=lambda one: -one.whole)
         ],
-        "findings": [_finding(one) for one in found.findings or ()],
+        "findings": [_finding(one) for one in report.findings or ()],
         "surplus": [
             {**place(one.place), "sent": one.sent, "ours": one.ours}
-            for one in (() if found.findings is None else found.findings.surplus)
+            for one in (() if report.findings is None else report.findings.surplus)
         ],
-        "constraints": [{**asdict(one), **place(one.place)} for one in found.constraints],
-        "hints": None if found.hints is None else [{**asdict(h), **place(h.place), "code": h.code, "saves": h.saves}
-                                                   for h in found.hints],
+        "constraints": [{**asdict(one), **place(one.place)} for one in report.constraints],
+        "hints": None if report.hints is None else [{**asdict(h), **place(h.place), "code": h.code, "saves": h.saves}
+                                                   for h in report.hints],
     }  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def _received(rows: Sequence[Row]) -> list[Plain] | None:
     return [{"bytes": row.bytes_received, "devices": row.receivers} for row in rows]
 
 
-def _row(one: Folded, found: Report, ways: Ways) -> Plain:
+def _row(one: Folded, report: Report, ways: Ways) -> Plain:
     row = one.row
     return {
         "kind": row.kind,
@@ -139,7 +139,7 @@ def _row(one: Folded, found: Report, ways: Ways) -> Plain:
         "backward": row.direction == BACKWARD,
         "names": row.names,
         **_where(row),
-        "line": found.sources.line(row.place),
+        "line": report.sources.line(row.place),
         "path": [str(step) for step in row.path],
         "reason": row.reason,
         "count": one.count,
@@ -163,27 +163,27 @@ def _where(row: Row) -> Plain:
     return {"place": row.where, "full": row.where}
 
 
-def _group(one: Group, found: Report, numbers: Mapping[int, int]) -> Plain:
+def _group(one: Group, report: Report, numbers: Mapping[int, int]) -> Plain:
     nowhere = one.depth == 0 and one.place == NOWHERE  # a line that is not known
     title = {"place": one.key, "full": one.key} if one.place == NOWHERE and not nowhere else place(one.place)
     return {
         **title,
-        "line": found.sources.line(one.place),
+        "line": report.sources.line(one.place),
         "bytes": one.bytes_received,
         "backward": one.backward_bytes,
         "seconds": one.seconds,
         "runs": one.runs,
         "rows": [numbers[id(each.row)] for each in one.folded],
-        "parts": [_group(part, found, numbers) for part in one.parts(found.total_bytes_received)],
+        "parts": [_group(part, report, numbers) for part in one.parts(report.total_bytes_received)],
     }
 
 
-def _bars(found: Report) -> Plain:
+def _bars(report: Report) -> Plain:
     """Bytes by direction and by kind, each in parts by axes."""
-    ways = {way: [row for row in found.rows if row.direction == way] for way in (FORWARD, BACKWARD)}
+    ways = {way: [row for row in report.rows if row.direction == way] for way in (FORWARD, BACKWARD)}
     return {
         "direction": [_bar(Group(way, tuple(rows))) for way, rows in ways.items()],
-        "kind": list(map(_bar, found.grouped(KIND))),
+        "kind": list(map(_bar, report.grouped(KIND))),
     }
 
 
@@ -193,8 +193,8 @@ def _bar(whole: Group) -> Plain:
     return {"name": whole.key, "bytes": whole.bytes_received, "runs": whole.runs, "parts": split}
 
 
-def _memory(found: Report) -> Plain | None:
-    memory = found.memory
+def _memory(report: Report) -> Plain | None:
+    memory = report.memory
     if memory is None:
         return None
     return {
@@ -202,7 +202,7 @@ def _memory(found: Report) -> Plain | None:
         "results": memory.results,
         "temporaries": memory.temporaries,
         "total": memory.total,
-        "limit": found.memory_limit,
+        "limit": report.memory_limit,
         "peak": memory.peak_op,
         **place(memory.peak_place),
         "holdings": [

@@ -1,8 +1,8 @@
 """The program for the page: its lines with the values that each makes, and its course from op to op.
 
-A network of 24 layers that is written out has thousands of ops at few lines. So the program is told by line: each
-stands where its first op runs, forward and backward apart, and values of one name, type and sharding are one with a
-count.
+A network of 24 layers that is written out has thousands of ops at few lines. So the page lists lines: each
+line stands where its first op runs, forward and backward apart, and values of equal name, type and sharding are one
+entry with a count.
 
 Example: ``h = x @ p['up']`` in 24 layers is one line with one value, "24 x h f32[2048,1024] P('data', 'model')"; were
 it split otherwise in one of the layers, the line would have a second.
@@ -22,10 +22,10 @@ MOST_POINTS = 4000  # of a curve: of more, neighbours are drawn as one, with the
 Plain = dict[str, Any]
 
 
-def sections(found: Report) -> list[Plain]:
+def sections(report: Report) -> list[Plain]:
     """The lines of the program with their values, in the order of their first op. Constants are left out."""
     lines: dict[object, Plain] = {}
-    for op in found.ops:
+    for op in report.ops:
         if op.name == "stablehlo.constant":
             continue
         back = op.direction == BACKWARD
@@ -36,7 +36,7 @@ def sections(found: Report) -> list[Plain]:
             line = lines[key] = {
                 "place": ("arguments" if op.number < 0 else "") if nowhere else short(op.place),
                 "full": "" if nowhere else f"{op.place.file}:{op.place.line}",
-                "line": found.sources.line(op.place),
+                "line": report.sources.line(op.place),
                 "backward": back,
                 "depth": op.depth,
                 "first": op.number,
@@ -51,7 +51,7 @@ def sections(found: Report) -> list[Plain]:
 def _add(op: OpFact, values: dict[object, Plain]) -> None:
     called = op.name.removeprefix("stablehlo.")
     for value in op.results:
-        # the names of arguments are all told, those of layers too
+        # arguments keep their full names, those of layers too
         name = value.name if op.number < 0 else folded_name(value.name)
         known = values.get((name, value.type, value.sharding, called))
         if known is None:
@@ -70,21 +70,21 @@ def _add(op: OpFact, values: dict[object, Plain]) -> None:
 # ---------------------------------------------------------------- from op to op
 
 
-def course(found: Report, numbers: Mapping[int, int]) -> Plain | None:
+def course(report: Report, numbers: Mapping[int, int]) -> Plain | None:
     """Memory and traffic by the number of the op; None of a module that was partitioned already.
 
     ``memory``: [op, bytes alive], which hold until the next. ``traffic``: [op, row, bytes] of each collective, where
     ``numbers`` has the row by the ``id`` of a ``Row``. ``places``: [op, place] where ops of another line begin.
     ``backward``, ``loops``: ranges of ops.
     """
-    ops = [op for op in found.ops if op.number >= 0]
-    if not ops or found.memory is None:
+    ops = [op for op in report.ops if op.number >= 0]
+    if not ops or report.memory is None:
         return None
     end = ops[-1].number + 1  # where results are made ready
     return {
         "end": end,
-        "memory": _curve(found.memory, end),
-        "traffic": [[end if row.op is None else row.op, numbers[id(row)], row.bytes_received] for row in found.rows],
+        "memory": _curve(report.memory, end),
+        "traffic": [[end if row.op is None else row.op, numbers[id(row)], row.bytes_received] for row in report.rows],
         "places": list(_places(ops)),
         "backward": _ranges(ops, [op.direction == BACKWARD for op in ops]),
         "loops": _ranges(ops, [op.depth > 0 for op in ops]),
@@ -114,10 +114,10 @@ def _places(ops: Sequence[OpFact]) -> Iterator[list[Any]]:
 
 def _ranges(ops: Sequence[OpFact], marked: Sequence[bool]) -> list[list[int]]:
     """[first, last + 1] of the runs of ops that are marked."""
-    found: list[list[int]] = []
+    result: list[list[int]] = []
     for op, mark in zip(ops, marked, strict=True):
-        if mark and found and found[-1][1] == op.number:
-            found[-1][1] = op.number + 1
+        if mark and result and result[-1][1] == op.number:
+            result[-1][1] = op.number + 1
         elif mark:
-            found.append([op.number, op.number + 1])
-    return found
+            result.append([op.number, op.number + 1])
+    return result

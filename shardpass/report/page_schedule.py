@@ -14,9 +14,9 @@ MOST_SPANS = 1500  # bars that are drawn: the longest
 LEAST = 1e-4  # of the step: what is shorter is no bar
 
 
-def schedule(found: Report, numbers: Mapping[int, int]) -> dict[str, Any] | None:
+def schedule(report: Report, numbers: Mapping[int, int]) -> dict[str, Any] | None:
     """``numbers``: the row of the page by the ``id`` of a report's row."""
-    plan = found.schedule
+    plan = report.schedule
     if plan is None or not plan.seconds:
         return None
     tracks = plan.tracks
@@ -31,7 +31,7 @@ def schedule(found: Report, numbers: Mapping[int, int]) -> dict[str, Any] | None
             "name": span.name,
             "place": "" if span.place == NOWHERE else short(span.place),
             "exposed": span.exposed,
-            "row": numbers[id(found.rows[span.rows[0]])] if span.rows else None,
+            "row": numbers[id(report.rows[span.rows[0]])] if span.rows else None,
         }
 
     return {

@@ -25,30 +25,30 @@ _LOOPS = "loops"
 _MICRO = 1e6
 
 
-def perfetto(found: Report) -> str:
-    """The trace as JSON. ``found.schedule`` is there."""
-    plan = found.schedule
+def perfetto(report: Report) -> str:
+    """The trace as JSON. ``report.schedule`` is there."""
+    plan = report.schedule
     assert plan is not None
     tracks = (_LOOPS, *plan.tracks)
     events = [
-        *_names(found, tracks),
-        *_slices(found, plan, tracks),
+        *_names(report, tracks),
+        *_slices(report, plan, tracks),
         *_flows(plan, tracks),
-        *_memory(found, plan),
+        *_memory(report, plan),
     ]
-    about = {"file": found.file, "machine": found.profile, "partitioner": found.partitioner}
+    about = {"file": report.file, "machine": report.profile, "partitioner": report.partitioner}
     return json.dumps({"displayTimeUnit": "ns", "otherData": about, "traceEvents": events})
 
 
-def _names(found: Report, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    yield _event("M", 0, name="process_name", args={"name": f"a device of {found.file}, modelled on {found.profile}"})
+def _names(report: Report, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    yield _event("M", 0, name="process_name", args={"name": f"a device of {report.file}, modelled on {report.profile}"})
     for number, track in enumerate(tracks):
         known = track in (_LOOPS, COMPUTE)
         yield _event("M", number, name="thread_name", args={"name": track if known else f"links of {track}"})
         yield _event("M", number, name="thread_sort_index", args={"sort_index": number})
 
 
-def _slices(found: Report, plan: Schedule, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def _slices(report: Report, plan: Schedule, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     for span in plan.spans:
         for track in span.tracks or (_LOOPS,):
             yield _event(
@@ -58,7 +58,7 @@ def _slices(found: Report, plan: Schedule, tracks: tuple[str, ...]) -> Iterator[
                 cat="collective" if span.rows else "work" if span.tracks else "loop",
                 ts=span.start * _MICRO,
                 dur=span.seconds * _MICRO,
-                args=_arguments(found, span),
+                args=_arguments(report, span),
             )
 
 
@@ -68,8 +68,8 @@ def _title(span: Span) -> str:
     return span.name if span.place == NOWHERE else f"{span.name} {short(span.place)}"
 
 
-def _arguments(found: Report, span: Span) -> dict[str, Any]:
-    rows = [found.rows[number] for number in span.rows]
+def _arguments(report: Report, span: Span) -> dict[str, Any]:
+    rows = [report.rows[number] for number in span.rows]
     about: dict[str, Any] = {} if span.place == NOWHERE else {"line": str(span.place)}
     if rows:
         about |= {
@@ -98,9 +98,9 @@ def _flows(plan: Schedule, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
             yield _event("f", end, name="value", cat="value", id=number, ts=span.start * _MICRO, bp="e")
 
 
-def _memory(found: Report, plan: Schedule) -> Iterator[dict[str, Any]]:
+def _memory(report: Report, plan: Schedule) -> Iterator[dict[str, Any]]:
     """Bytes alive while an op runs, at the first span that is of the op."""
-    alive = dict(found.memory.at) if found.memory is not None else {}
+    alive = dict(report.memory.at) if report.memory is not None else {}
     seen: set[int] = set()
     for span in plan.spans:
         if span.op is not None and span.op in alive and span.op not in seen:

@@ -102,10 +102,10 @@ def shape_of(type_text: str) -> tuple[int, ...]:
     Raises:
         ShardingParseError: ``type_text`` is no array type.
     """
-    found = _TYPE.fullmatch(type_text)
-    if found is None:
+    match = _TYPE.fullmatch(type_text)
+    if match is None:
         expected, hint = "an array type", "write f32[8,16] or tensor<8x16xf32>"
         what = repr(type_text) if type_text else "nothing"
         raise fault(table.SYNTAX, type_text, 0, len(type_text), expected=expected, found=what, hint=hint)
-    sizes = re.findall(r"\d+", found["list"] if found["list"] is not None else found["x"])
+    sizes = re.findall(r"\d+", match["list"] if match["list"] is not None else match["x"])
     return tuple(map(int, sizes))

@@ -174,9 +174,9 @@ def _left_out(
     if whole and len(counts) > 1:
         out.append(f"dimension{'s' * (len(whole) > 1)} {', '.join(map(str, whole))} not split")
     mesh = sharding.mesh
-    for word, found in (("partial sums over", sharding.unreduced), ("manual over", sharding.manual)):
-        if found and mesh is not None:
-            out.append(f"{word} {', '.join(f'{a} of {mesh.ref_size(a)}' for a in found)}")
+    for word, names in (("partial sums over", sharding.unreduced), ("manual over", sharding.manual)):
+        if names and mesh is not None:
+            out.append(f"{word} {', '.join(f'{a} of {mesh.ref_size(a)}' for a in names)}")
     if sharding.is_manual:
         out.append("manual: every device has an array of its own")
     elif sharding.is_unreduced:

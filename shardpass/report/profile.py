@@ -61,10 +61,10 @@ def newest(folder: str | Path) -> tuple[Path, ...]:
     path = Path(folder)
     if path.is_file():
         return (path,)
-    found = sorted(path.rglob("*.xplane.pb"), key=lambda one: (one.parent.name, one.name)) if path.is_dir() else []
-    if not found:
+    profiles = sorted(path.rglob("*.xplane.pb"), key=lambda one: (one.parent.name, one.name)) if path.is_dir() else []
+    if not profiles:
         raise NO_PROFILE.error(Place(str(folder)), reason="it holds no file *.xplane.pb")
-    return tuple(one for one in found if one.parent.name == found[-1].parent.name)
+    return tuple(one for one in profiles if one.parent.name == profiles[-1].parent.name)
 
 
 def read_events(files: Sequence[Path]) -> Iterator[Event]:
@@ -99,18 +99,18 @@ def join(events: Iterator[Event], module: str, rows: Sequence[Share], file: str)
     Raises ShardpassError (SP630) where no event is of an op of the program ``module``.
     """
     wanted = {name for row in rows for name in row.names}
-    found: dict[str, list[float]] = defaultdict(list)
+    durations: dict[str, list[float]] = defaultdict(list)
     modules: dict[str, None] = {}
     for event in events:
         modules[event.module] = None
         if event.op in wanted and event.module in ("", module):
-            found[event.op].append(event.seconds)
-    if wanted and not found:
+            durations[event.op].append(event.seconds)
+    if wanted and not durations:
         names = ", ".join(list(filter(None, modules))[:MOST_NAMED]) or "none"
         raise OTHER_PROFILE.error(Place(file), module=module, modules=names)
 
     def seconds(row: Share) -> float | None:
-        means = [sum(found[name]) / len(found[name]) for name in row.names if name in found]
+        means = [sum(durations[name]) / len(durations[name]) for name in row.names if name in durations]
         return row.times * row.share * sum(means) if means else None
 
     return Measured(tuple(map(seconds, rows)), file)

@@ -60,12 +60,12 @@ class Provenance:
         self._reached: dict[int, dict[Node, Annotated]] = {}
 
     def dims(self, value: int) -> DimAxes:
-        """The sub-axes of each dimension."""
-        found = self._dims.get(value)
-        if found is None:
+        """Returns the sub-axes that split each dimension of ``value``."""
+        dims = self._dims.get(value)
+        if dims is None:
             array = self.program.arrays[value]
-            found = ((),) * (0 if array is None else array.rank)
-        return found
+            dims = ((),) * (0 if array is None else array.rank)
+        return dims
 
     def of(self, value: int, axis: int) -> Annotated | None:
         """The annotation nearest to the split of ``value`` over ``axis``; None where none reaches it."""
@@ -76,7 +76,7 @@ class Provenance:
         return None
 
     def at(self, value: int, dim: int, axis: int) -> Annotated | None:
-        """As ``of``, of a dimension that an op splits over ``axis``, whether the value holds it so or not."""
+        """As ``of``, for a dimension that an op splits over ``axis``, whether or not ``value`` itself is split so."""
         reached, node = self._nearest(axis), (value, dim)
         return next((reached[each] for each in (node, *self._ties.get(node, ())) if each in reached), None)
 
@@ -107,24 +107,24 @@ class Provenance:
         return reached
 
     def _says(self, annotated: Annotated, dim: int, axis: int) -> bool:
-        """Whether the annotation itself splits the dimension over ``axis``; what it leaves open others decided."""
+        """Whether the annotation itself splits the dimension over ``axis``, rather than leave the dimension open."""
         program = self.program
         if annotated.kind == RESULT:
-            said = program.results_said[annotated.place].sharding
+            annotation = program.results_said[annotated.place].sharding
         else:
-            said = program.said.get(annotated.value, NOTHING_SAID).sharding
-        dims = None if said is None else program.mesh.dims(said, program.array(annotated.value).rank)
+            annotation = program.said.get(annotated.value, NOTHING_SAID).sharding
+        dims = None if annotation is None else program.mesh.dims(annotation, program.array(annotated.value).rank)
         return dims is not None and axis in dims[dim]
 
     @cached_property
     def _annotations(self) -> list[Annotated]:
         program = self.program
         body = program.body
-        found = [Annotated(ARGUMENT, body.arguments[place], place) for place in self._arguments]
+        result = [Annotated(ARGUMENT, body.arguments[place], place) for place in self._arguments]
         constraints = (op for op in body.every_op() if op.kind is OpKind.CONSTRAINT)
-        found += [Annotated(CONSTRAINT, op.results[0], op.number) for op in constraints]
-        found += [Annotated(RESULT, body.returned[place], place) for place in self._results]
-        return [one for one in found if program.arrays[one.value] is not None]
+        result += [Annotated(CONSTRAINT, op.results[0], op.number) for op in constraints]
+        result += [Annotated(RESULT, body.returned[place], place) for place in self._results]
+        return [one for one in result if program.arrays[one.value] is not None]
 
     @cached_property
     def _ties(self) -> dict[Node, list[Node]]:

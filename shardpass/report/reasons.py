@@ -3,7 +3,7 @@
 Cases, by what asked for it (``watch.Origin``):
 
 1. An operand is brought to where its op needs it. The axes that it loses are used by another dimension of the op, which
-   another value holds split over them; or the dimension cannot be split at all.
+   another value has split over them; or the dimension cannot be split at all.
 2. Partial results are joined: a dimension that the op sums over is split, as an operand is.
 3. A result is brought to the sharding that it must have.
 4. A constraint or a result of the program says another sharding; a loop carries another one.
@@ -81,7 +81,7 @@ class Reasons:
             whose = self._from(self._value(op, origin), _lost(target, source), mesh)
             return f"{self._called(op)} makes it as {spec(source, mesh)}, and {shown} is wanted{whose}"
         if isinstance(plan, SplitPlan):
-            return self._taken(plan, origin.index, source, target)
+            return self._operand_resharded(plan, origin.index, source, target)
         if isinstance(plan, WholePlan):
             return f"every device computes {self._called(op)} whole: {op.why_whole}"
         if isinstance(plan, ControlFlowPlan):
@@ -91,8 +91,8 @@ class Reasons:
             return f"{what} it as {shown}{whose}"
         return f"{_plain(cause)} must be {shown}"
 
-    def _taken(self, plan: SplitPlan, index: int, source: DimAxes, target: DimAxes) -> str:
-        """Case 1."""
+    def _operand_resharded(self, plan: SplitPlan, index: int, source: DimAxes, target: DimAxes) -> str:
+        """Explains why an operand is resharded for its op, case 1 of the module's list."""
         op, mesh = plan.op, plan.op.mesh
         who, shown = self._called(op), spec(target, mesh)
         lost = _lost(source, target)
@@ -118,12 +118,12 @@ class Reasons:
 
     def _users_of(self, plan: SplitPlan, index: int, axes: Sequence[int]) -> list[tuple[Axes, tuple[int, int]]]:
         """Of ``axes``, those that split another value of the op, with that value and its dimension."""
-        found: dict[tuple[int, int], list[int]] = {}
+        result: dict[tuple[int, int], list[int]] = {}
         for axis in axes:
             node = self._user_of(plan, index, axis)
             if node is not None:
-                found.setdefault(node, []).append(axis)
-        return [(tuple(axes), node) for node, axes in found.items()]
+                result.setdefault(node, []).append(axis)
+        return [(tuple(axes), node) for node, axes in result.items()]
 
     def _user_of(self, plan: SplitPlan, index: int, axis: int) -> tuple[int, int] | None:
         """Another operand or a result of the op that is split over ``axis``, and its dimension."""
@@ -137,13 +137,13 @@ class Reasons:
             *((op.operands[place], dims) for place, dims in enumerate(rule.operands) if place != index),
             *zip(results, rule.results, strict=True),
         ]
-        found = [(value, dim) for value, dims in sides for dim, fs in enumerate(dims) if any(f in fs for f in used)]
-        return min(found, key=lambda node: self.provenance.at(node[0], node[1], axis) is None, default=None)
+        result = [(value, dim) for value, dims in sides for dim, fs in enumerate(dims) if any(f in fs for f in used)]
+        return min(result, key=lambda node: self.provenance.at(node[0], node[1], axis) is None, default=None)
 
     # ---------------------------------------------------------------- partial results
 
     def _summed(self, plan: OpPlan, kind: str, axes: str) -> str:
-        """Case 2."""
+        """Explains why partial results are joined, case 2 of the module's list."""
         who = self._called(plan.op)
         if not isinstance(plan, SplitPlan) or plan.op.model is None:
             return f"{who}: each device has a part of the result"
@@ -164,27 +164,27 @@ class Reasons:
 
     def _from(self, value: int | None, axes: Iterable[int], mesh: PrimeMesh) -> str:
         for axis in axes:
-            found = None if value is None else self.provenance.of(value, axis)
-            if found is not None:
-                return self._whose(found)
+            source = None if value is None else self.provenance.of(value, axis)
+            if source is not None:
+                return self._whose(source)
         return ""
 
-    def _whose(self, found: Annotated | None) -> str:
-        if found is None:
+    def _whose(self, source: Annotated | None) -> str:
+        if source is None:
             return " (as the search chose)" if self.searched else " (no annotation)"
-        if found.kind == ARGUMENT:
-            return f" (argument {self.names.of(found.value).removeprefix('argument ')})"
-        if found.kind == RESULT:
-            return f" ({self.result_name(found.place)})"
-        return f" (constraint at {self.names.where(self.names.makers[found.value])})"
+        if source.kind == ARGUMENT:
+            return f" (argument {self.names.of(source.value).removeprefix('argument ')})"
+        if source.kind == RESULT:
+            return f" ({self.result_name(source.place)})"
+        return f" (constraint at {self.names.where(self.names.makers[source.value])})"
 
     def result_name(self, place: int) -> str:
         """What a result is called: JAX's path, or its number."""
-        said = self.results[place] if place < len(self.results) else ""
-        return f"result {said.removeprefix('result') or place}"
+        name = self.results[place] if place < len(self.results) else ""
+        return f"result {name.removeprefix('result') or place}"
 
     def _returned(self, place: int, dims: tuple[DimAxes, DimAxes]) -> str:
-        """Case 4, at the end of main."""
+        """Explains why a result of main is resharded, case 4 of the module's list."""
         mesh = self.program.mesh
         who = "as annotated" if place in self.annotated else "as no annotation splits it"
         return f"{self.result_name(place)} is given back as {spec(dims[1], mesh)}, {who}"

@@ -66,7 +66,7 @@ class Report(Totals):
         partitioner: who partitioned the program: "shardpass", "xla" or "shardy".
         command: the command line that made the report; "" where none did.
         hints: annotations that save, None where they were not looked for.
-        memory_limit: bytes that a device has: the machine's, or what the user said; None: any number.
+        memory_limit: bytes that a device has, by the machine or by the user's option; None: no limit.
     """
 
     file: str
@@ -119,9 +119,9 @@ class Report(Totals):
 
     @cached_property
     def schedule(self) -> Schedule | None:
-        """When collectives and work could run, beside one another; None where that is not known of the rows."""
-        found = self.find_schedule()
-        return found if found is not None and len(found.exposed) == len(self.rows) else None
+        """The times at which collectives and work could run, overlapped; None where a row's times are not known."""
+        schedule = self.find_schedule()
+        return schedule if schedule is not None and len(schedule.exposed) == len(self.rows) else None
 
     @property
     def total_bytes_received(self) -> int:
@@ -147,10 +147,10 @@ class Report(Totals):
 
     def compute_by_line(self) -> tuple[tuple[Place, float], ...]:
         """Seconds that a device computes for each of the user's lines, the most first."""
-        found: dict[Place, float] = {}
+        result: dict[Place, float] = {}
         for one in self.compute or ():
-            found[one.place] = found.get(one.place, 0.0) + one.seconds
-        return tuple(sorted(found.items(), key=lambda one: -one[1]))
+            result[one.place] = result.get(one.place, 0.0) + one.seconds
+        return tuple(sorted(result.items(), key=lambda one: -one[1]))
 
     @property
     def unknown_loops(self) -> int:
@@ -190,9 +190,9 @@ class Report(Totals):
         return json.dumps(self.as_dict(), indent=2)
 
     def as_dict(self) -> dict[str, object]:
-        """What ``json`` says."""
+        """Returns the report as plain values, which ``json`` writes."""
         numbers = {id(row): number for number, row in enumerate(self.rows)}
-        found: dict[str, object] = {
+        result: dict[str, object] = {
             "schema_version": SCHEMA_VERSION,
             "file": self.file,
             "devices": self.devices,
@@ -210,30 +210,30 @@ class Report(Totals):
             "settled": [{"told": one.told, "place": str(one.place), "saved": one.saved} for one in self.settled],
         }
         if self.decided:
-            found["decided"] = [{**asdict(one), "place": str(one.place)} for one in self.decided]
+            result["decided"] = [{**asdict(one), "place": str(one.place)} for one in self.decided]
         if self.constraints:
-            found["constraints"] = [{**asdict(one), "place": str(one.place)} for one in self.constraints]
+            result["constraints"] = [{**asdict(one), "place": str(one.place)} for one in self.constraints]
         if self.decision is not None:
-            found["decision"] = dict(self.decision)
+            result["decision"] = dict(self.decision)
         if self.compute is not None:
             lines = self.compute_by_line()
-            found["compute"] = [{"place": str(place), "seconds": seconds} for place, seconds in lines if seconds]
+            result["compute"] = [{"place": str(place), "seconds": seconds} for place, seconds in lines if seconds]
         if self.loops:
-            found["products_in_turn"] = [{**asdict(loop), "place": str(loop.place)} for loop in self.loops]
+            result["products_in_turn"] = [{**asdict(loop), "place": str(loop.place)} for loop in self.loops]
         if self.trips is not None:
-            found["total_bytes_received_at_most"] = self.bytes_at_most(self.trips)
+            result["total_bytes_received_at_most"] = self.bytes_at_most(self.trips)
         if self.findings is not None:
-            found["findings"] = self.findings.as_dict()
+            result["findings"] = self.findings.as_dict()
         if self.hints is not None:
-            found["hints"] = [{**asdict(hint), "place": str(hint.place), "code": hint.code} for hint in self.hints]
+            result["hints"] = [{**asdict(hint), "place": str(hint.place), "code": hint.code} for hint in self.hints]
         if self.measured is not None:
             known = self.measured
-            found["measured"] = {"file": known.file, "seconds": known.total, "joined": known.joined}
+            result["measured"] = {"file": known.file, "seconds": known.total, "joined": known.joined}
         if self.schedule is not None:
-            found["schedule"] = self.schedule.as_dict()
+            result["schedule"] = self.schedule.as_dict()
         if self.memory is not None:
-            found["memory"] = {**_memory(self.memory), "limit": self.memory_limit, "fits": not self.does_not_fit}
-        return found
+            result["memory"] = {**_memory(self.memory), "limit": self.memory_limit, "fits": not self.does_not_fit}
+        return result
 
     def _collectives(self) -> list[dict[str, object]]:
         rows = [row.as_dict() for row in self.rows]

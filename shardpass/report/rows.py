@@ -7,7 +7,7 @@ renderer needs neither MLIR nor a plan:
     ops         the program before it was partitioned, op by op, with the sharding of each value; rows point into it
     memory      bytes alive on a device at each of these ops
     compute     seconds of what a device computes, by op
-    settled     where the search found a cheaper sharding than propagation did
+    settled     shardings of the search that are cheaper than those of propagation
 
 Bytes are those that one device receives from others. ``Row.bytes_received`` is of one run of the program: what stands
 in a loop is multiplied by its trips. In a loop whose trips are not known a row counts once, and
@@ -52,8 +52,8 @@ def scopes(stack: str) -> tuple[str, ...]:
 
 
 def _unwrapped(part: str) -> str:
-    while found := _WRAPPED.fullmatch(part):
-        part = found[1]
+    while match := _WRAPPED.fullmatch(part):
+        part = match[1]
     return part
 
 
@@ -216,7 +216,7 @@ class WorkFact:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A value that is alive where most is: its name, its bytes on a device, and the line that makes it."""
+    """A value that is alive at the peak of memory: its name, its bytes on a device, and the line that makes it."""
 
     name: str
     type: str
@@ -232,7 +232,7 @@ class MemoryFacts:
     Attributes:
         arguments, results: of main.
         temporaries: the most that lives beside these at once.
-        at: (number of an op, bytes alive while it runs, all told), in order.
+        at: (number of an op, all bytes alive while it runs), in order.
         peak_op: the op at the peak, None where there is none.
         peak_place: its line.
         holdings: what is alive there, most bytes first.
@@ -255,17 +255,17 @@ class MemoryFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoopFact:
-    """Products that are done in turn with a collective.
+    """A collective matmul: products overlapped with a collective that passes tiles of an operand or of the result.
 
     Attributes:
-        kind: the collective in whose place it is, over ``axes``.
+        kind: the collective that the loop replaces, over ``axes``.
         op: the first product, "dot_general"; ``number``: its number in ``Explanation.ops``; ``place``: its line.
-        products: how many there are.
-        steps: the permutes in which tiles pass, each of ``bytes_each`` for a device; in one run of the loop.
-        held: bytes that a device holds in place of ``whole``, the array that is not made.
-        in_turn, apart: modelled seconds of the loop, and of the collective and the products one after the other.
-        beside: what the loop takes beyond the products alone.
-        profile: the machine by whose time it was taken.
+        products: the number of products.
+        steps: collective_permutes in one run of the loop, each of which moves ``bytes_each`` to a device.
+        held: bytes that a device holds in place of ``whole``, the bytes of the array that is never materialized.
+        in_turn, apart: modelled seconds of the loop, and of the collective followed by the products.
+        beside: seconds of the loop beyond those of the products alone.
+        profile: the machine by which the loop was chosen and its seconds are modelled.
     """
 
     kind: str
@@ -286,7 +286,7 @@ class LoopFact:
 
 @dataclass(frozen=True, slots=True)
 class SettledFact:
-    """A sharding that the search changed: what, where, and the price of the program before and after, in seconds."""
+    """A sharding that the search changed: in words, its line, and the program's modelled seconds before and after."""
 
     told: str
     place: Place
@@ -361,7 +361,7 @@ class HintFact:
 
     @property
     def code(self) -> str:
-        """What to write."""
+        """Returns the annotation to write."""
         if self.kind == "argument":
             return f"in_shardings: {self.name} = {self.spec}"
         return f"with_sharding_constraint({self.name}, {self.spec})"

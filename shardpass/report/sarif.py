@@ -123,7 +123,7 @@ def _rule(one: SarifRule) -> dict[str, Any]:
 
 
 def _result(one: SarifResult, index: int, file: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "ruleId": one.rule,
         "ruleIndex": index,
         "kind": one.kind,
@@ -132,15 +132,15 @@ def _result(one: SarifResult, index: int, file: str) -> dict[str, Any]:
         "locations": [_location(one.file or file, one.line, one.column)],
     }
     if one.related:
-        found["relatedLocations"] = [
+        result["relatedLocations"] = [
             {**_location(place.file or file, place.line, place.column), "message": {"text": on_one_line(place.message)}}
             for place in one.related
         ]
     if one.replacements:
-        found["fixes"] = [{"description": {"text": on_one_line(one.fix)}, "artifactChanges": _changes(one)}]
+        result["fixes"] = [{"description": {"text": on_one_line(one.fix)}, "artifactChanges": _changes(one)}]
     if one.properties:
-        found["properties"] = dict(one.properties)
-    return found
+        result["properties"] = dict(one.properties)
+    return result
 
 
 def _changes(one: SarifResult) -> list[dict[str, Any]]:
@@ -155,7 +155,7 @@ def _changes(one: SarifResult) -> list[dict[str, Any]]:
 
 
 def _replacement(change: Replacement) -> dict[str, Any]:
-    """Whole lines go up to the first column of the line behind them."""
+    """Converts ``change`` to SARIF's region, in which whole lines end at the first column of the next line."""
     region = {
         "startLine": change.line,
         "startColumn": 1,

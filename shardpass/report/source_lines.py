@@ -28,8 +28,8 @@ def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) ->
     if not place.line or not place.file:
         return ""
     lines = _lines(place.file, tuple(folders))
-    found = lines[place.line - 1] if place.line <= len(lines) else ""
-    return found.strip() if strip else found
+    line = lines[place.line - 1] if place.line <= len(lines) else ""
+    return line.strip() if strip else line
 
 
 def source_lines(file: str, folders: Sequence[Path]) -> tuple[str, ...]:
@@ -46,8 +46,8 @@ def _lines(file: str, folders: tuple[Path, ...]) -> tuple[str, ...]:
         # opened before it is looked at, so that what is looked at is what is read; a pipe would wait for its writer
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as stream:
-            found = os.fstat(stream.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST or found.st_nlink > 1:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST or status.st_nlink > 1:
                 return ()
             return tuple(stream.read(LARGEST).decode("utf-8", "replace").split("\n"))
     except (OSError, ValueError, RuntimeError):  # not there, not readable, a NUL in the name, links in a circle

@@ -131,8 +131,8 @@ class _Instead(ModulePass):
         return bool(self.own.keeps_table)
 
     def run(self, module: Any) -> bool | None:
-        found: bool | None = self.does(module)
-        return found
+        changed: bool | None = self.does(module)
+        return changed
 
     def __str__(self) -> str:
         return str(self.own)
@@ -146,7 +146,7 @@ def _propagate(own: Propagate, module: Any, seen: Watched) -> None:
     seen.decision = decision
     program = table.program  # of the decision's own, a folded one, equal arguments and results are one
     seen.said_arguments = frozenset(k for k, value in enumerate(program.body.arguments) if value in program.said)
-    seen.said_results = frozenset(k for k, said in enumerate(program.results_said) if said is not NOTHING_SAID)
+    seen.said_results = frozenset(k for k, row in enumerate(program.results_said) if row is not NOTHING_SAID)
     seen.settled_at = tuple(
         "" if one.op is None else str(handles.ops[decision.parts.get(one.op, one.op)].location)
         for one in decision.settled
@@ -161,15 +161,15 @@ def _partition(own: Partition, module: Any, seen: Watched) -> None:
         names.text(row["jax.result_info"]) if "jax.result_info" in row else "" for row in handles.signature.results
     )
     texts: dict[Any, str] = {}
-    found = []
+    locations = []
     for number, op in enumerate(handles.ops):
         location = op.location
         key = location.attr
         if key not in texts:
             texts[key] = str(location)
-        found.append(texts[key])
+        locations.append(texts[key])
         op.location = marked(location, f"sp@{number}")
-    seen.locations = tuple(found)
+    seen.locations = tuple(locations)
     for holder, end in handles.ends.items():
         end.location = marked(end.location, f"sp@{table.program.count if holder is None else holder[0]}")
     emit(seen.plan, handles)
@@ -200,5 +200,5 @@ def marked(location: Any, mark: str) -> Any:
 
 
 def marks(text: str) -> Sequence[str]:
-    """The marks in a name, for those who show names without them."""
-    return [found[0] for found in (*_MARK.finditer(text), *_MOVE.finditer(text))]
+    """Lists the marks in a name, for callers that show the name without them."""
+    return [match[0] for match in (*_MARK.finditer(text), *_MOVE.finditer(text))]

@@ -26,10 +26,10 @@ def micro(seconds: float) -> str:
     return show_seconds(seconds).replace("us", "\u00b5s")
 
 
-def worst(found: Report) -> Worst:
+def worst(report: Report) -> Worst:
     """In this order: the first finding, the constraint that costs most, the hint that saves most, the line by which a
     device receives most."""
-    for finding in found.findings or ():
+    for finding in report.findings or ():
         before, after = finding.before, finding.after
         received = f"received {show_bytes(before.bytes)} \u2192 {show_bytes(after.bytes)}"
         step = f"step {micro(before.seconds)} \u2192 {micro(after.seconds)}"
@@ -37,28 +37,28 @@ def worst(found: Report) -> Worst:
         return Worst(headline(finding), code, f"{received}, {step}, as compiled")
     edits = [
         (one.saved, one.place, f"this constraint to {one.spec} costs {show_bytes(one.bytes)}", "drop the constraint")
-        for one in found.constraints
-    ] + [(one.saves, one.place, f"{one.name} is {one.now}", one.code) for one in found.hints or ()]
+        for one in report.constraints
+    ] + [(one.saves, one.place, f"{one.name} is {one.now}", one.code) for one in report.hints or ()]
     if edits:
         saved, place, words, edit = max(edits, key=lambda one: one[0])
-        saves = f"saves {show_bytes(saved)} of {show_bytes(found.total_bytes_received)}, as planned"
+        saves = f"saves {show_bytes(saved)} of {show_bytes(report.total_bytes_received)}, as planned"
         return Worst(f"{_at(place)}{words}", (edit,), saves)
-    return Worst(_most(found))
+    return Worst(_most(report))
 
 
 def _at(place: Place) -> str:
     return "" if place == NOWHERE else f"{short(place)}: "
 
 
-def _most(found: Report) -> str:
-    total = found.total_bytes_received
+def _most(report: Report) -> str:
+    total = report.total_bytes_received
     if not total:
         return "No device receives anything."
-    line = found.by_line()[0]
+    line = report.by_line()[0]
     where = line.key if line.place == NOWHERE else short(line.place)
     words = f"Most is received at {where or 'no known line'}: {show_bytes(line.bytes_received)} of {show_bytes(total)}"
-    bare = exposed_by_line(found).get(replace(line.place, column=0))
+    bare = exposed_by_line(report).get(replace(line.place, column=0))
     exposed = "" if bare is None else f", of which {micro(bare)} are exposed"
-    looked = found.findings is not None and not found.findings.why_not
+    looked = report.findings is not None and not report.findings.why_not
     none = "; no edit of one annotation was found that saves" if looked else ""
     return f"{words}, {micro(line.seconds)}{exposed}{none}."

@@ -60,17 +60,17 @@ def explain_hlo(
     """
     program = read_program(text)
     try:
-        found = HloCollectives(program)
+        collectives = HloCollectives(program)
     except ValueError as error:
         hint = "give the text as XLA printed it"
         raise CANNOT_READ.error(Place(file), reason=f"in HLO's replica groups: {error}", hint=hint) from None
     machine = chosen(machine)
-    devices = found.devices
+    devices = collectives.devices
     if mesh is None or mesh.size != devices:
         mesh = mesh_in(text, devices)
     sources = Sources(folders)
     maker = _Rows(program, mesh, devices, machine, sources, partitioner)
-    made = [(row, one) for one in found.rows if one.times for row in maker.of(one)]
+    made = [(row, one) for one in collectives.rows if one.times for row in maker.of(one)]
     rows = tuple(row for row, _ in made)
     work = _work(program, machine)
     name = program.name.removeprefix("jit_") if file == UNNAMED else file
@@ -107,14 +107,14 @@ def mesh_in(text: str, devices: int) -> Mesh | None:
 def _work(program: HloProgram, machine: Machine) -> dict[int, OwnWork]:
     """What ops compute and move through memory by themselves, by their ``id``."""
     places: dict[tuple[str, str], Place] = {}
-    found: dict[int, OwnWork] = {}
+    result: dict[int, OwnWork] = {}
     for one in work_of(program):
         key = program.frames.location(one.op.attributes), shown(one.op.stack)
         if key not in places:
             places[key] = seen_frame(*key).place
-        earlier = found[id(one.op)].times if id(one.op) in found else 0
-        found[id(one.op)] = OwnWork(machine.seconds(one.work), earlier + one.times, places[key])
-    return found
+        earlier = result[id(one.op)].times if id(one.op) in result else 0
+        result[id(one.op)] = OwnWork(machine.seconds(one.work), earlier + one.times, places[key])
+    return result
 
 
 class _Rows:
@@ -165,7 +165,7 @@ class _Rows:
                 )
 
     def _seconds(self, one: HloCollective, share: int, groups: Ints) -> float:
-        """What a part takes: of the time of the whole, its part of the bytes."""
+        """Seconds of a part of a collective: the share of the whole's time that is its share of the bytes."""
         whole = max(one.received, default=0)
         if not one.counted or not whole:
             return 0.0

@@ -27,14 +27,14 @@ def measured(program: HloProgram, made: Sequence[tuple[Row, HloCollective]], fol
 
 def _dones(program: HloProgram) -> dict[str, tuple[str, ...]]:
     """By the name of an asynchronous start, or of a collective inside of one, the other ops of the pair."""
-    found: dict[str, tuple[str, ...]] = {}
+    result: dict[str, tuple[str, ...]] = {}
     for computation in program.computations.values():
         for op in computation.ops.values():
             if op.opcode.endswith("-done") and op.operands and op.operands[0] in computation.ops:
                 start = computation.ops[op.operands[0]]
-                found[start.name] = (op.name,)
+                result[start.name] = (op.name,)
                 for _, called in start.called:
                     inner = program.computations.get(called)
                     for one in () if inner is None else inner.ops.values():
-                        found[one.name] = (start.name, op.name)
-    return found
+                        result[one.name] = (start.name, op.name)
+    return result

@@ -122,7 +122,7 @@ def explain_partitioned_by(
         given = str(module.operation.get_asm(enable_debug_info=True))
         program = build(partitioner, given, devices)
     memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
-    found = explain_hlo(
+    report = explain_hlo(
         program.hlo,
         called(module, file),
         partitioner=partitioner,
@@ -131,4 +131,4 @@ def explain_partitioned_by(
         memory=memory,
         folders=folders,
     )
-    return replace(found, given=given, built=program)
+    return replace(report, given=given, built=program)

@@ -98,7 +98,7 @@ class _Tasks:
         return [name for _, name in op.called] if op.opcode in _RUNS else []
 
     def _collective(self, numbers: tuple[int, ...], needs: tuple[int, ...]) -> Task:
-        """One run. Rows of one op that runs in several places have the times of each of these."""
+        """Returns the task of one run of a collective; ``numbers``: of its rows, one for each place where it runs."""
         rows = [self.rows[number] for number in numbers]
         runs = sum(row.times for row in rows if row.counted and not row.joined)
         first = rows[0]

@@ -51,7 +51,7 @@ class Part:
 
     @property
     def given(self) -> tuple[Shape, ...]:
-        """The arrays that a device gives."""
+        """The arrays on a device before the collective, its operands."""
         return tuple(shape for op in self.operands for shape in op.shapes)
 
 
@@ -107,7 +107,7 @@ class Values:
         ]
 
     def array(self, computation: str, part: Part) -> str:
-        """The names of what is moved."""
+        """Returns the names of the arrays that the collective moves."""
         names = [self._named(computation, op) for op in part.operands]
         several = list(dict.fromkeys(filter(None, names)))
         return several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "") if several else ""
@@ -128,7 +128,10 @@ class Values:
         return f"backward of {text}" if "transpose(" in stack else text + cut
 
     def behind(self, computation: str, op: HloOp) -> tuple[Spot, str]:
-        """The op that makes what ``op`` is another form of, and how a slice of it is marked."""
+        """Follows ``op`` through copies, slices and fusions to the op that makes its value.
+
+        Returns this op and the mark of a slice on the way, "[i]" or "".
+        """
         cut = ""
         bound: dict[str, Spot] = {}  # of each fusion that was entered, where it stands
         for _ in range(_FURTHEST):
@@ -145,8 +148,8 @@ class Values:
                 before = self._operand(inner, op, 0)
                 cut = cut or ("[i]" if op.opcode in _CUT and before is not None else "")
             elif op.opcode == "get-tuple-element":
-                found = self._element(computation, op)
-                computation, before = found if found is not None else (computation, None)
+                element = self._element(computation, op)
+                computation, before = element if element is not None else (computation, None)
             else:
                 before = None
             if before is None:
@@ -155,19 +158,19 @@ class Values:
         return (computation, op), cut
 
     def _root(self, name: str) -> HloOp | None:
-        found = self.program.computations.get(name)
-        return None if found is None else found.root
+        entered = self.program.computations.get(name)
+        return None if entered is None else entered.root
 
     @staticmethod
     def _operand(inner: Computation, op: HloOp, place: int) -> HloOp | None:
         return inner.ops.get(op.operands[place]) if 0 <= place < len(op.operands) else None
 
     def _element(self, computation: str, op: HloOp) -> Spot | None:
-        """Where an element of a tuple comes from; of a loop's carried value that the body hands on, from outside."""
+        """Returns the op that makes an element of a tuple; for a value that a loop's body passes on, the op outside."""
         inner = self.program.computations[computation]
         whole = self._operand(inner, op, 0)
         if whole is not None and whole.opcode == "tuple":
-            found = self._operand(inner, whole, op.number)
+            source = self._operand(inner, whole, op.number)
         elif whole is not None and whole.opcode == "parameter" and computation in self._loops:
             root = inner.root
             returned = None if root is None else self._operand(inner, root, op.number)
@@ -180,14 +183,14 @@ class Values:
             computation, loop = self._loops[computation]
             outer = self.program.computations[computation]
             start = self._operand(outer, loop, 0)
-            found = self._operand(outer, start, op.number) if start is not None and start.opcode == "tuple" else None
+            source = self._operand(outer, start, op.number) if start is not None and start.opcode == "tuple" else None
         else:
-            found = None
-        return None if found is None else (computation, found)
+            source = None
+        return None if source is None else (computation, source)
 
     @cached_property
     def _loops(self) -> dict[str, Spot]:
-        """The loop that runs a body."""
+        """Maps the name of each loop's body to the loop."""
         return {
             name: (computation, op)
             for computation, inner in self.program.computations.items()

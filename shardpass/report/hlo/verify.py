@@ -62,12 +62,12 @@ class Compiled:
 
     @property
     def memory(self) -> int:
-        """Arguments, results and temporaries, less what is one buffer."""
+        """Bytes of arguments, results and temporaries; a buffer that an argument and a result share counts once."""
         return self.arguments + self.results + self.temporaries - self.donated
 
     @cached_property
     def bytes_received(self) -> int:
-        """Of the device that receives most, loops multiplied."""
+        """Bytes received by the device that receives most, with collectives in loops multiplied by the trips."""
         return received(self.hlo, self.devices).total
 
     @cached_property
@@ -83,7 +83,7 @@ class Compiled:
         return most
 
     def seconds(self, machine: Machine, borders: Sequence[int] = ()) -> float:
-        """What the collectives take on ``machine``, one after the other, and then the work of a device.
+        """Models the seconds of the collectives on ``machine``, one after the other, and then of a device's work.
 
         Sums are scattered as in ``bytes_scattered``. ``borders``: the strides of the mesh's axes, as
         ``cost.groups.seconds`` takes them.
@@ -104,11 +104,11 @@ class Compiled:
         program = read_program(self.hlo)
         slices = Slices(program)
         rows = (one for one in HloCollectives(program, self.devices).rows if one.counted)
-        found = []
+        result = []
         for one in rows:
             size = sum(shape.bytes for shape in one.op.results)
-            found.append((one, slices.sliced_bytes(one) / size if one.kind == ALL_REDUCE and size else 0.0))
-        return found
+            result.append((one, slices.sliced_bytes(one) / size if one.kind == ALL_REDUCE and size else 0.0))
+        return result
 
 
 class Verifier:
@@ -137,7 +137,7 @@ class Verifier:
             self._end()
 
     def _end(self) -> str:
-        """Ends the child; the last line that it printed as an error, or how it ended."""
+        """Ends the child and returns the last line of its stderr, or its exit status."""
         child, errors = self._child, self._errors
         assert child is not None
         assert errors is not None
@@ -169,7 +169,7 @@ class Verifier:
         return Compiled(hlo.decode(), self.devices, **facts)
 
     def _answer(self, module: bytes) -> tuple[dict[str, Any], bytes]:
-        """What the child says of ``module``. Raises ShardpassError (SP553) where it says nothing."""
+        """Sends ``module`` to the child and returns its answer. Raises ShardpassError (SP553) where none comes."""
         while True:
             if self._child is None:
                 with making_files():
@@ -268,8 +268,8 @@ class _Pipes:
     def read(self, length: int) -> bytes:
         while len(self.known) < length:
             self._more()
-        found, self.known = self.known[:length], self.known[length:]
-        return found
+        data, self.known = self.known[:length], self.known[length:]
+        return data
 
     def _more(self) -> None:
         ready, _, _ = select.select([self.out], [], [], self._time_left())
@@ -285,7 +285,7 @@ class _Pipes:
 
 
 def serve(devices: int, donate: bool, idle: float) -> None:
-    """The child: compiles what stands on stdin until that ends, or ``idle`` seconds pass."""
+    """The main function of the child: compiles the modules on stdin until its end, or until ``idle`` seconds pass."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")
