@@ -75,17 +75,17 @@ class HloCollective:
 
     @property
     def received(self) -> Mapping[int, tuple[int, ...]]:
-        """Bytes received each time -> the devices that receive so many."""
+        """Maps a number of bytes to the devices that receive so many in one run of the collective."""
         size = sum(shape.bytes for shape in self.op.results)
-        found: dict[int, list[int]] = {}
+        result: dict[int, list[int]] = {}
         for group in self.groups:
             receivers = group[1:] if self.kind in (PERMUTE, BROADCAST) else group
             whole = size * len(group) if self.op.opcode.startswith("reduce-scatter") else size
-            found.setdefault(bytes_received(self.kind, whole, len(group)), []).extend(receivers)
-        return {share: tuple(devices) for share, devices in found.items()}
+            result.setdefault(bytes_received(self.kind, whole, len(group)), []).extend(receivers)
+        return {share: tuple(devices) for share, devices in result.items()}
 
     def by_device(self, devices: int) -> Sums:
-        """What each device receives each time."""
+        """The bytes that each device receives in one run of the collective."""
         sums = np.zeros(devices, object)
         for share, receivers in self.received.items():
             sums[[device for device in receivers if device < devices]] += share
@@ -93,7 +93,7 @@ class HloCollective:
 
 
 class _Around(NamedTuple):
-    """How what stands here runs, beside how often."""
+    """The control flow around a computation, apart from its number of runs."""
 
     unknown: int
     counted: bool
@@ -124,9 +124,9 @@ class HloCollectives:
         self._own: dict[str, list[HloCollective]] = {}
         self._calls: dict[str, list[tuple[HloOp, tuple[_Call, ...]]]] = {}
         for name, computation in program.computations.items():
-            found = [(op, self._collective(op, name)) for op in computation.ops.values()]
-            self._own[name] = [one for _, one in found if one is not None]
-            calls = ((op, tuple(self._called(op, name))) for op, one in found if one is None)
+            collectives = [(op, self._collective(op, name)) for op in computation.ops.values()]
+            self._own[name] = [one for _, one in collectives if one is not None]
+            calls = ((op, tuple(self._called(op, name))) for op, one in collectives if one is None)
             self._calls[name] = [(op, names) for op, names in calls if names]
         self._order = list(self._callees_first())
         self._sums: dict[str, Sums] = {}
@@ -213,7 +213,7 @@ class HloCollectives:
         return (call.name for _, calls in self._calls.get(name, ()) for call in calls)
 
     def _in_order(self) -> Iterator[HloCollective]:
-        """All collectives that run, in the order of the ops that stand around them."""
+        """Yields all collectives that run, in the order of the ops that enclose them."""
         seen = {self.program.entry}
         stack = [iter(self._events(self.program.entry))]
         while stack:
@@ -232,9 +232,9 @@ class HloCollectives:
         if computation is None:
             return []
         places = {op: place for place, op in enumerate(computation.ops)}
-        found: list[tuple[int, HloCollective | str]] = [(places[one.op.name], one) for one in self._own[name]]
-        found += [(places[op.name], call.name) for op, calls in self._calls[name] for call in calls]
-        return [event for _, event in sorted(found, key=lambda pair: pair[0])]
+        result: list[tuple[int, HloCollective | str]] = [(places[one.op.name], one) for one in self._own[name]]
+        result += [(places[op.name], call.name) for op, calls in self._calls[name] for call in calls]
+        return [event for _, event in sorted(result, key=lambda pair: pair[0])]
 
     # ---------------------------------------------------------------- what a branch receives
 
@@ -244,7 +244,7 @@ class HloCollectives:
         return max(range(len(calls)), key=lambda place: max(self._sum(calls[place].name), default=0))
 
     def _sum(self, wanted: str) -> Sums:
-        """What each device receives in one run of a computation."""
+        """Sums the bytes that each device receives in one run of a computation."""
         for name in self._order if wanted not in self._sums else ():
             if name in self._sums:
                 continue

@@ -1,8 +1,8 @@
-"""The source lines of HLO's ops, in the words of MLIR's locations.
+"""The source lines of HLO's ops, written as MLIR's locations.
 
-HLO says them in one of two forms:
+HLO has them in one of two forms:
 
-1. ``metadata={op_name="..." source_file="train.py" source_line=26}``, the one line that JAX took for the user's;
+1. ``metadata={op_name="..." source_file="train.py" source_line=26}``, the line that JAX attributes to the user;
 2. ``stack_frame_id=13``, a row of the table ``StackFrames`` above the first computation: a row of ``FileLocations``
    and the frame of the caller. XLA prints the caller's number increased by 1, so that 1 is nobody.
 
@@ -39,17 +39,17 @@ class Frames:
     def location(self, attributes: str) -> str:
         """The frames of the op with these ``attributes``; "" where its metadata has none."""
         _, _, metadata = attributes.partition("metadata={")
-        said = {name: int(number) for name, number in _NUMBER.findall(metadata)}
-        if frames := self._stack(said.get("stack_frame_id", 0)):
+        fields = {name: int(number) for name, number in _NUMBER.findall(metadata)}
+        if frames := self._stack(fields.get("stack_frame_id", 0)):
             return " ".join(frames)
         file = _SOURCE.search(metadata)
-        if file is None or not said.get("source_line"):
+        if file is None or not fields.get("source_line"):
             return ""
         names = ("source_line", "source_column", "source_end_line", "source_end_column")
-        return _written(_unquoted(file[1]), *(said.get(name, 0) for name in names))
+        return _written(_unquoted(file[1]), *(fields.get(name, 0) for name in names))
 
     def _stack(self, number: int) -> list[str]:
-        found = []
+        result = []
         for _ in range(_DEEPEST):
             frame = self.stacks.get(number)
             if frame is None:
@@ -57,9 +57,9 @@ class Frames:
             place = self.locations.get(frame.get("file_location_id", 0), {})
             file = self.files.get(place.get("file_name_id", 0), "")
             if file and place.get("line"):
-                found.append(_written(file, *(place.get(n, 0) for n in ("line", "column", "end_line", "end_column"))))
+                result.append(_written(file, *(place.get(n, 0) for n in ("line", "column", "end_line", "end_column"))))
             number = frame.get("parent_frame_id", 0) - self._shift
-        return found
+        return result
 
     @property
     def _shift(self) -> int:
@@ -93,7 +93,7 @@ def read_frames(lines: Sequence[str]) -> Frames:
 
 
 def _matches(pattern: re.Pattern[str], rows: Sequence[str]) -> list[tuple[str, str]]:
-    return [(found[1], found[2]) for row in rows if (found := pattern.fullmatch(row)) is not None]
+    return [(match[1], match[2]) for row in rows if (match := pattern.fullmatch(row)) is not None]
 
 
 def _unquoted(body: str) -> str:

@@ -36,7 +36,7 @@ def groups_of_line(kind: str, line: str, devices: int) -> Groups:
 
 
 def check_count(devices: int) -> None:
-    """Raises ValueError for more devices than a report holds."""
+    """Raises ValueError for more devices than a report supports."""
     if devices > MOST_DEVICES:
         raise ValueError(f"{devices:,} devices are more than {MOST_DEVICES:,}")
 
@@ -45,8 +45,8 @@ def devices_of_line(line: str) -> int:
     """How many devices the groups of a collective of HLO name."""
     if _LISTED.search(line):
         return 1 + max((device for row in _rows(line, 0) for device in row), default=0)
-    if found := _IOTA.search(line):
-        return math.prod(_numbers(found[3]))
+    if match := _IOTA.search(line):
+        return math.prod(_numbers(match[3]))
     _, mesh, rest = line.partition(_MESH)
     return max((math.prod(size for _, size in axes) for axes, _ in _meshes(rest)), default=1) if mesh else 1
 
@@ -63,14 +63,14 @@ def everybody(kind: str, devices: int) -> Groups:
 
 
 def _rows(line: str, devices: int) -> list[list[int]]:
-    if found := _LISTED.search(line):
-        return [_numbers(row) for row in _ROWS.findall(found[1])]
-    if found := _IOTA.search(line):
-        check_count(math.prod(_numbers(found[3])))
-        order = np.arange(np.prod(_numbers(found[3]))).reshape(_numbers(found[3]))
-        if found[4]:
-            order = order.transpose(_numbers(found[4]))
-        rows: list[list[int]] = order.reshape(int(found[1]), int(found[2])).tolist()
+    if match := _LISTED.search(line):
+        return [_numbers(row) for row in _ROWS.findall(match[1])]
+    if match := _IOTA.search(line):
+        check_count(math.prod(_numbers(match[3])))
+        order = np.arange(np.prod(_numbers(match[3]))).reshape(_numbers(match[3]))
+        if match[4]:
+            order = order.transpose(_numbers(match[4]))
+        rows: list[list[int]] = order.reshape(int(match[1]), int(match[2])).tolist()
         return rows
     _, mesh, rest = line.partition(_MESH)
     return _mesh_groups(rest, devices) if mesh else []
@@ -79,20 +79,20 @@ def _rows(line: str, devices: int) -> list[list[int]]:
 def _mesh_groups(text: str, devices: int) -> list[list[int]]:
     """The groups of ``a'=4,'b'=2] {'b'}``, which follows ``mesh['``.
 
-    XLA prints names as they are, quotes, brackets and commas too: of the ways to read the text, the first is taken
-    whose axes have ``devices`` devices and whose groups are over its axes.
+    XLA prints names without escapes, quotes, brackets and commas too. Of the possible readings of the text, the result
+    is the first whose axes have ``devices`` devices and whose groups are over its axes.
     """
     for axes, rest in _meshes(text):
         index = {name: k for k, (name, _) in enumerate(axes)}
         one = f"'({'|'.join(map(re.escape, sorted(index, key=len, reverse=True)))})'{_PART}"
-        found = re.match(rf"{_DEVICE_IDS}\{{((?:{one}(?:,(?=')|(?=\}})))*)\}}", rest)
-        if found is None or math.prod(size for _, size in axes) != devices:
+        match = re.match(rf"{_DEVICE_IDS}\{{((?:{one}(?:,(?=')|(?=\}})))*)\}}", rest)
+        if match is None or math.prod(size for _, size in axes) != devices:
             continue
         numbered = ",".join(f"'{k}'={size}" for k, (_, size) in enumerate(axes))
-        mesh = parse_mesh(f"mesh[{numbered}]{found[1] or ''}")
+        mesh = parse_mesh(f"mesh[{numbered}]{match[1] or ''}")
         over = [
             AxisRef(str(index[name]), int(pre or 1), int(size) if size else None)
-            for name, pre, size in re.findall(rf"{one}(?:,|$)", found[2])
+            for name, pre, size in re.findall(rf"{one}(?:,|$)", match[2])
         ]
         groups: list[list[int]] = Sharding.tiled(mesh, ()).groups(over).tolist()
         return groups

@@ -45,7 +45,7 @@ _NO_BYTES = frozenset({"token", "opaque"})
 
 @dataclass(frozen=True)
 class Shape:
-    """An array's element type, in HLO's words, and sizes; of a dynamic dimension the bound."""
+    """An array's element type, as HLO names it, and sizes; a dynamic dimension has its bound."""
 
     element: str
     sizes: tuple[int, ...]
@@ -90,12 +90,12 @@ class HloOp:
 
     @cached_property
     def _end(self) -> int:
-        """Where the operands end in ``rest``."""
+        """The position in ``rest`` at which the operands end."""
         return _closing(self.rest, 1)
 
     @property
     def inside(self) -> str:
-        """The text of the operands; of a parameter its number, of a constant its value."""
+        """The text of the operands; for a parameter its number, for a constant its value."""
         return self.rest[: self._end]
 
     @property
@@ -111,9 +111,9 @@ class HloOp:
 
     @property
     def number(self) -> int:
-        """Of a parameter or get-tuple-element: which; -1 where the text does not say it."""
-        found = re.search(r"\bindex=(\d+)", self.attributes) if self.opcode == "get-tuple-element" else None
-        text = found[1] if found else self.inside.strip()
+        """The index of a parameter or of a get-tuple-element; -1 where the text has none."""
+        match = re.search(r"\bindex=(\d+)", self.attributes) if self.opcode == "get-tuple-element" else None
+        text = match[1] if match else self.inside.strip()
         return int(text) if text.isdecimal() else -1
 
     @property
@@ -150,11 +150,11 @@ class HloOp:
     @cached_property
     def stack(self) -> str:
         """The name stack that JAX gave the op, ``jit(step)/transpose(jvp())/dot_general``."""
-        found = _OP_NAME.search(self.attributes)
+        match = _OP_NAME.search(self.attributes)
         try:
-            return c_unquoted(found[1]) if found else ""
+            return c_unquoted(match[1]) if match else ""
         except EscapeError:
-            return found[1] if found else ""
+            return match[1] if match else ""
 
 
 @dataclass
@@ -170,12 +170,12 @@ class Computation:
 
     @cached_property
     def users(self) -> Mapping[str, list[HloOp]]:
-        """By the name of an op, the ops that take its result."""
-        found: dict[str, list[HloOp]] = {}
+        """Maps the name of an op to the ops that use its result."""
+        result: dict[str, list[HloOp]] = {}
         for op in self.ops.values():
             for operand in dict.fromkeys(op.operands):
-                found.setdefault(operand, []).append(op)
-        return found
+                result.setdefault(operand, []).append(op)
+        return result
 
     @cached_property
     def parameters(self) -> Mapping[int, HloOp]:
@@ -199,12 +199,12 @@ class HloProgram:
 
     @property
     def name(self) -> str:
-        found = re.match(r"HloModule\s+([^\s,]+)", self.header)
-        return found[1] if found else ""
+        match = re.match(r"HloModule\s+([^\s,]+)", self.header)
+        return match[1] if match else ""
 
     @property
     def partitions(self) -> int:
-        """How many the module is compiled for; 1 where it does not say it."""
+        """The number that the module is compiled for; 1 where its header has none."""
         return _counted(_PARTITIONS, self.header)
 
     @property
@@ -213,8 +213,8 @@ class HloProgram:
 
 
 def _counted(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.search(text)
-    return max(1, int(found[1])) if found else 1
+    match = pattern.search(text)
+    return max(1, int(match[1])) if match else 1
 
 
 def read_program(text: str) -> HloProgram:
@@ -253,26 +253,26 @@ def _read_op(raw: str) -> HloOp | None:
 
 
 def _closing(text: str, depth: int) -> int:
-    """Where the parenthesis closes that ``depth`` is inside of; of a torn line its last letter."""
-    for found in _TURN.finditer(text):
-        depth += (found[0] == "(") - (found[0] == ")")
-        if depth == 0 and found[0] == ")":
-            return found.start()
+    """Returns the position at which the outermost of ``depth`` open parentheses closes, or the end of the text."""
+    for match in _TURN.finditer(text):
+        depth += (match[0] == "(") - (match[0] == ")")
+        if depth == 0 and match[0] == ")":
+            return match.start()
     return len(text)
 
 
 def _elements(kind: str) -> list[str]:
     """The elements of a tuple's type, nested tuples as they are."""
-    inner, found, start, depth = kind[1:-1], [], 0, 0
+    inner, elements, start, depth = kind[1:-1], [], 0, 0
     for place, letter in enumerate(inner):
         depth += (letter in "([{") - (letter in ")]}")
         if letter == "," and depth == 0:
-            found.append(inner[start:place])
+            elements.append(inner[start:place])
             start = place + 1
-    return [*found, inner[start:]]
+    return [*elements, inner[start:]]
 
 
 def shapes_of(kind: str) -> tuple[Shape, ...]:
     """The arrays in the text of a type."""
-    found = _SHAPE.findall(kind)
-    return tuple(Shape(name, tuple(int(n.lstrip("<=")) for n in dims.split(",") if n)) for name, dims in found)
+    arrays = _SHAPE.findall(kind)
+    return tuple(Shape(name, tuple(int(n.lstrip("<=")) for n in dims.split(",") if n)) for name, dims in arrays)

@@ -21,7 +21,7 @@ _INLINE = frozenset({"fusion", "call"})
 
 
 class Slices:
-    """Which all-reduces of ``program`` are sliced."""
+    """Answers, for an all-reduce of ``program``, whether devices use only their own slices of its results."""
 
     def __init__(self, program: HloProgram) -> None:
         self.program = program
@@ -33,12 +33,12 @@ class Slices:
                         self._callers.setdefault(called, []).append((name, op))
 
     def keeps_slice(self, one: HloCollective) -> bool:
-        """Whether devices use nothing of the result but their own slices."""
+        """Whether every device uses only its own slice of the result."""
         parts = self._parts(one)
         return bool(parts) and all(part is not None and self._sliced_by(one, part) for part in parts)
 
     def sliced_bytes(self, one: HloCollective) -> int:
-        """Bytes of those results of which devices use their own slices alone: XLA joins sums that it could scatter."""
+        """Bytes of the results of which devices use only their own slices; XLA combines several sums in one op."""
         parts = [part for part in self._parts(one) if part is not None]
         sizes = {part.number: part.shapes[0].bytes for part in parts if self._sliced_by(one, part)}
         others = {part.number for part in parts if not self._sliced_by(one, part)}
@@ -91,7 +91,7 @@ class Slices:
         return all(one is not None and self._sliced(name, one, group, seen) for one in entering)
 
     def _by_device(self, computation: str, name: str) -> bool:
-        """Whether a value is computed from the number of the device."""
+        """Whether the device's number, ``partition-id``, is among the inputs of a value."""
         stack, seen = [(computation, name)], {(computation, name)}
         while stack:
             where, what = stack.pop()

@@ -2,7 +2,7 @@
 
 1. XLA wrote the count into the loop: ``backend_config={"known_trip_count":{"n":"12"}}``.
 2. The loop counts: one of its carried values, k, starts from a constant, the condition is ``k < n`` or ``k <= n`` with
-   a constant n, or one that the loop hands on unchanged, and the body returns ``k + step``, step a positive constant.
+   a constant n, or an n that the loop carries unchanged, and the body returns ``k + step``, step a positive constant.
 
 Values are followed through copies, tuples and the computations of fusions and calls. Any other loop is not known.
 """
@@ -45,9 +45,13 @@ def trip_count(program: HloProgram, computation: str, loop: HloOp) -> int | None
         return None
     start = _number(follow.element(start_values, place))
     bound = _number(right)
-    held = _carried(right, condition, follow)
-    if bound is None and held is not None and _carried(follow.element(returned, held), body, follow) == held:
-        bound = _number(follow.element(start_values, held))
+    bound_place = _carried(right, condition, follow)
+    if (
+        bound is None
+        and bound_place is not None
+        and _carried(follow.element(returned, bound_place), body, follow) == bound_place
+    ):
+        bound = _number(follow.element(start_values, bound_place))
     step = _step(follow.element(returned, place), place, body, follow)
     if start is None or bound is None or step is None or step < 1:
         return None
@@ -71,13 +75,13 @@ class _Follow:
         self._depth = self._steps = 0
 
     def operand(self, value: _Value | None, place: int) -> _Value | None:
-        """What an operand of ``value`` goes back to."""
-        found = None if value is None else self._operand(value, place)
-        if found is None or self._depth >= _DEEPEST or self._steps >= _MOST:
-            return found
+        """Returns the value that an operand of ``value`` is a copy of; None where ``place`` has no operand."""
+        operand = None if value is None else self._operand(value, place)
+        if operand is None or self._depth >= _DEEPEST or self._steps >= _MOST:
+            return operand
         self._depth += 1
         try:
-            return self.back(found)
+            return self.back(operand)
         finally:
             self._depth -= 1
 
@@ -86,11 +90,11 @@ class _Follow:
         return None if op is None else _Value(value.computation, op, value.bound)
 
     def element(self, value: _Value | None, place: int) -> _Value | None:
-        """What an element of a tuple goes back to; None of what is no tuple."""
+        """Returns the value that an element of a tuple is a copy of; None where ``value`` is no tuple."""
         return self.operand(value, place) if value is not None and value.op.opcode == "tuple" else None
 
     def back(self, value: _Value) -> _Value:
-        """The value that ``value`` is a copy of."""
+        """Follows ``value`` through copies, tuples and inlined computations to the value that it is a copy of."""
         for _ in range(_FURTHEST):
             self._steps += 1
             before = self._before(value)
@@ -116,7 +120,7 @@ class _Follow:
 
 
 def _carried(value: _Value | None, region: Computation, follow: _Follow) -> int | None:
-    """Which of the loop's carried values ``value`` is, inside of ``region``."""
+    """Returns the index of the loop's carried value that ``value`` is in ``region``; None where it is none of them."""
     if value is None or value.op.opcode != "get-tuple-element":
         return None
     whole = follow.operand(value, 0)
@@ -130,7 +134,7 @@ def _number(value: _Value | None) -> int | None:
 
 
 def _step(value: _Value | None, place: int, body: Computation, follow: _Follow) -> int | None:
-    """What the body adds to a carried value."""
+    """Returns the constant that the body adds to the carried value ``place``; None where it computes another value."""
     if value is None or value.op.opcode != "add":
         return None
     left, right = follow.operand(value, 0), follow.operand(value, 1)

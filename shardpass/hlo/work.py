@@ -58,7 +58,7 @@ class OpWork:
 
 
 def work_of(program: HloProgram) -> tuple[OpWork, ...]:
-    """The ops of ``program`` that compute or move something by themselves."""
+    """Lists the ops of ``program`` that compute or copy by themselves, outside of fusions."""
     return tuple(_works(program))
 
 
@@ -74,7 +74,7 @@ def _works(program: HloProgram) -> Iterator[OpWork]:
 
 
 def _times(program: HloProgram) -> dict[str, int]:
-    """How often each computation that is no fusion's runs."""
+    """Counts the runs of each computation that is not a fusion's."""
     runs: dict[str, int] = {}
     todo = [(program.entry, 1)]
     while todo:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = (
     "calibrating",
     "diagnostics",
+    "hlo",
     "importing",
     "ir",
     "onnx",
