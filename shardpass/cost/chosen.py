@@ -50,7 +50,7 @@ def machine_text(given: object = None) -> str:
 
 
 def path_or_name(given: object) -> object:
-    """``given``, of a path its text. Raises ShardpassError (SP901) where the object raises."""
+    """Returns ``given``, a path as text. Raises ShardpassError (SP901) where the object raises."""
     if not isinstance(given, os.PathLike):
         return given
     try:

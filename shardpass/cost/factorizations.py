@@ -83,12 +83,12 @@ _TARGET = re.compile(r"(?:lapack_[sdcz]|(?:cu|hip)(?:solver|sparse|blas)_)(\w+?)
 
 def flops_of_call(target: str) -> Flops | None:
     """How a custom call of ``target`` is counted; None where no library's routine is known by that name."""
-    found = _TARGET.fullmatch(target)
-    return NAMED.get(target) or (_ROUTINE.get(found[1]) if found else None)
+    match = _TARGET.fullmatch(target)
+    return NAMED.get(target) or (_ROUTINE.get(match[1]) if match else None)
 
 
 def comparisons(size: int) -> float:
-    """Of sorting ``size`` elements, for each element."""
+    """Flops of sorting ``size`` elements, for each element."""
     return log2(max(2, size))
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 
 class Operands(enum.Enum):
-    """What an op does with the values that it uses."""
+    """The way in which an op reads its operands."""
 
     FUSED = "computed inside, or read"
     READ = "read from memory"
@@ -68,7 +68,7 @@ class Flops(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How ops of a group fuse.
+    """The rules by which the ops of a group fuse.
 
     Attributes:
         ops: names, those of StableHLO without their dialect.
@@ -92,7 +92,7 @@ class Row:
 
     @property
     def fuses(self) -> bool:
-        """Whether the result can be made in the loops of its users alone, and what it is made of with it."""
+        """Whether the result, with the fused ops that compute it, can be computed only in the loops of its users."""
         return self.operands is Operands.FUSED and self.result not in (Result.VIEW, Result.WRITTEN)
 
 

@@ -57,7 +57,7 @@ def axes_of(groups: IntArray, borders: Sequence[int] = ()) -> tuple[Axis, ...]:
     if len(members) > 1 and (members != members[0]).any():
         return ()
     ids = members[0]
-    found: list[Axis] = []
+    axes: list[Axis] = []
     done = 1  # the first ``done`` ids are explained
     while done < len(ids):
         stride = int(ids[done])
@@ -69,9 +69,9 @@ def axes_of(groups: IntArray, borders: Sequence[int] = ()) -> tuple[Axis, ...]:
             or not (ids[: done * count].reshape(count, done) == steps[:count, None] + ids[:done]).all()
         ):
             return ()
-        found.append(Axis(count, stride))
+        axes.append(Axis(count, stride))
         done *= count
-    cut = [part for axis in found for part in _cut(axis, borders)]
+    cut = [part for axis in axes for part in _cut(axis, borders)]
     return tuple(reversed(cut))
 
 
@@ -105,7 +105,7 @@ def _farthest(machine: Machine, pairs: IntArray) -> Axis:
 
 
 def _by_blocks(machine: Machine, groups: IntArray) -> tuple[Axis, ...]:
-    """Case 2, the outermost first."""
+    """Axes of groups that are no lattices, by the blocks of the links, the outermost first: case 2 above."""
     size, near, stride = groups.shape[1], 1, 1
     axes: list[Axis] = []
     rows = np.arange(len(groups))[:, None] * (int(groups.max()) + 1)

@@ -38,7 +38,7 @@ Buffer = int
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What XLA's clients do differently. ``late``: large values are made late; ``longest``: elements that a
+    """The behaviour in which XLA's clients differ. ``late``: large values are made late; ``longest``: elements that a
     reduction joins in the fusion that makes them."""
 
     late: bool
@@ -108,7 +108,7 @@ class _Moment:
         return buffer in self.straight and buffer not in self.moved
 
     def makes_inside(self, buffer: Buffer) -> bool:
-        """Whether what makes ``buffer``, which the step reads, can be in its loop."""
+        """Whether the op that makes ``buffer``, which the step reads, can be fused into the step's loop."""
         in_place = self.row.in_place and self.reads[0] == buffer
         return self.row.operands is Operands.FUSED and not in_place
 
@@ -180,7 +180,7 @@ class Lifetimes:
     # ---------------------------------------------------------------- one block
 
     def _block(self, block: Block, carried: Sequence[Life | None]) -> None:
-        """``carried``: the lives that what the block returns goes into, and of a loop's body its arguments too."""
+        """``carried``: the buffers into which the block's results go; a loop's body has its arguments in them too."""
         moments = self._fuse(self._moments(block))
         moments = self._put_off(moments) if self.client.late else _first_come(moments)
         last = {buffer: place for place, one in enumerate(moments) for buffer in (*one.makes, *one.reads)}
@@ -211,7 +211,7 @@ class Lifetimes:
             self._block(block, () if is_loop and block is not step.blocks[-1] else lives)
 
     def _put_off(self, moments: list[_Moment]) -> list[_Moment]:
-        """Each that makes no less than it lets die stands right before the first that reads it; all others stay."""
+        """Orders ``moments``: each that makes as many bytes as it frees, or more, right before its first reader."""
         readers: dict[Buffer, list[_Moment]] = {}
         for one in moments:
             for buffer in one.reads:
@@ -228,20 +228,20 @@ class Lifetimes:
         return sorted(moments, key=key.__getitem__)
 
     def _place(self, one: _Moment, dying: list[Buffer], moment: int) -> None:
-        """Gives what ``one`` makes the buffer of an operand that dies, or a buffer of its own."""
+        """Assigns the results of ``one`` the buffer of an operand that dies, or a new buffer."""
         for buffer in one.makes:
             if buffer in self._of:
                 continue
-            taken = next((old for old in self._to_overwrite(one, buffer) if old in dying), None)
-            if taken is None:
+            overwritten = next((old for old in self._to_overwrite(one, buffer) if old in dying), None)
+            if overwritten is None:
                 self._begin(buffer, moment)
                 self._makers[buffer] = one
             else:
-                dying.remove(taken)
-                self._of[buffer] = self._of[taken]
+                dying.remove(overwritten)
+                self._of[buffer] = self._of[overwritten]
 
     def _to_overwrite(self, one: _Moment, buffer: Buffer) -> Iterable[Buffer]:
-        """Operands in whose place ``buffer`` may be made."""
+        """Lists the operands of ``one`` that ``buffer`` may overwrite."""
         if one.step.name == WHILE:
             return (self._rooted(one.step.reads[one.step.makes.index(buffer)]),)
         if one.row.in_place:
@@ -274,7 +274,7 @@ class Lifetimes:
         return out
 
     def _passes_on(self, step: Step) -> bool:
-        """Whether what ``step`` makes is what it reads; a broadcast that stretches nothing is a reshape."""
+        """Whether the result of ``step`` is its operand's buffer; a broadcast that repeats nothing is a reshape."""
         row = fusion_of(step.name)
         if row.spreads:
             return self.sizes[step.makes[0]] == self.sizes[step.reads[0]]
@@ -338,7 +338,7 @@ class Lifetimes:
 
 
 def _join(one: _Moment, made: Buffer, reader: _Moment) -> list[Buffer]:
-    """Fuses ``one`` into ``reader``; the buffers that ``reader`` did not read before."""
+    """Fuses ``one`` into ``reader`` and returns the buffers that ``reader`` did not read before."""
     through = reader.reads_straight(made)
     reader.reads.remove(made)
     reader.joined += 1
@@ -351,7 +351,7 @@ def _join(one: _Moment, made: Buffer, reader: _Moment) -> list[Buffer]:
 
 
 def _first_come(moments: list[_Moment]) -> list[_Moment]:
-    """``moments``, each as soon as all that it reads is there; the last, the end of the block, stays."""
+    """Orders ``moments``, each as soon as its operands are available; the last, the end of the block, stays last."""
     body = moments[:-1]
     made = {buffer for one in body for buffer in one.makes}
     readers: dict[Buffer, list[int]] = {}

@@ -98,7 +98,7 @@ class Torus:
         return 2 * self.bandwidth * len(self.shape)
 
     def _rings(self, sizes: Sequence[int]) -> list[tuple[float, bool]]:
-        """Of each dimension of the torus that is in use: devices along it, and whether the ring is closed."""
+        """The dimensions of the torus that are in use: for each, its devices and whether its ring is closed."""
         rings: list[tuple[float, bool]] = []
         for size in sizes:
             count = self._folds(size)
@@ -107,12 +107,12 @@ class Torus:
         return rings if len(rings) <= len(self.shape) else self._rings_of_all(prod(sizes))
 
     def _folds(self, size: int) -> int:
-        """Over how many dimensions a mesh axis of ``size`` lies."""
+        """Counts the dimensions of the torus that a mesh axis of ``size`` spans."""
         longest = sorted(self.shape, reverse=True)
         return next((k for k in range(1, len(longest)) if prod(longest[:k]) >= size), len(longest))
 
     def _rings_of_all(self, devices: int) -> list[tuple[float, bool]]:
-        """More mesh axes than dimensions: they share all of these."""
+        """The case of more mesh axes than dimensions: the axes share all dimensions."""
         side = devices ** (1 / len(self.shape))
         return [(side, side >= self.wrap)] * len(self.shape)
 
@@ -121,7 +121,7 @@ Link = Switch | Direct | Torus
 
 
 def described(link: Link) -> str:
-    """What joins which devices, its rate and its latency, in words."""
+    """Describes a link in words: the devices that it joins, its rate and its latency."""
     latency = f"{link.latency * 1e6:g} us"
     if isinstance(link, Torus):
         ring = f"a torus, {shown_rate(link.bandwidth)} a link, rings of {link.wrap} or a multiple closed"

@@ -107,7 +107,7 @@ class Machine:
 
     @property
     def memory_limit(self) -> int | None:
-        """Bytes that may be alive on a device at once; None where there is no end of them."""
+        """Bytes that may be alive on a device at once; None without a limit."""
         return int(self.memory) if math.isfinite(self.memory) else None
 
     def joins_all(self, devices: int) -> bool:
@@ -171,7 +171,7 @@ class _Stage:
 
 
 def _inside(axis: Axis, block: int | None) -> int:
-    """How many neighbours along ``axis`` are in one block of device ids, in every group."""
+    """Counts the neighbours along ``axis`` that are in one block of device ids in every group."""
     if block is None:
         return axis.size
     return math.gcd(axis.size, block // axis.stride) if block % axis.stride == 0 else 1

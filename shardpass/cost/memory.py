@@ -36,7 +36,7 @@ class Account:
         arguments, results: of main.
         donated: bytes of results that are in arguments' buffers.
         temporaries: the most that live beside these at once.
-        at: (number of an op, bytes alive while it runs, all told), in the order in which steps run.
+        at: (number of an op, all bytes alive while it runs), in the order in which steps run.
         peak_op: the op with the most temporaries; None where there are none.
         alive: (buffer, bytes) of each temporary there.
     """
@@ -58,35 +58,35 @@ class Account:
 def account(
     body: Block, sizes: Sequence[int], client: Client = OTHERS, donated: Mapping[Buffer, int] | None = None
 ) -> Account:
-    """The account of a program. ``sizes``: bytes by buffer; ``donated``: results by argument."""
-    found = Lifetimes(body, sizes, client, donated or {})
-    rest = temporaries(found)
-    counts = [live + scratch for live, scratch in zip(_alive(rest, len(found.ops)), found.scratch, strict=True)]
+    """Accounts for the memory of a program. ``sizes``: bytes by buffer; ``donated``: results by argument."""
+    lifetimes = Lifetimes(body, sizes, client, donated or {})
+    rest = temporaries(lifetimes)
+    counts = [live + scratch for live, scratch in zip(_alive(rest, len(lifetimes.ops)), lifetimes.scratch, strict=True)]
     most = max(counts, default=0)
     highest = counts.index(most) if most else -1
-    arguments = sum(sizes[life.buffer] for life in found.arguments)
-    results = sum(sizes[life.buffer] for life in found.results)
-    lent = sum(sizes[life.buffer] for life in found.lent)
+    arguments = sum(sizes[life.buffer] for life in lifetimes.arguments)
+    results = sum(sizes[life.buffer] for life in lifetimes.results)
+    lent = sum(sizes[life.buffer] for life in lifetimes.lent)
     fixed = arguments + results - lent
     return Account(
         arguments,
         results,
         lent,
         most,
-        tuple((op, fixed + count) for op, count in zip(found.ops, counts, strict=True)),
-        found.ops[highest] if most else None,
+        tuple((op, fixed + count) for op, count in zip(lifetimes.ops, counts, strict=True)),
+        lifetimes.ops[highest] if most else None,
         tuple((life.buffer, life.bytes) for life in rest if life.first <= highest <= life.last),
     )
 
 
-def temporaries(found: Lifetimes) -> list[Life]:
+def temporaries(lifetimes: Lifetimes) -> list[Life]:
     """The buffers beside arguments and results: those that no result's buffer has room for.
 
     The greatest first, each goes into a result's buffer that is as large and free all the time that it lives.
     """
-    lending = [_Lending(one.bytes, one) for one in sorted(found.results, key=lambda one: (-one.bytes, one.first))]
+    lending = [_Lending(one.bytes, one) for one in sorted(lifetimes.results, key=lambda one: (-one.bytes, one.first))]
     rest = []
-    for life in sorted(found.others, key=lambda one: (-one.bytes, one.first)):
+    for life in sorted(lifetimes.others, key=lambda one: (-one.bytes, one.first)):
         for lender in reversed(lending[: _as_large(lending, life.bytes)]):
             if lender.takes(life):
                 break
@@ -103,7 +103,7 @@ class _Lending:
         self.first, self.last = [own.first], [own.last]
 
     def takes(self, life: Life) -> bool:
-        """Whether ``life`` finds the buffer free, which then is in use for it."""
+        """Reserves the buffer for ``life`` where the buffer is free for its duration; returns whether it is."""
         place = bisect(self.first, life.last)
         if place and self.last[place - 1] >= life.first:
             return False
@@ -113,7 +113,7 @@ class _Lending:
 
 
 def _as_large(lending: Sequence[_Lending], size: int) -> int:
-    """How many of ``lending``, the largest first, have ``size`` bytes."""
+    """Counts the buffers of ``lending``, the largest first, that have ``size`` bytes or more."""
     return bisect(lending, -size, key=lambda one: -one.bytes)
 
 
@@ -127,16 +127,16 @@ def _alive(lives: Iterable[Life], moments: int) -> Iterator[int]:
 
 
 class Chain:
-    """The account of steps one after the other, each of which reads what the one before has made, and no more.
+    """Accounts for the memory of a chain of steps, each of which reads only the result of the step before.
 
-    ``now``: bytes of that; ``peak``: the most alive together.
+    ``now``: bytes of the last result; ``peak``: the most bytes alive at once.
     """
 
     def __init__(self, first: int) -> None:
         self.now = self.peak = first
 
     def step(self, made: int, scratch: int = 0, in_place: bool = False) -> int:
-        """One step more, which makes ``made`` bytes and needs ``scratch`` beside; the bytes alive while it runs."""
+        """Adds a step that makes ``made`` bytes and needs ``scratch`` more; returns the bytes alive while it runs."""
         alive = scratch + (max(self.now, made) if in_place else self.now + made)
         self.now, self.peak = made, max(self.peak, alive)
         return alive

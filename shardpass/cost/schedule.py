@@ -73,7 +73,7 @@ def schedule(tasks: Sequence[Task]) -> tuple[Slot, ...]:
 
 
 def exposed(slots: Iterable[Slot]) -> Mapping[Any, float]:
-    """By key, the seconds in which a task of other resources than compute runs and nothing computes.
+    """Maps the key of a task that does not compute to the seconds in which the task runs and no task computes.
 
     Where several such tasks run at once, each has an equal part.
     """
@@ -82,12 +82,12 @@ def exposed(slots: Iterable[Slot]) -> Mapping[Any, float]:
         [(slot.end, 0, number) for number, slot in enumerate(leaves)]
         + [(slot.start, 1, number) for number, slot in enumerate(leaves)]
     )
-    found: dict[Any, float] = {slot.task.key: 0.0 for slot in leaves if COMPUTE not in slot.task.resources}
+    result: dict[Any, float] = {slot.task.key: 0.0 for slot in leaves if COMPUTE not in slot.task.resources}
     computing, links, last = 0, set[int](), 0.0
     for time, begins, number in events:
         if not computing and links:
             for one in links:
-                found[leaves[one].task.key] += (time - last) / len(links)
+                result[leaves[one].task.key] += (time - last) / len(links)
         last = time
         if COMPUTE in leaves[number].task.resources:
             computing += 1 if begins else -1
@@ -95,7 +95,7 @@ def exposed(slots: Iterable[Slot]) -> Mapping[Any, float]:
             links.add(number)
         else:
             links.discard(number)
-    return found
+    return result
 
 
 # a body that several loops run is one tuple: its schedule is made once
@@ -149,7 +149,7 @@ def _starts(
     time = 0.0
 
     def release(place: int) -> Iterator[tuple[int, float]]:
-        """What may run now that nothing is missing for ``place``; what takes no time is done at once."""
+        """Queues the task ``place``, whose inputs are ready; yields tasks that take no time, as they end at once."""
         todo = [place]
         while todo:
             place = todo.pop()
