@@ -1,9 +1,9 @@
-"""Which of a program's points to pin: those under which XLA's own program is cheapest, and never above the plain one.
+"""Chooses the points of a program to pin: those under which XLA's own program is cheapest, never above the plain one.
 
-Problem: XLA keeps a constraint and decides the rest by itself. Where its way from one sharding to another is poor (the
-windows of a convolution, lookups, experts), a constraint that is right in shardpass's plan costs more than none. So a
-set of points is judged by what XLA makes of it: bytes that a device receives, bytes of temporaries and of memory
-altogether, seconds on the machine; none may be above the plain program's.
+Problem: XLA keeps a constraint and decides all other shardings by itself. Where its resharding between two shardings
+is poor (the windows of a convolution, lookups, experts), a constraint that is right in shardpass's plan costs more than
+none. So a set of points is judged by the program that XLA compiles with it: bytes that a device receives, bytes of
+temporaries and of all memory, seconds on the machine; none of these may be above the plain program's.
 
 Method. Each variant is compiled (``report.hlo.verify``), and nothing runs.
 
@@ -45,7 +45,13 @@ FAMILIES = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """``points``: to be pinned, in program order. ``plain``, ``pinned``: XLA's programs without and with them."""
+    """The result of ``choose``.
+
+    Attributes:
+        points: the points to pin, in program order.
+        plain, pinned: XLA's programs without and with these points; ``seconds``: of both, as modelled.
+        compiled: the number of variants that were compiled.
+    """
 
     points: tuple[Point, ...]
     plain: Compiled
@@ -56,7 +62,13 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Score:
-    """``price``: see above, 1 of the plain program; ``excess``: the greatest, relative; ``seconds``: on the machine."""
+    """The score of a set of points.
+
+    Attributes:
+        price: as the module describes; 1 for the plain program.
+        excess: the greatest relative excess over the plain program's figures.
+        seconds: modelled seconds on the machine.
+    """
 
     price: float
     excess: float
@@ -66,11 +78,14 @@ class Score:
 NONE = Score(math.inf, math.inf, math.inf)
 
 
-def choose(module: Any, found: Decided, machine: Machine, most: int = MOST) -> Chosen:
-    """The points of ``found`` to pin in ``module``. Raises ShardpassError (SP553) where XLA refuses it as it is."""
-    borders = tuple(found.mesh.strides.values()) if found.mesh.is_iota else ()
-    with Verifier(found.mesh.size) as verifier:
-        return _Choosing(module, found, machine, borders, verifier, most).run()
+def choose(module: Any, decided: Decided, machine: Machine, most: int = MOST) -> Chosen:
+    """Chooses the points of ``decided`` to pin in ``module``; at most ``most`` variants are compiled.
+
+    Raises ShardpassError (SP553) where XLA refuses ``module`` itself.
+    """
+    borders = tuple(decided.mesh.strides.values()) if decided.mesh.is_iota else ()
+    with Verifier(decided.mesh.size) as verifier:
+        return _Choosing(module, decided, machine, borders, verifier, most).run()
 
 
 class _Choosing:
@@ -79,13 +94,13 @@ class _Choosing:
     def __init__(
         self,
         module: Any,
-        found: Decided,
+        decided: Decided,
         machine: Machine,
         borders: Sequence[int],
         verifier: Verifier,
         most: int,
     ) -> None:
-        self.module, self.found, self.machine, self.borders = module, found, machine, borders
+        self.module, self.decided, self.machine, self.borders = module, decided, machine, borders
         self.verifier, self.most = verifier, most
         self.scores: dict[frozenset[Point], Score] = {}
         self.programs: dict[frozenset[Point], Compiled] = {}
@@ -95,7 +110,7 @@ class _Choosing:
         self._keep(self.best, self.plain)
 
     def run(self) -> Chosen:
-        starts = [frozenset(start) for start in _starts(self.found.points)]
+        starts = [frozenset(start) for start in _starts(self.decided.points)]
         measured = [(self.score(start).price, len(start), k) for k, start in enumerate(starts) if self.left > 0]
         if measured and (min(measured)[0] < 1 - NEAR or any(score.excess for score in self.scores.values())):
             self._lean(starts[min(measured)[2]])
@@ -108,7 +123,7 @@ class _Choosing:
         return self.most - self.verifier.compiled
 
     def _lean(self, kept: frozenset[Point]) -> None:
-        """Leaves out what can be."""
+        """Removes points from ``kept`` as long as the price does not rise; the result is ``self.best``."""
         least = self.score(kept).price
         for without in _parts(kept):
             if self.left <= 0:
@@ -118,7 +133,7 @@ class _Choosing:
                 kept, least = rest, min(least, self.score(rest).price)
 
     def score(self, points: frozenset[Point]) -> Score:
-        """How good a set is; compiled the first time."""
+        """Returns the score of a set of points, which is compiled the first time; ``NONE`` where XLA fails."""
         if points not in self.scores:
             try:
                 program = self._build(points)
@@ -147,12 +162,12 @@ class _Choosing:
 
     def _build(self, points: frozenset[Point]) -> Compiled:
         with self.module.context:
-            variant = bytecode(pinned_module(self.module, self.found.mesh, points))
+            variant = bytecode(pinned_module(self.module, self.decided.mesh, points))
         return self.verifier.build(variant)
 
 
 def _over(ours: float, theirs: float) -> float:
-    """How far ``ours`` is above ``theirs``, relative."""
+    """The excess of ``ours`` over ``theirs``, relative to ``theirs``; 0 where there is none."""
     return max(0.0, _ratio(ours, theirs) - 1)
 
 
@@ -163,7 +178,7 @@ def _ratio(ours: float, theirs: float) -> float:
 
 
 def _starts(points: Sequence[Point]) -> Iterator[Iterable[Point]]:
-    """Sets to begin with, each once and none empty."""
+    """Yields the sets of points to begin with, without duplicates and empty sets."""
     seen: set[frozenset[Point]] = {frozenset()}
     filters: tuple[Callable[[Point], bool], ...] = (
         lambda point: True,
@@ -175,14 +190,14 @@ def _starts(points: Sequence[Point]) -> Iterator[Iterable[Point]]:
         lambda point: point.spot.side == ARGUMENT,
     )
     for keeps in filters:
-        found = frozenset(filter(keeps, points))
-        if found not in seen:
-            seen.add(found)
-            yield found
+        start = frozenset(filter(keeps, points))
+        if start not in seen:
+            seen.add(start)
+            yield start
 
 
 def _parts(points: Iterable[Point]) -> Iterator[frozenset[Point]]:
-    """What is tried to be left out: families of ops by side and direction, and then ever smaller runs."""
+    """Yields the sets of points to remove: families of ops by side and direction, then shorter and shorter runs."""
     ordered = sorted(points, key=lambda point: point.spot)
     families: dict[tuple[str, str, bool], list[Point]] = {}
     for point in ordered:

@@ -103,16 +103,16 @@ def pin_module(
     if machine is not None:
         set_module_machine(copy, machine)
     on = chosen(module_machine(copy))
-    found = decided(copy, pipeline)
+    decision = decided(copy, pipeline)
     name = (get_text(module.operation, "sym_name") or "").removeprefix("jit_")
-    axes = ", ".join(f"{axis}={size}" for axis, size in found.mesh.axes)
+    axes = ", ".join(f"{axis}={size}" for axis, size in decision.mesh.axes)
     if not verify:
-        texts = tuple(map(constraint_text, found.points))
-        return pinned_module(module, found.mesh, found.points), Pins(name, axes, on.name, texts)
-    best = choose(module, found, on, most)
+        texts = tuple(map(constraint_text, decision.points))
+        return pinned_module(module, decision.mesh, decision.points), Pins(name, axes, on.name, texts)
+    best = choose(module, decision, on, most)
     texts = tuple(map(constraint_text, best.points))
     before, after = (_figures(*side) for side in zip((best.plain, best.pinned), best.seconds, strict=True))
-    return pinned_module(module, found.mesh, best.points), Pins(
+    return pinned_module(module, decision.mesh, best.points), Pins(
         name, axes, on.name, texts, before, after, best.compiled
     )
 

@@ -101,7 +101,7 @@ def numbered_ops(module: Any) -> Iterator[tuple[int, Any]]:
 
 
 def decided(module: Any, pipeline: str = "propagate") -> Decided:
-    """The points of ``module``, which stays as it is. ``pipeline``: imports and decides.
+    """Reads the points of ``module``, which stays unchanged, off its plan. ``pipeline``: imports and decides.
 
     Raises ShardpassError as the pipeline does.
     """
@@ -119,9 +119,9 @@ def decided(module: Any, pipeline: str = "propagate") -> Decided:
             run_in_place(copy, pipeline)
             table = spliced_table(copy)
             plan = plan_program(table.program, table.found(), machine=machine_of(copy))
-        found = _Points(plan, table.program, table.handles, table.found(), kinds, open_arguments)
+        points = _Points(plan, table.program, table.handles, table.found(), kinds, open_arguments)
         mesh = table.program.mesh.mesh
-        return Decided(mesh, found.all() if mesh.size > 1 else (), plan)
+        return Decided(mesh, points.all() if mesh.size > 1 else (), plan)
 
 
 def _is_annotated(row: dict[str, Any]) -> bool:
@@ -129,7 +129,7 @@ def _is_annotated(row: dict[str, Any]) -> bool:
 
 
 class _Points:
-    """Reads the points off a plan. State: by spot, what its copies are decided as; None where they differ."""
+    """Reads the points off a plan. State: the point of each spot; None where copies of the spot are decided apart."""
 
     def __init__(
         self, plan: ProgramPlan, program: Program, handles: Any, shardings: Any, kinds: Any, open_arguments: Any
@@ -177,7 +177,7 @@ class _Points:
                 self._add(Spot(number, RESULT, place), value, wanted, op.mesh, op.called, planned)
 
     def _follows(self, planned: SplitPlan | ControlFlowPlan, value: int, wanted: Sharding) -> bool:
-        """Whether a result that is made element by element is left as an operand is taken."""
+        """Whether an elementwise result keeps the sharding in which the op uses an operand of its shape."""
         if isinstance(planned, ControlFlowPlan) or planned.op.called in COSTLY:
             return False
         array = self.program.arrays[value]
@@ -185,8 +185,8 @@ class _Points:
             (other := self.program.arrays[operand]) is not None
             and array is not None
             and other.shape == array.shape
-            and taken.copy.sharding == wanted
-            for operand, taken in zip(planned.op.operands, planned.operands, strict=True)
+            and use.copy.sharding == wanted
+            for operand, use in zip(planned.op.operands, planned.operands, strict=True)
         )
 
     @staticmethod
