@@ -47,15 +47,15 @@ class Candidates:
         self.updated = dict(_updates(sites))  # by result, the argument
 
     def written(self) -> Iterator[Edit]:
-        """Edits of what the user wrote."""
+        """Yields edits of the user's annotations, without duplicates."""
         yield from _different(self._written())
 
     def decided(self, shardings: Mapping[int, Sharding]) -> Iterator[Edit]:
-        """Constraints, old ones and new, as ``shardings`` have the values."""
+        """Yields edits that give constraints, existing and new, the specs that ``shardings`` have for their values."""
         yield from _different(self._decided(shardings))
 
     def chosen(self, shardings: Mapping[int, Sharding], results: Sequence[Sharding | None]) -> Iterator[Edit]:
-        """What is not annotated, as ``shardings`` and ``results`` have it: arguments, results, values at the lines."""
+        """Yields annotations for arguments, results and values at the lines that have none, after ``shardings``."""
         for site in (*self.sites.arguments, *self.sites.results, *self.sites.values(self.lines)):
             spec = self.spec_in(site, shardings, results)
             if site.spec is None and spec is not None:
@@ -94,7 +94,7 @@ class Candidates:
             yield (Change(site, spec), *self._results_of(site, spec))
 
     def _results_of(self, site: Site, spec: Spec) -> Iterator[Change]:
-        """The results that an argument is updated to, which keep its sharding."""
+        """Yields the changes that give the results that update ``site``, an argument, its new ``spec``."""
         for result, argument in self.updated.items():
             if argument is site and result.spec == site.spec:
                 yield Change(result, spec)
@@ -102,17 +102,17 @@ class Candidates:
     def spec_in(
         self, site: Site, shardings: Mapping[int, Sharding], results: Sequence[Sharding | None] = ()
     ) -> Spec | None:
-        """The spec that most of the values have; None where whole axes do not express it or do not divide.
+        """Returns the spec that most values of ``site`` have; None where whole axes do not express or divide it.
 
         ``results``: the shardings of main's results.
         """
         counts: Counter[Spec] = Counter()
         rank = site.array.rank
         if site.kind == RESULT:
-            found = [results[position] for position in site.positions if position < len(results)]
+            shardings_of = [results[position] for position in site.positions if position < len(results)]
         else:
-            found = [shardings.get(value) for value in site.values]
-        for sharding in found:
+            shardings_of = [shardings.get(value) for value in site.values]
+        for sharding in shardings_of:
             whole = _whole(sharding, rank, self.program)
             if whole is not None:
                 counts[whole] += 1
@@ -127,7 +127,7 @@ class Candidates:
     # ---------------------------------------------------------------- of several
 
     def _states(self) -> Iterator[Edit]:
-        """States that are annotated otherwise than their counterparts, all arrays of one at once."""
+        """Yields edits that give a state, all its arrays at once, the specs of its counterpart."""
         by_root: dict[str, list[Change]] = {}
         for site in self.sites.arguments:
             other = self._counterpart(site)
@@ -140,9 +140,9 @@ class Candidates:
             yield (*changes, *dict.fromkeys(results))
 
     def _batches(self) -> Iterator[Edit]:
-        """All arguments of one first dimension that nothing splits and no result updates.
+        """Yields edits that split unsplit arguments that no result updates by their first dimension.
 
-        Over one axis, or over all that no annotation uses.
+        All arguments whose first dimension has one size are split together: over one axis, or over all unused axes.
         """
         used = {name for one in (*self.sites.arguments, *self.sites.constraints) for name in _axes(one.spec or ())}
         free = tuple(name for name in self.axes if name not in used)
@@ -160,7 +160,7 @@ class Candidates:
                     yield tuple(Change(one, spec) for one, spec in zip(batch, specs, strict=True))
 
     def _counterpart(self, site: Site) -> Site | None:
-        """The argument that a state belongs to: of its shape, split more, and with the longest common end of a path."""
+        """Returns the argument of the same shape that is split more and shares the longest end of the path."""
         best, longest = None, 0
         for other in self.sites.arguments:
             if other is site or other.array is not site.array or other.spec is None or site.spec is None:
@@ -173,7 +173,7 @@ class Candidates:
         return best
 
     def _updated(self) -> Iterator[Edit]:
-        """Results with the sharding of the argument that they update: one edit for all."""
+        """Yields one edit that gives all results the sharding of the arguments that they update."""
         changes = [
             Change(result, site.spec)
             for result, site in self.updated.items()
@@ -186,7 +186,7 @@ class Candidates:
             yield whole
 
     def _forced(self) -> Iterator[Site]:
-        """Annotated results but those that update an annotated argument, whose sharding the next step expects."""
+        """Yields annotated results, except updates of annotated arguments, whose sharding the next step expects."""
         for site in self.sites.results:
             argument = self.updated.get(site)
             if site.spec is not None and (argument is None or argument.spec is None):
@@ -231,7 +231,7 @@ def variants(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> Itera
 
 
 def _different(edits: Iterable[Edit]) -> Iterator[Edit]:
-    """Each edit that changes something, once."""
+    """Yields the edits that change an annotation, without duplicates."""
     seen: set[object] = set()
     for edit in edits:
         key = tuple((change.site.kind, change.site.names, change.site.place, change.spec) for change in edit)
@@ -241,7 +241,7 @@ def _different(edits: Iterable[Edit]) -> Iterator[Edit]:
 
 
 def _one_of_each(lists: Iterable[Iterator[Edit]]) -> Iterator[Edit]:
-    """The first of each, the second of each, and so on."""
+    """Yields the first edit of each list, then the second edit of each list, and so on."""
     left = [iter(one) for one in lists]
     while left:
         kept = []
@@ -295,5 +295,5 @@ def _common(one: str, other: str) -> int:
 def _prefix(site: Site, other: Site) -> str:
     """The path of a state as far as that of its counterpart differs."""
     common = _common(site.pattern, other.pattern)
-    marks = [found.start() for found in re.finditer(r"[\[.]", site.pattern)]
+    marks = [match.start() for match in re.finditer(r"[\[.]", site.pattern)]
     return site.pattern[: marks[-common]] if 0 < common <= len(marks) else site.pattern

@@ -53,7 +53,7 @@ def find_decided(data: Given, file: str, plan: ProgramPlan, sources: Sources) ->
 
 
 class _Decisions:
-    """State: the edits that are kept, and what is received with them."""
+    """One selection. State: the edits that are kept, and the bytes received with them."""
 
     def __init__(self, sites: Sites, plan: ProgramPlan) -> None:
         self.sites, self.plan = sites, plan

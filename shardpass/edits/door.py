@@ -1,4 +1,4 @@
-"""From an explanation to its findings, or to what shardpass decided in it, made where somebody asks for them."""
+"""Gives an explanation its findings, or the decisions of shardpass's search, computed at their first use."""
 
 from __future__ import annotations
 
@@ -27,37 +27,39 @@ XLA = "xla"
 
 
 def with_findings(
-    found: Explanation, file: str, machine: Machine | str | None, folders: Sequence[Path] | None
+    explanation: Explanation, file: str, machine: Machine | str | None, folders: Sequence[Path] | None
 ) -> Explanation:
-    """``found``, which looks for its findings where they are first asked for.
+    """Returns ``explanation`` with findings that are computed at their first use.
 
-    ``found.given``: the module; ``found.built``: the partitioner's program. ``folders``: as ``Sources`` takes them.
+    ``explanation.given``: the module; ``explanation.built``: the partitioner's program. ``folders``: see ``Sources``.
     """
-    return dataclasses.replace(found, find_findings=cache(lambda: _findings(found, file, chosen(machine), folders)))
+    return dataclasses.replace(
+        explanation, find_findings=cache(lambda: _findings(explanation, file, chosen(machine), folders))
+    )
 
 
-def with_decided(found: Explanation, file: str, folders: Sequence[Path] | None) -> Explanation:
-    """``found``, a report of shardpass's own program, which looks for ``decided`` where it is first asked for."""
-    if found.plan is None or not any(one.saved > 0 for one in found.settled):
-        return found
-    plan, given = found.plan, found.given
+def with_decided(explanation: Explanation, file: str, folders: Sequence[Path] | None) -> Explanation:
+    """Returns ``explanation``, of a program by shardpass, with ``decided`` computed at its first use."""
+    if explanation.plan is None or not any(one.saved > 0 for one in explanation.settled):
+        return explanation
+    plan, given = explanation.plan, explanation.given
 
     def decided() -> tuple[DecidedFact, ...]:
         with collect():  # remarks are for those who partition
             return find_decided(given, file, plan, Sources(folders))
 
-    return dataclasses.replace(found, find_decided=cache(decided))
+    return dataclasses.replace(explanation, find_decided=cache(decided))
 
 
-def _findings(found: Explanation, file: str, machine: Machine, folders: Sequence[Path] | None) -> Findings:
-    sources, mesh = Sources(folders), Mesh(found.mesh) if found.mesh else None
+def _findings(explanation: Explanation, file: str, machine: Machine, folders: Sequence[Path] | None) -> Findings:
+    sources, mesh = Sources(folders), Mesh(explanation.mesh) if explanation.mesh else None
 
     def explained(program: Program) -> Explanation:
         memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
         return explain_hlo(
             program.hlo,
             file,
-            partitioner=found.partitioner,
+            partitioner=explanation.partitioner,
             mesh=mesh,
             machine=machine,
             memory=memory,
@@ -69,12 +71,12 @@ def _findings(found: Explanation, file: str, machine: Machine, folders: Sequence
             program = compiled(module)
             return program, explained(program)
 
-        return find_edits(found.given, file, found, found.built, compiler, machine, sources)
+        return find_edits(explanation.given, file, explanation, explanation.built, compiler, machine, sources)
 
     with collect():  # remarks are for those who partition
-        if found.partitioner == XLA:
-            return look(shared(found.devices).build)
-        return look(lambda module: build(found.partitioner, _text(module), found.devices))
+        if explanation.partitioner == XLA:
+            return look(shared(explanation.devices).build)
+        return look(lambda module: build(explanation.partitioner, _text(module), explanation.devices))
 
 
 def _text(module: bytes) -> str:

@@ -7,13 +7,13 @@ partitioner makes of the program without, or with, the annotation.
    that propagates and searches nothing (``model``), at most ``TRIES`` ops in all.
 2. The cheapest is compiled. Where it saves (``verify.saves``) it is a finding, and stays applied while others are
    looked for: those that the model still finds cheaper are priced again on top of it. Of equal prices the earlier
-   candidate is taken, so that the user's own annotations are questioned before new ones are proposed.
+   candidate is chosen, so that the user's own annotations are questioned before new ones are proposed.
    A candidate behind a finding has to promise more (NEXT), as the model errs by more than the least that counts.
 3. What does not save when it is compiled is no finding. At most ``MOST_COMPILED`` candidates are compiled, and none
    after one that fails behind a finding.
-4. Where nothing is found so, the program is decided with constraints free. The lines that send more than is then sent
-   there are the surplus, the difference of two programs matched by the ops of the user; and the shardings decided there
-   are candidates for new constraints.
+4. Where these edits give no finding, the program is decided with constraints free. The lines that send more than this
+   decision sends there are the surplus, the difference of two programs matched by the ops of the user; and the decided
+   shardings are candidates for new constraints.
 
 Invariant: each finding was compiled with those before it, by the partitioner of the report; its figures are those of
 the compiled programs.
@@ -92,7 +92,7 @@ def find_edits(
 
 
 class _Search:
-    """One search. State: the findings until now, with the changes of their edits, and the program with these."""
+    """One search for edits. State: the findings until now, the changes of their edits, and the program with these."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _Search:
         self.text = JaxText(sites, sources, base.file)
         self.rows, self.figures = base.rows, figures(program, base.rows, machine)
         self.changes: list[Change] = []
-        self.found: list[Finding] = []
+        self.findings: list[Finding] = []
         self.compiled = 0
 
     def run(self) -> Findings:
@@ -128,24 +128,24 @@ class _Search:
         names = [row.array for row in sorted(self.rows, key=lambda row: -row.bytes_received)]
         candidates = Candidates(sites, self._lines(), names[:MOST_NAMED])
         self._look(candidates.written())
-        if self.found:
-            return Findings(tuple(self.found), compiled=self.compiled)
+        if self.findings:
+            return Findings(tuple(self.findings), compiled=self.compiled)
         surplus = self._surplus()
         self._look(candidates.decided(self.model.decided()))
-        return Findings(tuple(self.found), surplus[:MOST_SURPLUS], self.compiled)
+        return Findings(tuple(self.findings), surplus[:MOST_SURPLUS], self.compiled)
 
     def _look(self, candidates: Iterable[Edit]) -> None:
-        """Compiles those of ``candidates`` that the model finds cheapest."""
+        """Compiles the cheapest ``candidates`` by the model, and appends the edits that save to ``findings``."""
         priced, most = self._priced(candidates), self.compiled + MOST_COMPILED
-        while priced and len(self.found) < MOST_FINDINGS and self.compiled < most:
+        while priced and len(self.findings) < MOST_FINDINGS and self.compiled < most:
             best = priced.pop(0)
             if self._verified(best.edit):
                 priced = self._again(priced)
-            elif self.found:
+            elif self.findings:
                 break
 
     def _lines(self) -> list[Place]:
-        """The lines that send most."""
+        """Lists the MOST_LINES lines of which the collectives send most bytes."""
         sums: dict[tuple[str, int], int] = {}
         places: dict[tuple[str, int], Place] = {}
         for row in self.rows:
@@ -158,32 +158,32 @@ class _Search:
     # ---------------------------------------------------------------- by the model
 
     def _priced(self, candidates: Iterable[Edit]) -> list[_Priced]:
-        """The candidates that the model finds cheaper than the program as it is, cheapest first."""
+        """Prices ``candidates`` by the model and returns those cheaper than the unchanged program, cheapest first."""
         base = self.model.price(())
         count = self.model.task.folded.program.count
         left = min(MOST, max(FEWEST, TRIES // max(1, count)))
-        found = []
+        result = []
         for order, edit in enumerate(filter(self._has_words, candidates)):
             if order >= left:
                 break
-            found.append(_Priced(edit, self._price(edit), order))
-        return self._cheaper(found, base, LEAST / 2)
+            result.append(_Priced(edit, self._price(edit), order))
+        return self._cheaper(result, base, LEAST / 2)
 
     def _has_words(self, edit: Edit) -> bool:
-        """Whether all axes of an edit are those of the user's meshes, no parts that two meshes have in common."""
+        """Whether the axes of an edit are axes of the user's meshes, rather than parts that two meshes share."""
         return not self.axes or all(
             name in self.axes for change in edit for names in change.spec or () for name in names
         )
 
     def _price(self, edit: Edit) -> float:
-        """With the findings until now; of an edit that cannot be planned no price is low enough."""
+        """Models the price of ``edit`` together with the findings until now; infinite where it cannot be planned."""
         try:
             return self.model.price([*self.changes, *edit])
         except ShardpassError:
             return math.inf
 
     def _again(self, priced: Sequence[_Priced]) -> list[_Priced]:
-        """``priced`` on top of the findings, without those about the same places."""
+        """Prices the candidates ``priced`` again together with the findings, without candidates of the same sites."""
         base = self.model.price(self.changes)
         sites = {change.site for change in self.changes}
         left = [one for one in priced if not any(change.site in sites for change in one.edit)][:AGAIN]
@@ -191,9 +191,9 @@ class _Search:
         return self._cheaper(again, base, NEXT)
 
     def _cheaper(self, priced: Sequence[_Priced], base: float, least: float) -> list[_Priced]:
-        """Those that save ``least`` of ``base``, cheapest first.
+        """Selects the edits that save the part ``least`` of the price ``base``, cheapest first.
 
-        Where dropping an annotation is ENOUGH, nothing else at its place.
+        Where dropping an annotation saves nearly as much as its best edit (ENOUGH), its other edits are left out.
         """
         cheaper = [one for one in priced if one.price < base * (1 - least)]
         best: dict[Site, float] = {}
@@ -224,16 +224,16 @@ class _Search:
             key = row.place.file, row.place.line
             places.setdefault(key, row.place)
             sent[key] = sent.get(key, 0) + row.bytes_received
-        found = [Surplus(places[key], size, ours.get(key, 0)) for key, size in sent.items() if places[key] != NOWHERE]
+        result = [Surplus(places[key], size, ours.get(key, 0)) for key, size in sent.items() if places[key] != NOWHERE]
         if sum(ours.values()) >= self.figures.bytes:
             return ()  # what is sent less at one line is sent at others
         least = LEAST * max(1, self.figures.bytes)
-        return tuple(sorted((one for one in found if one.bytes > least), key=lambda one: -one.bytes))
+        return tuple(sorted((one for one in result if one.bytes > least), key=lambda one: -one.bytes))
 
     # ---------------------------------------------------------------- compiled
 
     def _verified(self, edit: Edit) -> bool:
-        """Compiles the program with ``edit``; a finding where that saves."""
+        """Compiles the program with ``edit``; where that saves, records a finding and returns True."""
         self.compiled += 1
         try:
             module = with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
@@ -243,7 +243,7 @@ class _Search:
         after = figures(program, explanation.rows, self.machine)
         if not saves(self.figures, after):
             return False
-        self.found.append(self._finding(edit, self.figures, after, explanation))
+        self.findings.append(self._finding(edit, self.figures, after, explanation))
         self.changes += edit
         self.rows, self.figures = explanation.rows, after
         return True

@@ -3,12 +3,12 @@
 1. A constraint is the call that stands at its line. Dropped, the call is its first argument, and an assignment of a
    name to itself goes. Replaced, the second argument is written anew in its own form, ``P(...)`` or ``NamedSharding``.
 2. A value that a name is assigned is constrained in a line of its own; any other expression where it stands.
-3. Arguments and results are leaves of ``in_shardings`` and ``out_shardings`` of the one call that says these of the
+3. Arguments and results are leaves of ``in_shardings`` and ``out_shardings`` of the one call that has these for the
    function: tuples, lists, dicts and calls with keywords are followed by the path, names to their one assignment, maps
    over a tree to the tree. A leaf may stand for a whole tree; the edit is then written only if it is about all arrays
    of that tree, with one spec or with those of another argument, whose expression takes its place.
 
-Where any part of an edit cannot be placed, there is no diff, and the text says path and spec.
+Where any part of an edit cannot be placed, there is no diff, and the text has path and spec.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Steps = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class _Tree:
-    """What ``in_shardings`` or ``out_shardings`` say: ``root``, and the path of each array below it."""
+    """The tree of ``in_shardings`` or ``out_shardings``: ``root``, and the path of each array below it."""
 
     root: ast.expr
     every: Mapping[str, Steps]
@@ -50,7 +50,7 @@ def _entry(names: Sequence[str]) -> str:
 
 
 def code_of(change: Change) -> str:
-    """What to write, in a line."""
+    """Returns the annotation to write, as one line of JAX's text."""
     site, name = change.site, change.site.pattern
     spec = "" if change.spec is None else spec_text(change.spec)
     if site.kind == ARGUMENT:
@@ -146,7 +146,7 @@ class JaxText:
     # ---------------------------------------------------------------- arguments and results
 
     def _signature_file(self) -> SourceFile | None:
-        """The file that says in_shardings or out_shardings of the function."""
+        """Returns the file with the in_shardings or out_shardings of the function; None without such a file."""
         names = self.sites.names
         places = (names.frame(op).place.file for op in self.sites.program.body.every_op())
         for path in dict.fromkeys(places):
@@ -158,9 +158,9 @@ class JaxText:
         return None
 
     def _in_the_signature(self, file: SourceFile, edit: Edit) -> list[Replacement] | None:
-        """Replacements of what stands for the arrays: inside the trees that names stand for, or of the names.
+        """Replaces the expressions of the edit's arrays: in the trees that are assigned to names, or else the names.
 
-        None where any array that the edit leaves alone would change too.
+        None where an array that the edit leaves alone would change too.
         """
         trees = {}
         for kind, keyword in ((ARGUMENT, "in_shardings"), (RESULT, "out_shardings")):
@@ -171,30 +171,30 @@ class JaxText:
         if any(change.site.kind not in trees for change in edit):
             return None
         for inside in (True, False):
-            found = self._replaced(file, edit, trees, inside)
-            if found is not None:
-                return [Replacement(*file.span(node), text) for node, text in found.items()]
+            texts = self._replaced(file, edit, trees, inside)
+            if texts is not None:
+                return [Replacement(*file.span(node), text) for node, text in texts.items()]
         return None
 
     def _replaced(
         self, file: SourceFile, edit: Edit, trees: Mapping[str, _Tree], inside: bool
     ) -> dict[ast.expr, str] | None:
-        """The text that takes the place of each expression; ``inside``: as ``_leaf`` takes it."""
-        found: dict[ast.expr, str] = {}
+        """Maps each expression to the text that replaces it; ``inside``: see ``_leaf``."""
+        result: dict[ast.expr, str] = {}
         for kind, tree in trees.items():
             new = {name: one.spec for one in edit if one.site.kind == kind for name in one.site.names}
             for name in new:
                 leaf = _leaf(file, tree.root, tree.every[name], inside=inside)
                 text = None if leaf is None else self._text(file, trees, kind, leaf, new)
-                if leaf is None or text is None or found.setdefault(leaf[0], text) != text:
+                if leaf is None or text is None or result.setdefault(leaf[0], text) != text:
                     return None
         for kind, tree in trees.items():
             changed = {name for one in edit if one.site.kind == kind for name in one.site.names}
             for name in tree.every.keys() - changed:
                 leaf = _leaf(file, tree.root, tree.every[name], inside=inside)
-                if leaf is not None and leaf[0] in found:
+                if leaf is not None and leaf[0] in result:
                     return None
-        return found
+        return result
 
     def _text(
         self,
@@ -204,7 +204,7 @@ class JaxText:
         leaf: tuple[ast.expr, Steps],
         new: Mapping[str, Spec | None],
     ) -> str | None:
-        """What takes the place of a leaf that stands for all arrays below a path; None where nothing can."""
+        """Returns the text that replaces a leaf, the sharding of all arrays below a path; None where none can."""
         node, prefix = leaf
         every = trees[kind].every
         covered = {name: steps for name, steps in every.items() if steps[: len(prefix)] == prefix}
@@ -280,10 +280,10 @@ def _leaf(
     whole: bool = False,
     done: Steps = (),
 ) -> tuple[ast.expr, Steps] | None:
-    """The expression that says the sharding at ``steps``, and the path of all that it says it of.
+    """Returns the expression of the sharding at ``steps``, and the path of the subtree that has this sharding.
 
-    ``inside``: of a tree that a name stands for in several places the expression in the tree, else the name itself.
-    With ``whole`` the expression of the tree at ``steps``, whatever it is.
+    ``inside``: for a tree assigned to a name with several uses, the expression in the tree, else the name itself.
+    ``whole``: the expression of the tree at ``steps``, whatever it is.
     """
     if whole and not steps:
         return node, done
@@ -317,7 +317,7 @@ def _leaf(
 
 
 def _resolved(file: SourceFile, node: ast.expr) -> ast.expr:
-    """The value of a name, any other expression as it is."""
+    """Returns the value assigned to a name, any other expression unchanged."""
     value = file.assigned(node.id, node) if isinstance(node, ast.Name) else None
     return value or node
 

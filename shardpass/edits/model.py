@@ -1,8 +1,8 @@
-"""What changes of annotations would do, by a model that takes milliseconds: propagation alone, planned and priced.
+"""The price of a program with changed annotations, by a model that takes milliseconds: propagated, planned and priced.
 
-Another partitioner propagates what the user wrote and searches nothing. So the price of a program with changes is that
-of the folded program (``planning.fold``), propagated (effort 0) and planned, and a little for the bytes that live
-together. It says which changes are worth compiling, and no more: what they save is measured afterwards.
+Another partitioner propagates the user's annotations and searches nothing. So the price of a program with changes is
+that of the folded program (``planning.fold``), propagated (effort 0) and planned, and a little for the bytes at the
+peak of memory. The price only selects the changes that are worth compiling; their saving is measured afterwards.
 
 State: the folded program and its decisions, shared by all prices. Complexity: one propagation and one plan of the
 folded program for each price.
@@ -40,26 +40,26 @@ class Model:
         self.clock = clock_of(machine)
 
     def price(self, changes: Iterable[Change]) -> float:
-        """Seconds of one run, and for the bytes that live together a little."""
-        said = self._changed(changes)
+        """Models the seconds of one run of the program with ``changes``, and a little for the peak of its memory."""
+        changed = self._changed(changes)
         task = self.task
-        shardings = Propagated(said, task.barriers).shardings
-        plan = plan_program(said, shardings, task.decided, folded=task.folded.repeats)
+        shardings = Propagated(changed, task.barriers).shardings
+        plan = plan_program(changed, shardings, task.decided, folded=task.folded.repeats)
         peak = task.footprint.peak(shardings.of)
         return sum(costs(plan, self.clock, task.folded).values()) + holding(peak, self.clock)
 
     def propagated(self, changes: Iterable[Change]) -> ProgramPlan:
         """The plan of the whole program with ``changes``, propagated."""
         task = self.task
-        found = task.folded.unfolded(Propagated(self._changed(changes), task.barriers).shardings)
-        return plan_program(self.program, found, task.decided, machine=task.machine)
+        shardings = task.folded.unfolded(Propagated(self._changed(changes), task.barriers).shardings)
+        return plan_program(self.program, shardings, task.decided, machine=task.machine)
 
     def decided(self) -> Mapping[int, Sharding]:
-        """What the search gives every value where no constraint holds."""
+        """Returns the shardings that the search decides for all values with all constraints free."""
         return self._decided.of
 
     def plan(self) -> ProgramPlan:
-        """What shardpass would do of the whole program where no constraint holds."""
+        """Returns shardpass's plan of the whole program with all constraints free."""
         program = replace(self.program, wishes=constraints_of(self.program), pinned=frozenset())
         return plan_program(program, self._decided, self.task.decided, machine=self.task.machine)
 
@@ -68,19 +68,19 @@ class Model:
         folded = self.task.folded
         program = folded.program
         constraints = {op.number: op.results[0] for op in program.body.every_op() if op.kind is OpKind.CONSTRAINT}
-        said = {value: one for value, one in program.said.items() if value not in set(constraints.values())}
-        said |= {value: self._open(value) for value in constraints.values()}
-        open_program = replace(program, said=said, wishes=constraints_of(program), pinned=frozenset())
+        annotations = {value: one for value, one in program.said.items() if value not in set(constraints.values())}
+        annotations |= {value: self._open(value) for value in constraints.values()}
+        open_program = replace(program, said=annotations, wishes=constraints_of(program), pinned=frozenset())
         task = self.task
         search = Search(
             task.program, task.barriers, 1, task.machine, replace(folded, program=open_program), task.decided
         )
         search.run()
-        found: Shardings = search.unfolded()
-        return found
+        shardings: Shardings = search.unfolded()
+        return shardings
 
     def dims(self, spec: Spec) -> DimAxes | None:
-        """``spec`` over the program's mesh."""
+        """Converts ``spec`` to axes of the program's mesh; None where the mesh does not have them."""
         dims = []
         for axes in spec:
             known = self.program.mesh.numbered([AxisRef(name) for name in axes])
@@ -94,31 +94,31 @@ class Model:
     def _changed(self, changes: Iterable[Change]) -> Program:
         folded = self.task.folded
         program = folded.program
-        said, results, wishes = dict(program.said), list(program.results_said), set(program.wishes)
+        annotations, results, wishes = dict(program.said), list(program.results_said), set(program.wishes)
         for change in changes:
             site = change.site
             for position, value in zip(site.positions or site.values, site.values, strict=False):
                 if site.kind == RESULT:
-                    results[folded.results[position]] = self._said(change.spec)
+                    results[folded.results[position]] = self._annotation(change.spec)
                     continue
                 rep = folded.of[value]
                 if change.spec is not None:
-                    said[rep] = self._said(change.spec)
+                    annotations[rep] = self._annotation(change.spec)
                 elif site.kind == ARGUMENT:
-                    said.pop(rep, None)
+                    annotations.pop(rep, None)
                 else:
-                    said[rep] = self._open(rep)
+                    annotations[rep] = self._open(rep)
             if site.kind == CONSTRAINT and change.spec is None:
                 reps = {folded.of[value] for value in site.values}
                 every = program.body.every_op()
                 wishes |= {op.number for op in every if op.kind is OpKind.CONSTRAINT and op.results[0] in reps}
-        return replace(program, said=said, results_said=tuple(results), wishes=frozenset(wishes))
+        return replace(program, said=annotations, results_said=tuple(results), wishes=frozenset(wishes))
 
-    def _said(self, spec: Spec | None) -> Said:
+    def _annotation(self, spec: Spec | None) -> Said:
         dims = None if spec is None else self.dims(spec)
         return NOTHING_SAID if dims is None else Said(self.program.mesh.sharding(dims))
 
     def _open(self, value: int) -> Said:
-        """Of a constraint that says nothing: whole, and every dimension may be split further."""
+        """The annotation of a dropped constraint: replicated, with every dimension open to further splits."""
         rank = self.program.array(value).rank
         return Said(self.program.mesh.replicated(rank), open_dims=tuple(range(rank)))

@@ -12,7 +12,7 @@ _MOST_NAMES = 3
 
 
 def action_of(edit: Edit) -> str:
-    """DROP, REPLACE or ADD, of the first change."""
+    """Returns the action of the edit's first change: DROP, REPLACE or ADD."""
     first = edit[0]
     if first.spec is None:
         return DROP
@@ -44,7 +44,7 @@ def _axes(spec: Spec) -> frozenset[str]:
 
 
 def cost_of(before: Figures, after: Figures) -> str:
-    """The figures that fall, the one that falls most first, at most two."""
+    """Describes at most two figures that fall, in the order of their relative fall."""
     falls = []
     for name, was, now in (
         ("received", before.bytes, after.bytes),

@@ -1,4 +1,4 @@
-"""Where a program says a sharding, or could: arguments, results, constraints, and values at lines.
+"""The sites of a program, places where an annotation is or could be: arguments, results, constraints, values at lines.
 
 Arguments whose paths differ in indices of lists alone, of one type and one annotation, are one site, as users annotate
 all layers alike; so are the constraints of one line, and the values that one expression stands for.
@@ -42,13 +42,13 @@ Spec = tuple[tuple[str, ...], ...]  # the axes that split each dimension
 
 @dataclass(frozen=True)
 class Site:
-    """Values that one annotation is about.
+    """Values that share one annotation.
 
     Attributes:
         kind: ARGUMENT, RESULT, CONSTRAINT or VALUE.
-        names: the paths of arguments or results; of a constraint or a value, how the user's text calls the array.
+        names: the paths of arguments or results; of a constraint or a value, the array's name in the user's text.
         array: the type of each of the values.
-        spec: the annotation; None where nothing is said.
+        spec: the annotation; None without an annotation.
         frame: of a constraint or a value, the user's line.
         positions: of arguments or results, their places in main's signature.
         values: their numbers in the imported program.
@@ -131,18 +131,18 @@ class Sites:
         self.results = tuple(self._results())
         self.constraints = tuple(self._constraints())
 
-    def spec(self, said: Said, rank: int) -> Spec | None:
-        """The annotation in whole axes; None where nothing is said, or no whole axes say it."""
-        if said.sharding is None:
+    def spec(self, annotation: Said, rank: int) -> Spec | None:
+        """Converts an annotation to whole axes; None where there is none, or where it splits over parts of axes."""
+        if annotation.sharding is None:
             return None
-        dims = self.program.mesh.dims(said.sharding, rank)
+        dims = self.program.mesh.dims(annotation.sharding, rank)
         return None if dims is None else self.program.mesh.whole_axes(dims)
 
     # ---------------------------------------------------------------- the signature
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """What JAX calls the results: ``result[0]['w']``."""
+        """JAX's names of the results: ``result[0]['w']``."""
         rows = self.reading.handles.signature.results
         infos = [row.get("jax.result_info") for row in rows]
         return tuple(text(info) if info is not None else f"result {place}" for place, info in enumerate(infos))
@@ -153,8 +153,8 @@ class Sites:
         for place, value in enumerate(values):
             array = self.program.arrays[value]
             if array is not None and array.rank:
-                said = self.program.said.get(value, NOTHING_SAID)
-                rows.append((self.names.of(value), array, self.spec(said, array.rank), place, value))
+                annotation = self.program.said.get(value, NOTHING_SAID)
+                rows.append((self.names.of(value), array, self.spec(annotation, array.rank), place, value))
         yield from _joined(ARGUMENT, rows)
 
     def _results(self) -> Iterator[Site]:
@@ -163,24 +163,24 @@ class Sites:
         for place, value in enumerate(self.program.body.returned):
             array = self.program.arrays[value]
             if array is not None and array.rank:
-                said = self.program.results_said[place]
-                rows.append((names[place], array, self.spec(said, array.rank), place, value))
+                annotation = self.program.results_said[place]
+                rows.append((names[place], array, self.spec(annotation, array.rank), place, value))
         yield from _joined(RESULT, rows)
 
     # ---------------------------------------------------------------- the body
 
     def _constraints(self) -> Iterator[Site]:
-        found: dict[tuple[Place, Array, Spec], list[Op]] = {}
+        ops_of: dict[tuple[Place, Array, Spec], list[Op]] = {}
         for op in self.program.body.every_op():
             if op.kind is not OpKind.CONSTRAINT:
                 continue
             array = self.program.arrays[op.results[0]]
-            said = self.program.said.get(op.results[0], NOTHING_SAID)
-            spec = None if array is None or said.open_dims else self.spec(said, array.rank)
+            annotation = self.program.said.get(op.results[0], NOTHING_SAID)
+            spec = None if array is None or annotation.open_dims else self.spec(annotation, array.rank)
             place = self.names.frame(op).place
             if array is not None and spec is not None and place != NOWHERE:
-                found.setdefault((place, array, spec), []).append(op)
-        for (_, array, spec), ops in found.items():
+                ops_of.setdefault((place, array, spec), []).append(op)
+        for (_, array, spec), ops in ops_of.items():
             first = next((op for op in ops if not self.names.is_backward(op)), ops[0])
             frame = self.names.frame(first)
             yield Site(
@@ -194,7 +194,7 @@ class Sites:
             )
 
     def values(self, lines: Sequence[Place]) -> Iterator[Site]:
-        """The values that expressions at ``lines`` stand for and other expressions use, and their gradients."""
+        """Yields a site for each expression at ``lines`` whose value other expressions use; gradients are included."""
         wanted = {(line.file, line.line) for line in lines}
         users: dict[int, set[Frame]] = {}
         gradients: dict[tuple[str, Array], list[Op]] = {}
@@ -215,17 +215,17 @@ class Sites:
             elif key in wanted:
                 at.setdefault(key, []).append(op)
         for line in lines:
-            found: dict[tuple[str, Array, Frame], list[Op]] = {}
+            ops_of: dict[tuple[str, Array, Frame], list[Op]] = {}
             for op in at.get((line.file, line.line), ()):
                 value = op.results[0]
                 array, name, frame = self.program.arrays[value], self.names.of(value), self.names.frame(op)
                 outside = users.get(value, set()) - {frame}
                 if array is not None and array.rank and name and "..." not in name and outside:
-                    found.setdefault((name, array, frame), []).append(op)
-            arrays = Counter((name, frame) for name, _, frame in found)
-            for (name, array, frame), ops in found.items():
+                    ops_of.setdefault((name, array, frame), []).append(op)
+            arrays = Counter((name, frame) for name, _, frame in ops_of)
+            for (name, array, frame), ops in ops_of.items():
                 if arrays[name, frame] > 1:
-                    continue  # one expression that stands for several, which no single spec is about
+                    continue  # an expression of several arrays, for which no single spec is right
                 every = [*ops, *gradients.get((name, array), ())]
                 if any(op.results[0] in self.program.said for op in ops):
                     continue
@@ -241,9 +241,9 @@ class Sites:
 
 
 def _joined(kind: str, rows: Sequence[tuple[str, Array, Spec | None, int, int]]) -> Iterator[Site]:
-    found: dict[object, list[tuple[str, int, int]]] = {}
+    members: dict[object, list[tuple[str, int, int]]] = {}
     for name, array, spec, place, value in rows:
-        found.setdefault((_INDEX.sub("[*]", name), array, spec), []).append((name, place, value))
-    for (_, array, spec), some in found.items():  # type: ignore[misc]
+        members.setdefault((_INDEX.sub("[*]", name), array, spec), []).append((name, place, value))
+    for (_, array, spec), some in members.items():  # type: ignore[misc]
         names, places, values = zip(*some, strict=True)
         yield Site(kind, names, array, spec, positions=places, values=values)

@@ -44,7 +44,7 @@ class SourceFile:
     # ---------------------------------------------------------------- where
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """The bytes of a node."""
+        """Returns the start and end of a node, in bytes of the file."""
         line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
         end, last = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
         return self._starts[line - 1] + column, self._starts[end - 1] + last
@@ -85,7 +85,7 @@ class SourceFile:
         return self._starts[node.lineno - 1]  # type: ignore[attr-defined]
 
     def line_end(self, node: ast.AST) -> int:
-        """Behind the end of the node's last line."""
+        """Returns the position behind the end of the node's last line."""
         return self._starts[min(node.end_lineno, len(self._starts) - 1)]  # type: ignore[attr-defined]
 
     def indent(self, node: ast.AST) -> str:
@@ -95,18 +95,18 @@ class SourceFile:
     def _calls(self) -> Iterator[ast.Call]:
         return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
 
-    # ---------------------------------------------------------------- how the file says shardings
+    # ---------------------------------------------------------------- shardings in the file
 
     def shardings(self, function: str, keyword: str) -> ast.expr | None:
-        """The value of ``in_shardings`` or the like in the one call that says them of ``function``."""
-        found = [
-            said.value
+        """Returns the value of ``keyword`` (``in_shardings``) in the call that jits ``function``, if there is one."""
+        result = [
+            given.value
             for call in self._calls()
             if self._is_about(call, function)
-            for said in call.keywords
-            if said.arg == keyword
+            for given in call.keywords
+            if given.arg == keyword
         ]
-        return found[0] if len(found) == 1 else None
+        return result[0] if len(result) == 1 else None
 
     def _is_about(self, call: ast.Call, function: str) -> bool:
         if any(isinstance(one, ast.Name) and one.id == function for one in call.args[:1]):
@@ -116,8 +116,8 @@ class SourceFile:
 
     def parameters(self, function: str) -> tuple[str, ...]:
         """The names of the positional parameters of the one function of that name; () where there is not one."""
-        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef) and node.name == function]
-        return tuple(one.arg for one in found[0].args.args) if len(found) == 1 else ()
+        result = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef) and node.name == function]
+        return tuple(one.arg for one in result[0].args.args) if len(result) == 1 else ()
 
     def assigned(self, name: str, near: ast.AST) -> ast.expr | None:
         """The value of the one assignment to ``name`` in the function around ``near``, or else in the file."""
@@ -125,7 +125,7 @@ class SourceFile:
         while scope is not None:
             scope = self.parents.get(scope)
             if isinstance(scope, ast.FunctionDef | ast.Module):
-                found = [
+                result = [
                     node.value
                     for node in ast.walk(scope)
                     if isinstance(node, ast.Assign)
@@ -133,18 +133,18 @@ class SourceFile:
                     and isinstance(node.targets[0], ast.Name)
                     and node.targets[0].id == name
                 ]
-                if found:
-                    return found[0] if len(found) == 1 else None
+                if result:
+                    return result[0] if len(result) == 1 else None
         return None
 
     def uses(self, name: str) -> int:
-        """How often ``name`` is read."""
+        """Counts the reads of ``name`` in the file."""
         nodes = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
         return sum(isinstance(node.ctx, ast.Load) and node.id == name for node in nodes)
 
     @cached_property
     def spec_name(self) -> str:
-        """How the file calls ``PartitionSpec``."""
+        """The file's name for ``PartitionSpec``."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom):
                 for one in node.names:
@@ -154,7 +154,7 @@ class SourceFile:
 
     @cached_property
     def _named(self) -> str:
-        """How the file opens a ``NamedSharding``: ``NamedSharding(mesh, ``; "" where it has none of a plain mesh."""
+        """The text before the spec in the file's shardings: ``NamedSharding(mesh, ``; "" where no mesh is a name."""
         for call in self._calls():
             if called(call).endswith(_NAMED) and len(call.args) == 2 and isinstance(call.args[0], ast.Name):
                 return f"{called(call)}({self.text(call.args[0])}, "
@@ -163,7 +163,7 @@ class SourceFile:
     @cached_property
     def _helpers(self) -> frozenset[str]:
         """Functions of the file that make a sharding of a spec: ``lambda *spec: NamedSharding(mesh, P(*spec))``."""
-        found = set()
+        result = set()
         for node in ast.walk(self.tree):
             if isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Return):
                 name, arguments, value = node.name, node.args, node.body[-1].value
@@ -176,11 +176,11 @@ class SourceFile:
             if name and arguments.vararg is not None and not arguments.args and value is not None:
                 inner = value.args[-1] if self._is_named(value) and len(value.args) == 2 else value
                 if self.is_spec(inner) and [ast.unparse(one) for one in inner.args] == [f"*{arguments.vararg.arg}"]:
-                    found.add(name)
-        return frozenset(found)
+                    result.add(name)
+        return frozenset(result)
 
     def sharding(self, spec: str, instead_of: ast.expr | None = None) -> str:
-        """A sharding in the form of the expression that it replaces. ``spec``: as ``P(...)``."""
+        """Writes a sharding in the form of the expression that it replaces. ``spec``: as ``P(...)``."""
         written = self.spec_name + spec.removeprefix("P")
         helper = called(instead_of) if isinstance(instead_of, ast.Call) else next(iter(sorted(self._helpers)), "")
         if helper in self._helpers and (instead_of is None or not self.is_spec(instead_of)):
@@ -213,7 +213,7 @@ class SourceFile:
         return raw
 
     def diff(self, replacements: Sequence[Replacement], made: Sequence[Replacement] = ()) -> str:
-        """What ``replacements`` change in the file with those ``made`` before, as a unified diff."""
+        """Returns the unified diff of ``replacements`` against the file with those ``made`` before."""
         texts = (self.changed(made), self.changed([*made, *replacements]))
         before, after = (text.decode().splitlines(keepends=True) for text in texts)
         name = shown_path(self.path)
@@ -221,13 +221,13 @@ class SourceFile:
 
 
 def overlap(replacements: Sequence[Replacement]) -> bool:
-    """Whether two of them are about the same bytes."""
+    """Whether two of the replacements share bytes."""
     ordered = sorted(set(replacements), key=lambda one: (one.start, one.end))
     return any(after.start < one.end for one, after in pairwise(ordered))
 
 
 def called(call: ast.Call) -> str:
-    """What a call calls: ``jax.lax.with_sharding_constraint``; "" where that is no name."""
+    """Returns the name of a call's function, ``jax.lax.with_sharding_constraint``; "" where it has no name."""
     try:
         text = ast.unparse(call.func)
     except (ValueError, RecursionError):
@@ -236,7 +236,7 @@ def called(call: ast.Call) -> str:
 
 
 def shown_path(path: str) -> str:
-    """Relative to the working directory, where the file is below it."""
+    """Returns ``path`` relative to the working directory, where the file is below it."""
     relative = os.path.relpath(path) if os.path.isabs(path) else path
     return path if relative.startswith("..") else relative
 

@@ -34,7 +34,7 @@ class Program(Protocol):
 
 
 def figures(program: Program, rows: Sequence[Row], machine: Machine) -> Figures:
-    """Of a compiled program whose collectives are ``rows``."""
+    """Returns the figures of a compiled program whose collectives are ``rows``."""
     totals = _Rows(rows)
     work = work_of(read_program(program.hlo))
     seconds = sum(one.times * machine.seconds(one.work) for one in work)
@@ -47,7 +47,7 @@ def figures(program: Program, rows: Sequence[Row], machine: Machine) -> Figures:
 
 
 def saves(before: Figures, after: Figures) -> bool:
-    """Whether an edit is worth printing: it saves time, or bytes or memory at no cost of time.
+    """Whether an edit is worth a report: it saves time, or bytes or memory at no cost of time.
 
     It may hold more memory by at most the part of the time that it saves: an axis exchanged for a smaller one may be
     worth that, weights that are whole instead of split seldom are.
@@ -71,8 +71,8 @@ def changed_lines(before: Sequence[Row], after: Sequence[Row]) -> tuple[LineChan
             key = row.place.file, row.place.line
             places.setdefault(key, row.place)
             sums.setdefault(key, [0, 0])[side] += row.bytes_received
-    found = [LineChange(places[key], one, other) for key, (one, other) in sums.items() if one != other]
-    return tuple(sorted(found, key=lambda one: one.after - one.before))
+    result = [LineChange(places[key], one, other) for key, (one, other) in sums.items() if one != other]
+    return tuple(sorted(result, key=lambda one: one.after - one.before))
 
 
 class _Rows(Totals):

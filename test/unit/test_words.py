@@ -19,6 +19,7 @@ ROOMS = (
     "calibrating",
     "cost",
     "diagnostics",
+    "edits",
     "hlo",
     "importing",
     "ir",
@@ -41,6 +42,9 @@ WORDS = frozenset(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in 
 # Names that other rooms, JSON or pages use too: `Program.said`, `Table.found`, `Facts.taken`, `loop_price.held`,
 # `Decision.settled` with the field `told`, and fields of reports.
 SHARED = {
+    "edits/door.py": {"settled"},
+    "edits/model.py": {"said"},
+    "edits/sites.py": {"said"},
     "partition/emit.py": {"said"},
     "partition/findings.py": {"found"},
     "partition/matmul_loops/replace.py": {"held"},
