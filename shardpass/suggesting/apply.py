@@ -44,7 +44,7 @@ class Figures:
 
 
 def figures(plan: ProgramPlan, built: Report | None = None) -> Figures:
-    """Of a plan, and of the program that is built with it: the collectives of a program without any are known."""
+    """Returns the figures of a plan; with ``built``, the report of the program built by it, those of the report."""
     memory = plan.alive.peak
     if built is None or built.compute_seconds is None or built.step_seconds is None:
         return Figures(plan.bytes_received, plan.seconds(), plan.compute_seconds(), plan.step_seconds(), memory)
@@ -52,7 +52,7 @@ def figures(plan: ProgramPlan, built: Report | None = None) -> Figures:
 
 
 def figures_of(built: Explanation, plan: ProgramPlan) -> Figures:
-    """Of a program that another partitioner compiled: its collectives and memory, beside the work of ``plan``."""
+    """Returns the figures of a program by another partitioner: its collectives and memory, and the work of ``plan``."""
     memory = 0 if built.memory is None else built.memory.total
     work = plan.compute_seconds()
     return Figures(built.total_bytes_received, built.seconds, work, built.seconds + work, memory)
@@ -64,7 +64,7 @@ def planned(imported: Any, annotations: Iterable[Annotation], propagate: str) ->
 
 
 def propagated(imported: Any, annotations: Iterable[Annotation], propagate: str) -> Any:
-    """A copy of ``imported`` with ``annotations``, about which ``propagate`` has decided."""
+    """Returns a copy of ``imported`` with ``annotations`` after the pass ``propagate``."""
     module = annotated(imported, annotations)
     with collect():  # remarks are for those who partition
         run_in_place(module, propagate)
@@ -72,7 +72,7 @@ def propagated(imported: Any, annotations: Iterable[Annotation], propagate: str)
 
 
 def plan_of(module: Any) -> ProgramPlan:
-    """The plan of a module about which ``propagated`` has decided."""
+    """Returns the plan of a module that ``propagated`` returned."""
     with collect(), module.context:
         table = spliced_table(module)
         return plan_program(table.program, table.found(), machine=machine_of(module))
@@ -96,18 +96,18 @@ def _annotate(module: Any, annotations: Iterable[Annotation]) -> None:
     program, handles = read_program(module, "propagate")
     number = {value: place for place, value in enumerate(program.body.arguments)}
     for one in annotations:
-        said = ir.StringAttr.get(str(program.mesh.sharding(one.dims)))
+        sharding = ir.StringAttr.get(str(program.mesh.sharding(one.dims)))
         for value in one.group.values:
             if one.group.kind == ARGUMENT:
-                handles.signature.arguments[number[value]][SHARDING] = said
+                handles.signature.arguments[number[value]][SHARDING] = sharding
             elif one.group.kind == RESULT:
-                handles.signature.results[value][SHARDING] = said
+                handles.signature.results[value][SHARDING] = sharding
             elif one.group.kind == LINE:
-                _constrain(handles.values[value], said)
+                _constrain(handles.values[value], sharding)
     handles.signature.write()
 
 
-def _constrain(value: Any, said: Any) -> None:
+def _constrain(value: Any, sharding: Any) -> None:
     """Puts a constraint behind ``value``, for all its uses."""
     if isinstance(value.owner, ir.Block):
         block, following, location = value.owner, value.owner.operations[0], value.location
@@ -117,5 +117,5 @@ def _constrain(value: Any, said: Any) -> None:
         inside = list(block.operations)
         following = inside[inside.index(owner) + 1]
     with ir.InsertionPoint(following), location:
-        made = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: said})
+        made = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: sharding})
     value.replace_all_uses_except(made, operation(made.owner))

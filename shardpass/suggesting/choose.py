@@ -1,13 +1,13 @@
 """The fewest annotations under which a program becomes as cheap as its best splits.
 
-Problem: a solution (``problem``) splits every value; a user wants to write a few. Of the places where a sharding can be
-said (``places``), a small set is wanted from which the passes come within ``NEAR`` of the best, and in which each
-annotation saves something.
+Problem: a solution (``problem``) splits every value; a user wants to write a few annotations. Of the places that can be
+annotated (``places``), a small set is wanted from which the passes come within ``NEAR`` of the best price, and in which
+each annotation saves something.
 
-1. Arguments. What propagation carries from other annotations need not be said: the fewest annotations are kept from
-   which it reaches all arguments as the solution has them. Nothing is solved for that. Source: QuickXplain (Junker
-   2004), which finds a minimal set that satisfies a test in O(k log(n / k)) tests for k of n members, and prefers
-   members that stand early.
+1. Arguments. An argument that propagation reaches from other annotations needs no annotation: the fewest annotations
+   are kept from which propagation gives all arguments the solution's shardings. This step solves nothing. Source:
+   QuickXplain (Junker 2004), which finds a minimal set that satisfies a test in O(k log(n / k)) tests for k of n
+   members, and prefers early members.
 2. Where these are not enough, as the passes would decide otherwise about open arguments or values between, those places
    are added whose split differs there: of arguments first, then of results and lines, the largest first.
 3. Annotations are left out, the smallest arrays first and many at once, and the tables are solved with their places
@@ -39,7 +39,7 @@ TRIALS = 8  # sets that are tried for fewer annotations, of the first outcome
 
 @dataclass(frozen=True)
 class Chosen:
-    """An annotation and what it saves: how much price and memory rise where it alone is left out."""
+    """An annotation and its saving: the rise of price and memory where this annotation alone is left out."""
 
     annotation: Annotation
     saves_price: float
@@ -49,7 +49,7 @@ class Chosen:
 def choose(
     trials: Trials, answer: Answer, arguments: Sequence[Group], others: Callable[[], Sequence[Group]]
 ) -> tuple[Chosen, ...]:
-    """The annotations, those that save most first. ``others``: results and lines, where arguments are not enough."""
+    """Chooses annotations, those that save most first. ``others``: results and lines, if arguments do not suffice."""
     problem = trials.problem
     every = [as_in(problem, answer, group) for group in arguments]
     trials.enough *= 1 + NEAR
@@ -64,7 +64,7 @@ def choose(
 
 
 def as_in(problem: Problem, answer: Answer, group: Group) -> Annotation:
-    """What ``answer`` says of most of the group's values, as JAX can say it."""
+    """The annotation of ``group`` with the split that most of its values have in ``answer``, as JAX can write it."""
     counts: Counter[DimAxes] = Counter(answer.splits[index] for index in slots(problem, group))
     whole = ((),) * group.array.rank
     dims = counts.most_common(1)[0][0] if counts else whole
@@ -72,7 +72,7 @@ def as_in(problem: Problem, answer: Answer, group: Group) -> Annotation:
 
 
 def _carried(trials: Trials, every: Sequence[Annotation]) -> list[Annotation]:
-    """The fewest of ``every`` from which propagation splits all that are split."""
+    """Returns a minimal subset of ``every`` from which propagation splits all other arguments as ``every`` has them."""
     split = [one for one in every if any(one.dims)]
     indices = {one: slots(trials.problem, one.group) for one in split}
     target = {index: one.dims for one in split for index in indices[one]}
@@ -90,11 +90,11 @@ def _mended(
     kept: Sequence[Annotation],
     every: Sequence[Annotation],
 ) -> list[Annotation]:
-    """``kept`` and those of ``every`` that are split otherwise in its trial, until that is enough."""
+    """Adds to ``kept`` the annotations of ``every`` that its trial splits otherwise, until its cost is enough."""
     kept = list(kept)
     while (trial := trial_of(kept)).cost > trials.enough:
         unlike = [one for one in every if one not in kept and _differs(trials, trial, one)]
-        if not unlike and not kept:  # whatever is said names the mesh, and the passes split what lies between
+        if not unlike and not kept:  # any annotation names the mesh, and the passes split the values between
             unlike = list(every)
         if not unlike:
             break
@@ -107,7 +107,7 @@ def _differs(trials: Trials, trial: Trial, one: Annotation) -> bool:
 
 
 def _fewest(enough: Callable[[Sequence[Annotation]], bool], members: Sequence[Annotation]) -> list[Annotation]:
-    """A minimal part of ``members`` that is ``enough``; all, where they are not enough together."""
+    """Returns a minimal subset of ``members`` that is ``enough``; all members where they are not enough together."""
 
     def explain(given: list[Annotation], fresh: bool, rest: Sequence[Annotation]) -> list[Annotation]:
         if fresh and enough(given):
@@ -126,7 +126,7 @@ def _fewest(enough: Callable[[Sequence[Annotation]], bool], members: Sequence[An
 
 
 def _what_they_save(trials: Trials, kept: Sequence[Annotation]) -> tuple[Chosen, ...]:
-    """What each of ``kept`` saves, most first, without those that save nothing."""
+    """Returns the annotations of ``kept`` that save something, with their savings, the greatest first."""
     out: list[Annotation] = sorted(kept, key=lambda one: one.group.bytes)
     without: dict[Annotation, Trial] = {}
     whole = trials.of(out)

@@ -1,11 +1,11 @@
 """A complete set of shardings, as another partitioner compiles it: for programs that XLA partitions.
 
-Problem: what shardpass's passes would carry to the rest of a program, XLA may decide otherwise. So every argument and
-result is said, and the program is compiled with these, in a process of its own, for as many virtual devices as the mesh
-has (``runtime.peers``). Nothing runs. What XLA counts is the memory, and its collectives are timed by the same
-machine's clock as those of plans.
+Problem: XLA may decide the shardings between annotations otherwise than shardpass's passes. So every argument and
+result is annotated, and the program is compiled with these annotations, in a process of its own, for as many virtual
+devices as the mesh has (``runtime.peers``). Nothing runs. Memory is as XLA counts it, and the program's collectives are
+priced by the same machine as those of plans.
 
-The module is annotated as JAX does: in Shardy's words, but for one that speaks in GSPMD's.
+The module is annotated as JAX does: in Shardy's notation, unless the module itself uses GSPMD's.
 
 Example on d=8: ``x`` in rows and ``w`` whole become ``sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>`` and
 ``[{}, {}]``, which hold for XLA, as all dimensions are closed.
@@ -44,7 +44,7 @@ def compiled(
     mesh: PrimeMesh,
     machine: str,
 ) -> Explanation:
-    """What ``partitioner`` makes of a program with ``annotations`` of arguments and results.
+    """Compiles a program with ``annotations`` of arguments and results by ``partitioner`` and reports the result.
 
     ``imported``: the module, in which values are numbered. ``places``: of each argument. Raises ShardpassError (SP553)
     where the partitioner makes no program.
@@ -63,7 +63,7 @@ def compiled(
 def _say(
     module: Any, signature: Signature, annotations: Iterable[Annotation], places: dict[int, int], mesh: PrimeMesh
 ) -> None:
-    """Puts ``annotations`` on the function's signature, in Shardy's words."""
+    """Puts ``annotations`` on the function's signature, as Shardy's attributes."""
     name = _mesh_of(module, mesh)
     for one in annotations:
         attribute = ir.Attribute.parse(_text(one.dims, name, mesh))

@@ -62,7 +62,7 @@ def explain(
     one. HLO that is partitioned, and what ``compile`` returned, are reported as they are.
 
     Args:
-        mesh: a jax Mesh or AbstractMesh, over which each ``PartitionSpec`` here is said; by default the one that the
+        mesh: a jax Mesh or AbstractMesh, to whose axes each ``PartitionSpec`` here refers; by default the mesh that the
             program names.
         in_shardings, out_shardings: as ``jax.jit`` takes them, or trees of ``PartitionSpec``; of a function.
         machine: the machine for which the program is decided and planned, and whose time is modelled: a name of
@@ -74,7 +74,7 @@ def explain(
             not fit. "none": any number of bytes.
         effort: of ``shardpass-propagate``: 0 propagates alone, 1 searches, 2 looks longer.
         hints: look for annotations that save; each is tried by planning again, which takes longer than the report.
-        matmul_loops: which products are done in turn with the collective beside them, as the pipeline's option.
+        matmul_loops: which products are overlapped with their collective (collective matmul), as the pipeline's option.
         constraints: "exact", or "free" to see what the program would cost if its constraints did not hold; as the
             option of ``shardpass-propagate``.
         partitioner: whose program is reported: "shardpass"; "xla", what ``jax.jit`` runs; or "shardy", Shardy's own
@@ -99,13 +99,13 @@ def explain(
         raise wrong_argument("explain", "hints", hints, "True or False")
     partitioner = partitioner_of("explain", partitioner)
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    said = {name: value for name, value in given.items() if value is not UNSAID}
-    jitted = _jitted(f, mesh, said)
+    given_shardings = {name: value for name, value in given.items() if value is not UNSAID}
+    jitted = _jitted(f, mesh, given_shardings)
     if is_compiled(jitted):
-        found = explain_compiled(jitted, over, machine)
+        explanation = explain_compiled(jitted, over, machine)
         if hints:
-            raise no_hints(found)
-        return measured(dataclasses.replace(within(found, memory_limit), trips=trips), profile_dir)
+            raise no_hints(explanation)
+        return measured(dataclasses.replace(within(explanation, memory_limit), trips=trips), profile_dir)
     data, file, usual = take(jitted, args, kwargs)
     folders = [Path.cwd()] if _is_file(f) else None
     passes = pipeline(effort, matmul_loops, constraints=constraints)
@@ -115,16 +115,16 @@ def explain(
         return explain_data(text, file, *asked, passes=passes)
 
     with collect():
-        found = explain_data(data, file, *asked, passes=passes, folders=folders)
+        explanation = explain_data(data, file, *asked, passes=passes, folders=folders)
     if has(jitted, "trace"):
         from shardpass.explicit.door import with_findings as with_reshards
         from shardpass.explicit.retrace import Retracer
 
-        found = with_reshards(found, Retracer(jitted, args, kwargs), explained, machine or usual, folders)
-    if hints and found.partitioner != OURS:
-        raise no_hints(found)
+        explanation = with_reshards(explanation, Retracer(jitted, args, kwargs), explained, machine or usual, folders)
+    if hints and explanation.partitioner != OURS:
+        raise no_hints(explanation)
     advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None
-    return measured(dataclasses.replace(within(found, memory_limit), trips=trips, hints=advice), profile_dir)
+    return measured(dataclasses.replace(within(explanation, memory_limit), trips=trips, hints=advice), profile_dir)
 
 
 def explain_data(
@@ -138,7 +138,7 @@ def explain_data(
     passes: str = PIPELINE,
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
-    """The report of a program as it comes. ``over``: its mesh, where it names none; ``usual``: its machine likewise.
+    """Reports a program in any form. ``over``, ``usual``: the mesh and the machine of a program that names none.
 
     Raises ShardpassError where the program does not parse or cannot be partitioned.
     """
@@ -150,43 +150,45 @@ def explain_data(
     if not partitioned:
         put_mesh(module, over, file)
     if partitioner != OURS and not partitioned:
-        found = explain_partitioned_by(partitioner, module, file, over, machine or usual, folders)
-        return with_findings(found, file, machine or usual, folders)
+        explanation = explain_partitioned_by(partitioner, module, file, over, machine or usual, folders)
+        return with_findings(explanation, file, machine or usual, folders)
     given_text = data if over is None else str(module.operation.get_asm(enable_debug_info=True))
     decide_for(module, machine, usual)
-    found = explain_module(module, file, pipeline=passes, folders=folders)
-    return with_decided(dataclasses.replace(found, given=given_text), file, folders)
+    explanation = explain_module(module, file, pipeline=passes, folders=folders)
+    return with_decided(dataclasses.replace(explanation, given=given_text), file, folders)
 
 
-def within(found: Explanation, memory_limit: int | str | None) -> Explanation:
-    """``found``, which says what does not fit ``memory_limit``, as ``explain`` takes it; None: the machine's.
+def within(explanation: Explanation, memory_limit: int | str | None) -> Explanation:
+    """Returns ``explanation`` with ``memory_limit``, as ``explain`` takes it; None: the machine's limit.
 
     Raises ShardpassError (SP412).
     """
     if memory_limit is None:
-        return found
+        return explanation
     limit = read_limit(memory_limit)
-    return dataclasses.replace(found, memory_limit=limit if isinstance(limit, int) else None)
+    return dataclasses.replace(explanation, memory_limit=limit if isinstance(limit, int) else None)
 
 
-def measured(found: Explanation, profile_dir: str | os.PathLike[str] | None) -> Explanation:
-    """``found`` with the times of the profile in ``profile_dir``; without one as it is.
+def measured(explanation: Explanation, profile_dir: str | os.PathLike[str] | None) -> Explanation:
+    """Returns ``explanation`` with the measured times of the profile in ``profile_dir``; None: without any.
 
     Raises ShardpassError: SP629 for a folder without a profile, SP630 for that of another program, SP631 for a report
     that is not of HLO.
     """
     if profile_dir is None:
-        return found
+        return explanation
     if not isinstance(profile_dir, str | os.PathLike):
         raise wrong_argument("explain", "profile_dir", profile_dir, "a path, or None")
-    if found.measure is None:
-        raise NOT_MEASURED.error(Place(found.file))
-    return dataclasses.replace(found, measured=found.measure(os.fspath(profile_dir)))
+    if explanation.measure is None:
+        raise NOT_MEASURED.error(Place(explanation.file))
+    return dataclasses.replace(explanation, measured=explanation.measure(os.fspath(profile_dir)))
 
 
-def no_hints(found: Explanation) -> ShardpassError:
+def no_hints(explanation: Explanation) -> ShardpassError:
     """The error (SP140) of hints for a program that shardpass did not partition."""
-    wanted = f"False, as the program is that of {found.partitioner}, and annotations are tried by shardpass's plan"
+    wanted = (
+        f"False, as the program is that of {explanation.partitioner}, and annotations are tried by shardpass's plan"
+    )
     return wrong_argument("explain", "hints", True, wanted)
 
 
@@ -209,7 +211,7 @@ def with_hints(
 
 
 def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, constraints: str = EXACT) -> str:
-    """The pipeline "partition": its search at ``effort``, its products in turn as ``matmul_loops`` says.
+    """Returns the text of the pipeline "partition" with the options ``effort`` and ``matmul_loops``.
 
     ``machine``: for which shardings are decided and redistributions planned. ``constraints``: whether they hold.
     """
@@ -225,14 +227,14 @@ def _is_file(f: Any) -> bool:
     return isinstance(f, str | bytes | os.PathLike)
 
 
-def _jitted(f: Any, mesh: Any, said: dict[str, Any]) -> Any:
-    """``f`` under ``jax.jit`` with the shardings that are ``said``; anything but a function as it is."""
+def _jitted(f: Any, mesh: Any, shardings: dict[str, Any]) -> Any:
+    """Wraps a function in ``jax.jit`` with ``shardings``; returns any other ``f`` unchanged."""
     if not callable(f) or hasattr(f, "lower") or hasattr(f, "as_text"):
-        if said:
-            raise SHARDINGS_OF_WHAT.error(given=f"an object of class {type(f).__name__}", names=" and ".join(said))
+        if shardings:
+            raise SHARDINGS_OF_WHAT.error(given=f"an object of class {type(f).__name__}", names=" and ".join(shardings))
         return f
     import jax
 
     from shardpass.jax.partition import over
 
-    return jax.jit(f, **over(mesh, **said))
+    return jax.jit(f, **over(mesh, **shardings))

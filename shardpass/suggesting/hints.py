@@ -1,16 +1,16 @@
-"""What if: for the lines that cost most, the annotation that would save most, each tried by planning again.
+"""Hints: for the most expensive lines, the annotation that would save most; each is tried by planning again.
 
-Problem: a report tells where bytes go. Its reader wants to know what to write, and a guess that does not save is worse
-than none.
+Problem: a report shows the lines that receive bytes. Its reader wants to know which annotation to write, and a guess
+that does not save is worse than no hint.
 
-1. Candidates: values at the dearest lines (``MOST_LINES``), those that flow into and out of them, and arguments. Each
-   with the specs that are likely: what a search gives it (a search from the same program decides otherwise where
-   propagation alone was led astray), whole, each of its dimensions split over each axis of the mesh, and each pair of
+1. Candidates: values at the most expensive lines (``MOST_LINES``), operands and results of these lines, and arguments.
+   Each with the likely specs: the sharding by a search (which decides otherwise where propagation alone was led
+   astray), whole, each of its dimensions split over each axis of the mesh, and each pair of
    dimensions over each pair of axes.
 2. Each is tried on the folded program (``planning.fold``): propagated, or searched, as the report's pipeline does, and
    planned; its price is compared. At most ``TRIES``.
-3. The best of each value, cheapest first, is planned as the pipeline does, on the whole program. What saves no bytes
-   there, makes the plan dearer, or holds more memory (``MORE_MEMORY``), is no hint.
+3. The best of each value, cheapest first, is planned as the pipeline does, on the whole program. An annotation that
+   saves no bytes there, makes the plan more expensive, or needs more memory (``MORE_MEMORY``) is no hint.
 
 A constraint is put on the value and, as JAX does, on its gradient.
 
@@ -54,7 +54,7 @@ from shardpass.suggesting.places import ARGUMENT, LINE, Group
 from shardpass.suggesting.specs import sayable
 from shardpass.suggesting.trials import Annotation, annotated
 
-MOST_LINES = 6  # the dearest lines whose values are candidates
+MOST_LINES = 6  # the most expensive lines, whose values are candidates
 TRIES = {0: 400, 1: 24, 2: 12}  # by the effort of each trial
 VERIFIED = 6  # candidates that are planned on the whole program
 MOST_HINTS = 3
@@ -93,13 +93,13 @@ class _Hints:
     def run(self) -> tuple[HintFact, ...]:
         if self.program.mesh.mesh.size < 2 or not self.base.bytes_received:
             return ()
-        found: list[HintFact] = []
+        result: list[HintFact] = []
         for candidate in self._ranked()[:VERIFIED]:
             hint = self._verified(candidate.annotation)
-            if hint is not None and (hint.place, hint.code) not in {(one.place, one.code) for one in found}:
-                found.append(hint)
-        found.sort(key=lambda hint: -hint.saves)
-        return tuple(found[:MOST_HINTS])
+            if hint is not None and (hint.place, hint.code) not in {(one.place, one.code) for one in result}:
+                result.append(hint)
+        result.sort(key=lambda hint: -hint.saves)
+        return tuple(result[:MOST_HINTS])
 
     # ---------------------------------------------------------------- tried on the folded program
 
@@ -119,23 +119,23 @@ class _Hints:
         return sorted(best.values(), key=lambda candidate: candidate.price)
 
     def _tried(self, annotation: Annotation | None) -> float:
-        """The price of the folded program with ``annotation``, decided as the pipeline decides."""
+        """Prices the folded program with ``annotation``, propagated or searched as the pipeline does."""
         task = self.task
         program = task.folded.program
-        said = program if annotation is None else annotated(program, [annotation], task.folded)
+        changed = program if annotation is None else annotated(program, [annotation], task.folded)
         if self.effort:
-            folded = dataclasses.replace(task.folded, program=said)
+            folded = dataclasses.replace(task.folded, program=changed)
             search = Search(task.program, task.barriers, self.effort, task.machine, folded, task.decided)
             search.run()
             return search.best.price
-        shardings = Propagated(said, task.barriers).shardings
-        plan = plan_program(said, shardings, task.decided, folded=task.folded.repeats)
+        shardings = Propagated(changed, task.barriers).shardings
+        plan = plan_program(changed, shardings, task.decided, folded=task.folded.repeats)
         return sum(costs(plan, self.clock, task.folded).values())
 
     # ---------------------------------------------------------------- candidates
 
     def _candidates(self) -> Iterator[Annotation]:
-        """The likeliest first: what a search chooses, at the dearest lines and of arguments; then every simple spec."""
+        """Yields candidates, the likeliest first: the splits that a search chooses, then every simple spec."""
         groups = self._groups()
         chosen = self._searched() if self.effort == 0 or self.task.folded.program.count <= SMALL else self.shardings
         seen: set[tuple[Group, DimAxes]] = set()
@@ -147,13 +147,13 @@ class _Hints:
                         yield Annotation(group, dims)
 
     def _searched(self) -> Mapping[int, Sharding]:
-        """What a search, one step of effort further than the pipeline's, gives every value."""
+        """Returns the sharding of every value by a search with one more step of effort than the pipeline's."""
         task = self.task
         further = min(2, self.effort + 1)
         search = Search(task.program, task.barriers, further, task.machine, task.folded, task.decided)
         search.run()
-        found: Shardings = search.unfolded()
-        return found.of
+        shardings: Shardings = search.unfolded()
+        return shardings.of
 
     def _dims(self, shardings: Mapping[int, Sharding], group: Group) -> DimAxes:
         rank, mesh = group.array.rank, self.program.mesh
@@ -161,7 +161,7 @@ class _Hints:
         return sayable(dims, group.array.shape, mesh)
 
     def _groups(self) -> list[Group]:
-        """Values that a user can constrain: of the dearest lines first; and arguments of which nothing is said."""
+        """Lists values that a user can constrain: those of the most expensive lines, then arguments."""
         cost = costs(self.base, self.clock)
         sent: dict[Place, float] = {}
         for one in self.base.collectives:
@@ -171,17 +171,17 @@ class _Hints:
         for op in self.program.body.every_op():
             sent[self._line(op)] = sent.get(self._line(op), 0.0) + cost.get(op.number, 0.0) * 1e-6
         sent.pop(NOWHERE, None)
-        dearest = sorted(sent, key=lambda place: -sent[place])[:MOST_LINES]
-        found: dict[tuple[int, ...], Group] = {}
-        for value in (v for place in dearest for op in self.at.get(place, ()) for v in (*op.results, *op.operands)):
+        expensive = sorted(sent, key=lambda place: -sent[place])[:MOST_LINES]
+        result: dict[tuple[int, ...], Group] = {}
+        for value in (v for place in expensive for op in self.at.get(place, ()) for v in (*op.results, *op.operands)):
             group = self._group(value)
             if group is not None:
-                found.setdefault(group.values, group)
+                result.setdefault(group.values, group)
         for value in self.program.body.arguments:
             group = self._group(value)
             if group is not None:
-                found.setdefault(group.values, group)
-        return list(found.values())
+                result.setdefault(group.values, group)
+        return list(result.values())
 
     def _lines(self) -> Mapping[Place, list[Op]]:
         """The forward ops of each line."""
@@ -196,7 +196,7 @@ class _Hints:
         return NOWHERE if place == NOWHERE else Place(place.file, place.line)
 
     def _group(self, value: int) -> Group | None:
-        """A value with all that one annotation names; None where it cannot be, or need not be, constrained."""
+        """The group of values that an annotation of ``value`` names; None where ``value`` cannot be constrained."""
         program, array, names = self.program, self.program.arrays[value], self.names
         name = names.of(value)
         if array is None or not array.rank or not name or name.startswith(GRADIENT) or "..." in name:
@@ -214,7 +214,7 @@ class _Hints:
         return Group(LINE, tuple(values), (name,), array, key[0])
 
     def _written(self) -> Mapping[tuple[Place, str, Array], list[int]]:
-        """The values that an expression of the user's text is: by its line, its text and its type.
+        """Maps an expression of the user's text, by its line, text and type, to the values that it computes.
 
         An expression may be several ops, of a library's function, say; its value is the one that others use. A line of
         a layer stands for the values of all layers.
@@ -224,36 +224,36 @@ class _Hints:
             if not self.names.is_backward(op):
                 for value in op.operands:
                     users.setdefault(value, set()).add(self.names.frame(op))
-        found: dict[tuple[Place, str, Array], list[int]] = {}
+        result: dict[tuple[Place, str, Array], list[int]] = {}
         for place, ops in self.at.items():
             for op in ops:
                 for value in op.results if op.operands and not op.mesh.manual else ():
                     array, name = self.program.arrays[value], self.names.of(value)
                     outside = users.get(value, set()) - {self.names.frame(op)}
                     if array is not None and outside and value not in self.program.said:
-                        found.setdefault((place, name, array), []).append(value)
-        return found
+                        result.setdefault((place, name, array), []).append(value)
+        return result
 
     def _first_use(self, value: int) -> Place:
         """The line that reads an argument first."""
-        found = (self._line(op) for op in self.program.body.every_op() if value in op.operands)
-        return next((place for place in found if place != NOWHERE), NOWHERE)
+        result = (self._line(op) for op in self.program.body.every_op() if value in op.operands)
+        return next((place for place in result if place != NOWHERE), NOWHERE)
 
     def _cotangents(self) -> Mapping[tuple[str, Array], list[int]]:
         """The gradients of values, by the value's name and type."""
-        found: dict[tuple[str, Array], list[int]] = {}
+        result: dict[tuple[str, Array], list[int]] = {}
         for value, op in self.names.makers.items():
             array = self.program.arrays[value]
             if array is not None and op.kind is OpKind.SPLIT and op.operands and self.names.is_backward(op):
                 name = self.names.of(value)
                 if name.startswith(GRADIENT):
-                    found.setdefault((name.removeprefix(GRADIENT), array), []).append(value)
-        return found
+                    result.setdefault((name.removeprefix(GRADIENT), array), []).append(value)
+        return result
 
     # ---------------------------------------------------------------- verified on the whole program
 
     def _verified(self, annotation: Annotation) -> HintFact | None:
-        """What ``annotation`` saves in the plan that the passes make with it."""
+        """Plans the whole program with ``annotation``; returns the hint, or None where too little is saved."""
         plan = planned(self.module, [annotation], self.propagate)
         total, after = self.base.bytes_received, plan.bytes_received
         if total - after < LEAST * total or price(plan) >= self.before:
@@ -289,7 +289,7 @@ def _names(program: Program, handles: Handles, sources: Sources) -> Names:
 
 
 def _simple(group: Group, mesh: PrimeMesh) -> Iterator[DimAxes]:
-    """Whole; each dimension over each axis; each pair of dimensions over each pair of axes."""
+    """Yields the simple splits: none; each dimension over each axis; each pair of dimensions over each pair of axes."""
     shape = group.array.shape
     axes = [one for one in whole_axes(mesh) if one]
     rank = len(shape)

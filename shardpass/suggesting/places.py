@@ -1,12 +1,12 @@
-"""Where a user can say a sharding: arguments by their paths, results, and lines of the program.
+"""The places that a user can annotate: arguments by their paths, results, and lines of the program.
 
 JAX writes an argument's path into its location (``p['layers'][0]['w1']``) and a result's into an attribute. Arguments
 whose paths differ in indices of lists alone, of one type, are one place: ``p['layers'][*]['w1']``, as users annotate
 all layers alike. A line is a place where all that it computes for other lines has one type; what a derivative computes
 stands at the same lines and is left out, as JAX constrains a cotangent as its value.
 
-Arguments that a folded program takes for one (``fold``) cannot be told apart by a search over it, so the places that
-share such a representative are one ``Group``.
+A search over a folded program (``fold``) decides the arguments that share a representative together, so the places that
+share a representative are one ``Group``.
 
 Complexity: O(arguments + ops).
 """
@@ -59,22 +59,22 @@ class Group:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The names, each once."""
+        """The distinct names."""
         return tuple(dict.fromkeys(self.names))
 
     @property
     def bytes(self) -> int:
-        """Of all its arrays, whole."""
+        """Bytes of all arrays of the group, unsplit."""
         return self.array.bytes * len(self.values)
 
 
 def arguments(
     program: Program, handles: Handles, folded: Folded, states: Mapping[int, int] | None = None
 ) -> list[Group]:
-    """The arguments of which the user says nothing, in groups.
+    """Groups the arguments without annotations.
 
-    ``states``: of arguments that a step returns anew, the result's place. Those whose results cannot be told apart are
-    together.
+    ``states``: the place of the result that updates an argument. Arguments whose results share a representative are in
+    one group.
     """
     free = [v for v in program.body.arguments if (a := program.arrays[v]) is not None and a.rank]
     free = [v for v in free if v not in program.said]
@@ -93,11 +93,11 @@ def arguments(
 
 
 def results(program: Program, handles: Handles, folded: Folded) -> list[Group]:
-    """The results of which the user says nothing, in groups; ``values`` are positions."""
+    """Groups the results without annotations; the groups' ``values`` are positions of results."""
     free = [
         place
-        for place, (value, said) in enumerate(zip(program.body.returned, program.results_said, strict=True))
-        if said.sharding is None and (a := program.arrays[value]) is not None and a.rank
+        for place, (value, row) in enumerate(zip(program.body.returned, program.results_said, strict=True))
+        if row.sharding is None and (a := program.arrays[value]) is not None and a.rank
     ]
     rows = handles.signature.results
     named = {place: _result_name(rows[place], place) for place in range(len(rows))}
@@ -112,7 +112,7 @@ def results(program: Program, handles: Handles, folded: Folded) -> list[Group]:
 
 
 def lines(program: Program, handles: Handles) -> list[Group]:
-    """The lines whose values, as far as other lines use them, have one type."""
+    """Groups values by lines: each line that computes values of a single type for other lines is a group."""
     at: dict[int, Place] = {}
     forward: dict[int, bool] = {}
     for op in program.body.ops:
@@ -129,28 +129,28 @@ def lines(program: Program, handles: Handles) -> list[Group]:
                 continue
             if maker.kind is OpKind.SPLIT and maker.operands and forward[op.number]:
                 escaping.setdefault(at[maker.number], {})[value] = None
-    found = []
+    result = []
     for place, values in escaping.items():
         if place.file == UNNAMED:
             continue
         types = {program.arrays[value] for value in values}
         array = next(iter(types))
         if place.line and len(types) == 1 and array is not None and array.rank and not set(values) & set(program.said):
-            found.append(Group(LINE, tuple(values), (_expression(place),) * len(values), array, place))
-    return found
+            result.append(Group(LINE, tuple(values), (_expression(place),) * len(values), array, place))
+    return result
 
 
 def states(program: Program, handles: Handles) -> Iterator[tuple[int, int]]:
-    """Arguments that a step returns anew, each with the place of the result: ``params`` and the new ``params``.
+    """Yields the arguments that a step updates, each with the place of its result: ``params`` and the new ``params``.
 
-    Such are donated arguments, and those whose type and keys are a result's: ``p['w']`` and ``result[1]['w']``, in
-    their order. What the user says anything of is left out.
+    These are donated arguments, and those whose type and keys are a result's: ``p['w']`` and ``result[1]['w']``, in
+    their order. Pairs of which the user annotated either are left out.
     """
     values, body = program.body.arguments, program.body
     donated = {result: values[place] for place, result in program.donated}
     names = argument_names([str(handles.values[value].location) for value in values])
     left = {value: _keys(name) for value, name in zip(values, names, strict=True) if value not in donated.values()}
-    for place, (returned, said) in enumerate(zip(body.returned, program.results_said, strict=True)):
+    for place, (returned, annotation) in enumerate(zip(body.returned, program.results_said, strict=True)):
         array, keys = program.arrays[returned], _keys(_result_name(handles.signature.results[place], place))
         value = donated.get(place)
         if value is None:
@@ -159,7 +159,7 @@ def states(program: Program, handles: Handles) -> Iterator[tuple[int, int]]:
         if value is None:
             continue
         left.pop(value, None)
-        if value not in program.said and said.sharding is None and program.arrays[value] == array:
+        if value not in program.said and annotation.sharding is None and program.arrays[value] == array:
             yield value, place
 
 
@@ -172,12 +172,12 @@ def _keys(name: str) -> str:
 
 
 def _result_name(row: Mapping[str, object], place: int) -> str:
-    said = row.get("jax.result_info")
-    return (text(said) if said is not None else "") or f"result {place}"
+    info = row.get("jax.result_info")
+    return (text(info) if info is not None else "") or f"result {place}"
 
 
 def _joined(free: Sequence[int], keys: Mapping[int, tuple[object, int]]) -> list[list[int]]:
-    """``free`` in the fewest groups such that those that share a pattern or a representative are together."""
+    """Partitions ``free`` so that values that share a pattern or a representative are in one group."""
     root: dict[object, object] = {}
 
     def find(key: object) -> object:
@@ -195,7 +195,7 @@ def _joined(free: Sequence[int], keys: Mapping[int, tuple[object, int]]) -> list
 
 def _pattern(name: str, kept: int = 0) -> str:
     """A path with ``[*]`` for its indices, but for the first ``kept``: of results, those of what a function returns."""
-    first = [found[0] for found in itertools.islice(_INDEX.finditer(name), kept)]
+    first = [match[0] for match in itertools.islice(_INDEX.finditer(name), kept)]
     pattern = _INDEX.sub("[*]", name)
     for index in first:
         pattern = pattern.replace("[*]", index, 1)
@@ -203,7 +203,7 @@ def _pattern(name: str, kept: int = 0) -> str:
 
 
 def _names(values: Sequence[int], named: Mapping[int, str], kept: int = 0) -> tuple[str, ...]:
-    """Of each of ``values`` its pattern (``kept``: as of ``_pattern``); its own path where others fit the pattern."""
+    """The pattern of each value (``kept``: see ``_pattern``), or its path where the pattern fits other values too."""
     chosen = set(values)
     every: dict[str, list[int]] = {}
     for value, name in named.items():
@@ -216,14 +216,14 @@ def _names(values: Sequence[int], named: Mapping[int, str], kept: int = 0) -> tu
     return tuple(out)
 
 
-def told(paths: Sequence[str]) -> str:
-    """Paths for people: the first few."""
+def listed(paths: Sequence[str]) -> str:
+    """Lists the first few paths, and the number of the others."""
     more = len(paths) - _MOST_PATHS
     return ", ".join(paths[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _expression(place: Place) -> str:
-    """What the line computes, as a user would name it: the variable that it sets, else its expression."""
+    """Names the value that a line computes: the variable that the line sets, or else its expression."""
     text = linecache.getline(place.file, place.line).strip()
     for statement in _parsed(text):
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
@@ -243,9 +243,9 @@ def _parsed(text: str) -> Iterator[ast.stmt]:
 
 def slots(problem: Problem, group: Group) -> list[int]:
     """The values of the engine that ``group`` names."""
-    folded, found = problem.task.folded, problem.found
+    folded, searched = problem.task.folded, problem.found
     if group.kind == RESULT:
-        indices = [found.results[folded.results[place]] for place in group.values]
+        indices = [searched.results[folded.results[place]] for place in group.values]
     else:
-        indices = [found.index.get(folded.of[value]) for value in group.values]
+        indices = [searched.index.get(folded.of[value]) for value in group.values]
     return list(dict.fromkeys(index for index in indices if index is not None))

@@ -21,7 +21,7 @@ from shardpass.redistribute.terms.limit import show_bytes
 from shardpass.report.text import PARTITIONED
 from shardpass.runtime.peers import OURS
 from shardpass.suggesting.apply import Figures
-from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, told
+from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, listed
 from shardpass.suggesting.trials import Annotation
 
 HEADS = {ARGUMENT: "in_shardings:", RESULT: "out_shardings:", LINE: "in the program:"}
@@ -38,7 +38,7 @@ class Advice:
         file, line: of a line.
         saves_seconds, saves_memory: by which time and memory of the program rise where this annotation alone is left
             out; negative where something is traded for the other.
-        note: the reason for an annotation that is there for another one than what it saves; None of all others.
+        note: the reason for an annotation that saves nothing itself; None for all others.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Advice:
         saved = f"saves {show_saving(self.saves_seconds, self.saves_memory)}"
         if self.kind != LINE:
             note = saved if self.note is None else self.note
-            return f"{told(self.paths)} = {self.spec}" + (f"  # {note}" if note else "")
+            return f"{listed(self.paths)} = {self.spec}" + (f"  # {note}" if note else "")
         name, place = self.paths[0], f"{PurePosixPath(self.file).name}:{self.line}"
         return f"with_sharding_constraint({name}, {self.spec})  # {place}, {saved}"
 
@@ -115,31 +115,31 @@ class Suggestion:
         return json.dumps(data, indent=2)
 
 
-def _lines(found: Suggestion) -> Iterator[str]:
-    limit = "" if found.memory_limit is None else f", at most {show_bytes(found.memory_limit)} on a device"
-    yield f"on {found.mesh}{limit}{PARTITIONED.get(found.partitioner, '')}:"
-    if not found.advice:
+def _lines(suggestion: Suggestion) -> Iterator[str]:
+    limit = "" if suggestion.memory_limit is None else f", at most {show_bytes(suggestion.memory_limit)} on a device"
+    yield f"on {suggestion.mesh}{limit}{PARTITIONED.get(suggestion.partitioner, '')}:"
+    if not suggestion.advice:
         yield "nothing to annotate: no annotation makes the program cheaper"
     for kind, head in HEADS.items():
-        of_kind = [one for one in found.advice if one.kind == kind]
+        of_kind = [one for one in suggestion.advice if one.kind == kind]
         if of_kind:
             yield head
             yield from (f"  {one}" for one in of_kind)
-    annotated = {path for one in found.advice for path in one.paths}
-    rest = [(path, spec) for path, spec in found.arguments if path not in annotated and spec != "P()"]
-    if rest and found.partitioner == OURS:
+    annotated = {path for one in suggestion.advice for path in one.paths}
+    rest = [(path, spec) for path, spec in suggestion.arguments if path not in annotated and spec != "P()"]
+    if rest and suggestion.partitioner == OURS:
         yield "which the passes then carry to:"
         yield from (f"  {path} = {spec}" for path, spec in rest)
     yield ""
     yield f"{'':10}{'received':>12}{'memory':>12}{'time':>12}"
-    for name, cost in (("before", found.figures_before), ("after", found.figures)):
+    for name, cost in (("before", suggestion.figures_before), ("after", suggestion.figures)):
         yield (
             f"{name:10}{show_bytes(cost.bytes):>12}{show_bytes(cost.memory):>12}{show_seconds(cost.step_seconds):>12}"
         )
 
 
 def show_seconds(seconds: float) -> str:
-    """Three figures or so: 12.3 us, 4.56 ms."""
+    """Formats seconds with about three figures: 12.3 us, 4.56 ms."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -147,7 +147,7 @@ def show_seconds(seconds: float) -> str:
 
 
 def show_saving(seconds: float, memory: int) -> str:
-    """For people: "1.2 MiB of memory, 3.4 ms"; a loss in one of them is said too."""
+    """Formats a saving: "1.2 MiB of memory, 3.4 ms"; where one of them grows, "3.4 ms for 1.2 MiB of memory"."""
     parts = []
     if memory > 0:
         parts.append(f"{show_bytes(memory)} of memory")

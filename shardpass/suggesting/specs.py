@@ -7,7 +7,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 def sayable(dims: DimAxes, shape: tuple[int, ...], mesh: PrimeMesh) -> DimAxes:
-    """``dims`` as far as whole axes say it and they divide ``shape``: of each dimension, the first axes."""
+    """Cuts ``dims`` to the leading axes of each dimension that are whole axes of the mesh and divide ``shape``."""
     return tuple(_sayable(axes, size, mesh) for axes, size in zip(dims, shape, strict=True))
 
 

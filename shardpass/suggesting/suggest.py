@@ -1,7 +1,7 @@
 """``suggest``: the few annotations under which a program is cheapest on a mesh, and fits into memory.
 
-Problem: of a program that says little or nothing of shardings, find those of its arguments, results and lines that a
-user should write, in JAX's words.
+Problem: for a program with few or no annotations, find the shardings of its arguments, results and lines that a user
+should write, in JAX's notation.
 
 Steps:
 
@@ -15,8 +15,8 @@ Steps:
    missing, and steps 2 to 4 are done again.
 
 "Before" is the program with the user's own annotations, where arguments that these do not reach are whole on every
-device, as their caller must be told otherwise; it is planned by the passes too. A program of which nothing is said runs
-on one device: its plan is that of everything being whole.
+device, as their caller knows of no other sharding; it is planned by the passes too. A program without annotations runs
+on one device: its plan has every value whole.
 
 Invariants: no annotation saves nothing; the figures are those of plans of exactly these annotations.
 
@@ -93,7 +93,7 @@ def suggest(
     ``memory_limit``: of a device, bytes or text as "16GiB"; by default the memory of the machine, and "none" for no
     limit. ``effort``: of the passes, 1 or 2. ``machine``: for which the program is decided, and by which figures are
     modelled, as ``explain`` takes it; ``profile``: its old name. ``partitioner``: "shardpass"; or "xla" or "shardy",
-    which are told of every argument and result, and by which the program is compiled to see what it holds and sends.
+    which compile the program with an annotation of every argument and result, for its memory and bytes sent.
 
     Raises ShardpassError: SP801 to SP804, SP840, SP412 to SP414, what lowering and import raise, and SP553 where
     another partitioner makes no program.
@@ -109,10 +109,10 @@ def suggest(
     except ShardpassError:
         raise
     except Exception as error:  # whatever the user's function raises
-        found = _repairs(f, args, kwargs, error, machine)
-        if found is None:
+        repaired = _repairs(f, args, kwargs, error, machine)
+        if repaired is None:
             raise
-        return found
+        return repaired
     usual = None if is_abstract(mesh) else usual
     return suggest_module(data, file, over, memory_limit, effort, machine or usual, partitioner)
 
@@ -133,7 +133,7 @@ def suggest_module(
     machine: str | None = None,
     partitioner: str = OURS,
 ) -> Suggestion:
-    """As ``suggest``, of a module's text or bytecode."""
+    """As ``suggest``, for a module's text or bytecode."""
     limit = read_limit(memory_limit)
     module = imported(data, file, mesh)
     machine = machine_text(machine or module_machine(module))
@@ -150,10 +150,10 @@ def _propagate(effort: int, machine: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What was solved, the annotations that lead there, and the plan that the passes make of these.
+class _Solution:
+    """A solution, the annotations that lead to it, and the plan that the passes make with them.
 
-    ``module``: what propagation has decided with these annotations.
+    ``module``: the module with these annotations, propagated.
     """
 
     answer: Answer
@@ -180,19 +180,19 @@ class _Suggesting:
     def run(self) -> Suggestion:
         limit, least = self.limit, None
         for _ in range(TIGHTENED):
-            found = self._within(limit)
-            peak = found.plan.alive.peak
+            solution = self._within(limit)
+            peak = solution.plan.alive.peak
             least = peak if least is None else min(least, peak)
             if self.limit is None or limit is None or peak <= self.limit:
-                return self._told(found)
+                return self._suggestion(solution)
             limit = max(0, limit - (peak - self.limit))
         assert least is not None
         raise self._too_low(least)
 
     def run_by(self, partitioner: str, data: Given) -> Suggestion:
-        """What to tell another partitioner: every argument and result, so that its program keeps the limit.
+        """Suggests annotations of all arguments and results with which another partitioner's program keeps the limit.
 
-        Where that holds more than the plan, the limit of the solution is scaled down by as much.
+        Where the compiled program needs more memory than the plan, the limit of the solution is scaled down by as much.
         """
         limit, least, known = self.limit, None, dict[tuple[Annotation, ...], Explanation]()
         while True:
@@ -201,16 +201,16 @@ class _Suggesting:
             built = known.get(every)
             if built is None:
                 built = known[every] = self._compiled(partitioner, data, every)
-            held = _total(built)
-            least = held if least is None else min(least, held)
-            if self.limit is None or limit is None or held <= self.limit:
-                return self._told_by(partitioner, data, answer, every, built)
-            if answer.peak > limit or len(known) > COMPILED:  # no splits hold less
+            memory = _total(built)
+            least = memory if least is None else min(least, memory)
+            if self.limit is None or limit is None or memory <= self.limit:
+                return self._suggestion_for(partitioner, data, answer, every, built)
+            if answer.peak > limit or len(known) > COMPILED:  # no splits need less
                 raise self._too_low(least)
-            limit = int(min(limit, answer.peak) * max(LEAST_SCALE, min(self.limit / held, SCALE)))
+            limit = int(min(limit, answer.peak) * max(LEAST_SCALE, min(self.limit / memory, SCALE)))
 
     def _every(self, answer: Answer) -> list[Annotation]:
-        """All arguments and results of which the user says nothing."""
+        """Annotates, after ``answer``, all arguments and results that the user did not annotate."""
         results = places.results(self.program, self.handles, self.folded)
         return [as_in(self.problem, answer, group) for group in (*self.arguments, *results)]
 
@@ -219,37 +219,38 @@ class _Suggesting:
         asked = partitioner, data, self.file, self.module, annotations, numbers, self.program.mesh
         return compiled(*asked, machine_text(self.machine))
 
-    def _told_by(
+    def _suggestion_for(
         self, partitioner: str, data: Given, answer: Answer, every: Sequence[Annotation], built: Explanation
     ) -> Suggestion:
         module = self._propagated(every)
         plan = plan_of(module)
-        found = _Found(answer, tuple([Chosen(one, 0.0, 0.0) for one in every]), plan, module)
-        told = self._told(found, figures_of(built, plan))
-        advice = tuple([replace(one, note="") for one in told.advice])
-        told = replace(told, advice=advice, partitioner=partitioner)
+        solution = _Solution(answer, tuple([Chosen(one, 0.0, 0.0) for one in every]), plan, module)
+        suggestion = self._suggestion(solution, figures_of(built, plan))
+        advice = tuple([replace(one, note="") for one in suggestion.advice])
+        suggestion = replace(suggestion, advice=advice, partitioner=partitioner)
         if nothing_said(self.program):
-            return told
+            return suggestion
         before = self._compiled(partitioner, data, [one for group in self.arguments for one in self._reached(group)])
-        return replace(told, figures_before=figures_of(before, told.before))
+        return replace(suggestion, figures_before=figures_of(before, suggestion.before))
 
     def _too_low(self, least: int) -> Exception:
         where = NOWHERE if self.file == UNNAMED else Place(self.file)
         assert self.limit is not None
         return LIMIT_TOO_LOW.error(where, limit=show_bytes(self.limit), least=show_bytes(least), bytes=least)
 
-    def _within(self, limit: int | None) -> _Found:
-        """The annotations whose solution keeps ``limit``, planned by the passes."""
+    def _within(self, limit: int | None) -> _Solution:
+        """Solves within ``limit``, chooses the annotations that lead to the solution, and plans with them."""
         answer, trials = self._solved(limit)
         chosen = choose(trials, answer, self.arguments, self._others)
         kept, *planned = self._consistent([one.annotation for one in chosen], trials)
         known = {one.annotation: one for one in chosen}
-        return _Found(answer, tuple([known.get(one, Chosen(one, 0.0, 0.0)) for one in kept]), *planned)
+        return _Solution(answer, tuple([known.get(one, Chosen(one, 0.0, 0.0)) for one in kept]), *planned)
 
     def _consistent(self, kept: list[Annotation], trials: Trials) -> tuple[list[Annotation], ProgramPlan, Any]:
-        """``kept``, and annotations of the states that would come out otherwise than they go in; their plan and module.
+        """Adds to ``kept`` annotations of states whose result would be split otherwise than their argument.
 
-        First of results, as arguments are; then of arguments that the passes have split otherwise since.
+        First of results, as their arguments are split; then of arguments that the passes have split otherwise since.
+        Returns all annotations, the plan with them, and the module.
         """
         solved = self.problem.shardings(trials.passes(kept))
         kept += self._changed(RESULT, solved.of, solved.results)
@@ -264,7 +265,7 @@ class _Suggesting:
         return kept, plan_of(module), module
 
     def _changed(self, kind: str, before: Mapping[int, Sharding], after: Sequence[Sharding | None]) -> list[Annotation]:
-        """The annotations by which states are after a step as they are before; of results, or of arguments."""
+        """Lists the annotations of results, or of arguments, with which a step returns its states as it takes them."""
         unlike = [(value, place) for value, place in self.states if before.get(value) != after[place]]
         if kind == RESULT:
             groups = places.results(self.program, self.handles, self.folded)
@@ -273,21 +274,21 @@ class _Suggesting:
         return list(self._as(self.arguments, {v: sharding for v, place in unlike if (sharding := after[place])}))
 
     def _as(self, groups: Sequence[places.Group], wanted: Mapping[int, Sharding]) -> Iterator[Annotation]:
-        """The annotations that say ``wanted``, one a group where its values are split alike."""
+        """Yields the annotations for the shardings ``wanted``: one for a group whose values are split alike."""
         for group in groups:
-            found = {value: wanted[value] for value in group.values if value in wanted}
-            if len(found) == len(group.values) and len(set(found.values())) == 1:
-                yield self._said(group, found[group.values[0]])
+            shardings = {value: wanted[value] for value in group.values if value in wanted}
+            if len(shardings) == len(group.values) and len(set(shardings.values())) == 1:
+                yield self._annotation(group, shardings[group.values[0]])
                 continue
             for value, name in zip(group.values, group.names, strict=True):
-                if value in found:
-                    yield self._said(replace(group, values=(value,), names=(name,)), found[value])
+                if value in shardings:
+                    yield self._annotation(replace(group, values=(value,), names=(name,)), shardings[value])
 
-    def _said(self, group: places.Group, sharding: Sharding) -> Annotation:
+    def _annotation(self, group: places.Group, sharding: Sharding) -> Annotation:
         return Annotation(group, self.program.mesh.dims(sharding, group.array.rank) or ((),) * group.array.rank)
 
     def _solved(self, limit: int | None) -> tuple[Answer, Trials]:
-        """The cheapest splits within ``limit``, and trials of what leads there."""
+        """Returns the cheapest splits within ``limit``, and the trials by which annotations are chosen."""
         problem, slots = self.problem, [places.slots(self.problem, group) for group in self.arguments]
         states = problem.ties(self._tied())
         ties = [*problem.ties(slots), *states]
@@ -295,10 +296,10 @@ class _Suggesting:
         return answer, Trials(problem, states, answer)
 
     def _tied(self) -> Iterator[Sequence[int]]:
-        """The values of the engine that are a state as a step takes it, and as the step returns it."""
-        found, folded = self.problem.found, self.folded
+        """Yields, for each state, the engine's values of the argument and of the result that updates it."""
+        searched, folded = self.problem.found, self.folded
         for value, place in self.states:
-            before, after = found.index.get(folded.of[value]), found.results[folded.results[place]]
+            before, after = searched.index.get(folded.of[value]), searched.results[folded.results[place]]
             if before is not None and after is not None:
                 yield before, after
 
@@ -310,7 +311,7 @@ class _Suggesting:
         return propagated(self.module, annotations, self.propagate)
 
     def _before(self) -> tuple[ProgramPlan, Figures]:
-        """The plan without advice. Of a program of which nothing is said, no collective is there to be built."""
+        """Plans the program without advice; a program without annotations has no collectives, so nothing is built."""
         if nothing_said(self.program):
             whole = Propagated(self.program, self.task.barriers).shardings
             plan = plan_program(self.program, whole, machine=self.machine)
@@ -321,19 +322,19 @@ class _Suggesting:
         return plan, figures(plan, built(module, self.file))
 
     def _reached(self, group: places.Group) -> Iterator[Annotation]:
-        """What propagation from the user's own annotations gives the values of a group."""
-        found = self.problem.found
+        """Yields, for each value of a group, its split by propagation from the user's own annotations."""
+        searched = self.problem.found
         for value in group.values:
-            dims = found.engine.values[found.index[self.folded.of[value]]].dims
+            dims = searched.engine.values[searched.index[self.folded.of[value]]].dims
             yield Annotation(replace(group, values=(value,)), dims)
 
     # ---------------------------------------------------------------- the answer
 
-    def _told(self, found: _Found, after: Figures | None = None) -> Suggestion:
+    def _suggestion(self, solution: _Solution, after: Figures | None = None) -> Suggestion:
         before, figures_before = self._before()
         mesh = self.program.mesh
-        advice = tuple(self._advice(one) for one in found.chosen)
-        ends = dict(found.plan.body.arguments)
+        advice = tuple(self._advice(one) for one in solution.chosen)
+        ends = dict(solution.plan.body.arguments)
         arguments: dict[str, str] = {}
         for group in self.arguments:
             for name, value in zip(group.names, group.values, strict=True):
@@ -346,16 +347,16 @@ class _Suggesting:
             advice,
             tuple(arguments.items()),
             before,
-            found.plan,
+            solution.plan,
             figures_before,
-            after or figures(found.plan, built(found.module, self.file)),
+            after or figures(solution.plan, built(solution.module, self.file)),
             self.propagate,
-            self._bound(found).as_dict(),
+            self._bound(solution).as_dict(),
         )
 
-    def _bound(self, found: _Found) -> Bound:
-        """How near the solution is to the best within the limit."""
-        plan, answer = price(found.plan), found.answer
+    def _bound(self, solution: _Solution) -> Bound:
+        """Returns the price of the plan with the lower bound of all prices within the limit of memory."""
+        plan, answer = price(solution.plan), solution.answer
         if self.problem.left_out:
             return Bound(plan, why=self.problem.left_out)
         return Bound(plan, answer.price, answer.least, answer.why)

@@ -1,4 +1,4 @@
-"""What a user gives to ``suggest``, as an imported module over a mesh that is known."""
+"""Reads the arguments of ``suggest`` and ``explain``: programs in any form, meshes, machines and options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shardpass.sharding import Mesh
 PARTITIONERS = (OURS, *WAYS)
 
 
-class Taken(NamedTuple):
+class GivenProgram(NamedTuple):
     """A program. ``machine``: that of the devices for which JAX lowered it; None of any other."""
 
     data: str | bytes
@@ -33,7 +33,7 @@ class Taken(NamedTuple):
     machine: str | None = None
 
 
-def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Taken:
+def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> GivenProgram:
     """The program of a function, of what ``jax.jit`` made of one, of a lowered one, or of a module.
 
     A string is MLIR's text, or the path of a file that holds it. Raises ShardpassError (SP801) for anything else.
@@ -41,16 +41,16 @@ def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Ta
     if isinstance(given, os.PathLike) or (isinstance(given, str) and "\n" not in given and os.path.exists(given)):
         try:
             path = Path(given)
-            return Taken(path.read_bytes(), str(path))
+            return GivenProgram(path.read_bytes(), str(path))
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CANNOT_READ.error(Place(shown(given)), reason=reason, hint="name a file that may be read") from None
         except Exception:  # of the object's own
             raise _no_program(given) from None
     if isinstance(given, str) or (isinstance(given, bytes) and (is_bytecode(given) or b"\n" in given)):
-        return Taken(given)
+        return GivenProgram(given)
     if has(given, "body") and has(given, "operation"):
-        return Taken(_text(given, lambda: given.operation.get_asm(enable_debug_info=True)))
+        return GivenProgram(_text(given, lambda: given.operation.get_asm(enable_debug_info=True)))
     if not has(given, "as_text") and callable(given):
         import jax
 
@@ -58,9 +58,9 @@ def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Ta
         given = _lowered(jitted, arguments, keywords)
     if has(given, "stablehlo"):  # of ``shardpass.jax.partition``
         text = _text(given, lambda: given.stablehlo.operation.get_asm(enable_debug_info=True))
-        return Taken(text, machine=given.machine if has(given, "machine") else None)
+        return GivenProgram(text, machine=given.machine if has(given, "machine") else None)
     text = _text(given, lambda: given.as_text(debug_info=True))
-    return Taken(text, machine=_machine_of_lowered(given))
+    return GivenProgram(text, machine=_machine_of_lowered(given))
 
 
 def _machine_of_lowered(lowered: Any) -> str | None:
@@ -72,7 +72,7 @@ def _machine_of_lowered(lowered: Any) -> str | None:
 
 
 def _text(given: Any, ask: Callable[[], Any]) -> str:
-    """What ``given`` says when it is asked for its text. Raises ShardpassError (SP801) where that is none."""
+    """Returns the text of ``given``, by calling ``ask``. Raises ShardpassError (SP801) where it is no text."""
     try:
         text = ask()
     except (AttributeError, TypeError):
@@ -87,7 +87,7 @@ def _no_program(given: Any) -> ShardpassError:
 
 
 def _lowered(jitted: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """What JAX lowers; over an abstract mesh, which has no devices, for the CPU."""
+    """Lowers a jitted function; over an abstract mesh, which has no devices, for the CPU."""
     try:
         return jitted.lower(*arguments, **keywords)
     except ValueError as error:
@@ -130,15 +130,15 @@ def effort_of(function: str, effort: Any, least: int) -> int:
 
 
 def put_mesh(module: Any, mesh: Mesh | None, file: str) -> None:
-    """Says on ``module`` that it runs over ``mesh``, where one is given; SP803 where it says otherwise already."""
+    """Sets the mesh of ``module``, unless ``mesh`` is None. Raises ShardpassError (SP803) for other device counts."""
     if mesh is None:
         return
     with module.context:
-        said = num_devices(module)
-        if said not in (None, 1, mesh.size):
+        count = num_devices(module)
+        if count not in (None, 1, mesh.size):
             where = NOWHERE if file == UNNAMED else Place(file)
-            raise MESH_SIZE.error(where, mesh=str(mesh), size=mesh.size, count=said)
-        if said is None or said == 1:
+            raise MESH_SIZE.error(where, mesh=str(mesh), size=mesh.size, count=count)
+        if count is None or count == 1:
             set_num_devices(module, mesh.size)
             set_mesh(module, mesh)
 
@@ -155,8 +155,8 @@ def imported(data: Given, file: str, mesh: Mesh | None) -> Any:
         run_in_place(module, "shardpass-import")
     where = NOWHERE if file == UNNAMED else Place(file)
     with module.context:
-        found = mesh_of(module)
-    if found is None or found.size == 1:
+        known = mesh_of(module)
+    if known is None or known.size == 1:
         raise NO_MESH.error(where)
     return module
 
@@ -178,7 +178,7 @@ def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:
 
 
 def decide_for(module: Any, machine: str | None, usual: str | None) -> None:
-    """Says on ``module`` for which machine it is to be decided: ``machine``, or what it says itself, or ``usual``."""
-    said = machine or module_machine(module) or usual
-    if said is not None:
-        set_module_machine(module, said)
+    """Sets the machine for which ``module`` is decided: ``machine``, or the one that it names, or ``usual``."""
+    name = machine or module_machine(module) or usual
+    if name is not None:
+        set_module_machine(module, name)

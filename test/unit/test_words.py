@@ -35,6 +35,7 @@ ROOMS = (
     "report",
     "runtime",
     "sharding",
+    "suggesting",
 )
 OTHERS = ("redistribute/between/", "report/text.py")  # parts of these rooms that are still in the old words
 SECTION = (ROOT / "docs" / "glossary.md").read_text().partition("\n## Words to avoid\n")[2].partition("\n## ")[0]
@@ -64,6 +65,11 @@ SHARED = {
     "report/report.py": {"settled", "told"},
     "report/rows.py": {"held", "settled", "told"},
     "report/watch.py": {"found", "said", "settled"},
+    "suggesting/apply.py": {"found"},
+    "suggesting/hints.py": {"said"},
+    "suggesting/places.py": {"found", "said"},
+    "suggesting/suggest.py": {"found"},
+    "suggesting/trials.py": {"found", "said"},
 }
 CODE = re.compile(
     r"``[^`]*``|^\s*\w+: ", re.MULTILINE
