@@ -132,7 +132,7 @@ def explain_built(
 
 
 def called(module: Any, file: str) -> str:
-    """What a report calls a program: its file; of one that JAX lowered in this process, its function."""
+    """Names a program by its file; one that JAX lowered in this process by its function."""
     name = get_text(module.operation, "sym_name") or ""
     return name.removeprefix("jit_") if file == UNNAMED and name else file
 

@@ -68,7 +68,7 @@ class Difference:
 
 
 def difference(before: Report, after: Report) -> Difference:
-    """What changes from ``before`` to ``after``."""
+    """Compares two reports row by row: the bytes that change from ``before`` to ``after``."""
     sides: dict[object, tuple[list[Row], list[Row]]] = {}
     for place, report in enumerate((before, after)):
         for row in report.rows:

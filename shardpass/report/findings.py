@@ -17,7 +17,7 @@ DROP, REPLACE, ADD = "drop", "replace", "add"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one run costs a device, as compiled.
+    """The cost of one run for a device, as compiled.
 
     Attributes:
         bytes: received, loops multiplied.

@@ -127,7 +127,7 @@ def _line(row: Row) -> str:
 
 
 def _depth(row: Row) -> int:
-    """Of rows without a line, the whole path is what they are grouped by."""
+    """The number of path steps by which a row is grouped: 0 for a row with a line, else its whole path."""
     return 0 if row.place != NOWHERE else len(row.path)
 
 

@@ -31,7 +31,7 @@ class InTurn:
         self.machine = machine
 
     def loop_of(self, origin: Origin, use: CollectiveUse) -> MatmulLoop | None:
-        """The loop of which a collective is a permute; None of other collectives, and of loops that no plan knows."""
+        """Returns the loop of which a collective is a permute; None for other collectives."""
         if use.kind != "collective_permute" or not use.reason.endswith(BESIDE):
             return None
         ends = (origin.source, origin.target)
@@ -39,9 +39,9 @@ class InTurn:
         return next((loop for loop in result if _ends(loop) == ends), result[0] if result else None)
 
     def seconds(self, origins: Sequence[Origin], use: CollectiveUse) -> float | None:
-        """What the permutes of one row take beyond the products, all times together; None of other collectives.
+        """Models the seconds of a row's permutes, in all runs, beyond those of the products; None for other rows.
 
-        By their bytes, as ``shardpass-join`` makes one of several that go the same way.
+        In proportion to their bytes, as ``shardpass-join`` combines permutes between the same devices.
         """
         loops = [loop for origin in origins if (loop := self.loop_of(origin, use)) is not None]
         if not loops:

@@ -1,4 +1,4 @@
-"""What a report finds, as diagnostics with bytes: for review tools (SARIF), and for builds that fail over a limit.
+"""The findings of a report as diagnostics with bytes, for review tools (SARIF) and builds that fail over a limit.
 
 In this order: edits that save (``findings``), lines that send more than shardpass would send there, constraints that
 cost more than they must, annotations that save (``hints``), and with a limit the lines by which a device receives more.
@@ -116,7 +116,7 @@ def _result(one: Judged, fails: bool) -> SarifResult:
 
 
 def replacements(diff: str) -> Iterator[Replacement]:
-    """What a unified diff changes, hunk by hunk: runs of lines that go or come, without the lines around them."""
+    """Yields the replacements of a unified diff: runs of removed and added lines, without the lines around them."""
     file, line = "", 0
     gone, come, start = 0, list[str](), 0
     for row in (*diff.splitlines(), " "):

@@ -86,7 +86,7 @@ def _layers(plan: Schedule, number: int) -> list[str]:
 
 
 def _makers(plan: Schedule, number: int) -> list[int]:
-    """The nodes whose results a node takes: of a loop the last node inside; where there are none, those of its loop."""
+    """The nodes whose results a node uses: for a loop, its last node; without any, the inputs of the loop around."""
     result: dict[int, None] = {}
     for need in plan.needs[number] or _outside(plan, number):
         inside = need

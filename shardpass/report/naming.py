@@ -66,7 +66,7 @@ class Sources:
         return "\n".join(source_lines(file, self.folders))
 
     def expression(self, frame: Frame) -> str:
-        """What ``frame`` spans: the variable that its line assigns it to, or its text; "" where it is not known."""
+        """Returns the variable to which the expression at ``frame`` is assigned, or its text; "" where unknown."""
         place = frame.place
         if not frame.end_line:
             return self.identifier(frame) or _starting_at(self._raw(place), place.column)
@@ -208,7 +208,7 @@ class Names:
         return op.number < len(self.locations) and "transpose(" in self.locations[op.number]
 
     def of(self, value: int) -> str:
-        """The name of a value; "" where nothing names it."""
+        """Returns the name of ``value``; "" where the program has no name for it."""
         name = self._known.get(value)
         if name is None:
             name = self._known[value] = self._find(value, gradients=True)
@@ -217,10 +217,10 @@ class Names:
     # ---------------------------------------------------------------- how
 
     def _find(self, value: int, *, gradients: bool) -> str:
-        """The name of what ``value`` is another form of; of what a derivative computes, "" without ``gradients``.
+        """Follows ``value`` to the value whose data it has, and names that; "" for derivatives without ``gradients``.
 
-        Each step goes to a value that stands before, so the walk ends; it calls itself once at most, for the names of
-        which a gradient is one.
+        Each step goes to an earlier value, so the walk ends; it calls itself at most once, for the name of the value of
+        which this is the gradient.
         """
         loops: list[Op] = []  # entered on the way; the outermost that has a name gives the name where no value does
         while True:
@@ -250,7 +250,10 @@ class Names:
         return name or next(filter(None, (self.sources.expression(self.frame(one)) for one in reversed(loops))), "")
 
     def _form_of(self, value: int, ends: Collection[int]) -> tuple[int, str]:
-        """The value that ``value`` is another form of, or the first of ``ends``, and how a slice of it is marked."""
+        """Follows ``value`` through reshapes, copies and slices to its source, or to the first of ``ends``.
+
+        Returns the source and the mark of a slice on the way, "[i]" or "".
+        """
         cut = ""
         for _ in range(_FURTHEST):
             source = None if value in ends else self._behind(value)
@@ -261,7 +264,7 @@ class Names:
         return value, cut
 
     def _behind(self, value: int) -> tuple[int, str] | None:
-        """The value that this one is another form of, and how a slice of it is marked."""
+        """One step of ``_form_of``; None where ``value`` has its own name."""
         op = self.makers.get(value)
         if op is None:
             holder = self._holders.get(value)

@@ -29,7 +29,7 @@ MOST_NAMED = 5  # programs that a message lists
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One run of an op on one device. ``module``: "" where the profile does not say it."""
+    """One run of an op on one device. ``module``: "" where the profile does not name it."""
 
     op: str
     module: str

@@ -179,7 +179,7 @@ class Reasons:
         return f" (constraint at {self.names.where(self.names.makers[source.value])})"
 
     def result_name(self, place: int) -> str:
-        """What a result is called: JAX's path, or its number."""
+        """Names a result of main by JAX's path, or by its number."""
         name = self.results[place] if place < len(self.results) else ""
         return f"result {name.removeprefix('result') or place}"
 

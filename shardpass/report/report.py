@@ -34,7 +34,7 @@ COMPUTE, COMMUNICATION = "compute", "communication"
 
 
 def _none() -> None:
-    """Nothing, of what is not known."""
+    """The default of the ``find_`` fields whose facts are not known."""
 
 
 @dataclass(frozen=True)
@@ -47,25 +47,25 @@ class Report(Totals):
         mesh: its axes with their sizes; () where the program names none.
         rows: one for each collective, in program order.
         profile: the name of the machine whose time is modelled.
-        compute: what a device computes; None of a module that was partitioned already, whose plan nobody knows.
-        memory: bytes on a device, as the partitioned module is compiled: an estimate.
-        settled: what the search changed.
-        decision: how near the shardings are to the best of the model that was solved (``planning.search.Bound``); None
-            where nothing was solved.
-        sources: reads the user's files, for those who quote them.
-        plan: the ``ProgramPlan``; None of a module that was partitioned already.
-        given: the program, for those who ask others about it.
-        built: the partitioned module; of another partitioner its program.
+        compute: the work of a device; None for a module that was partitioned already, which has no plan.
+        memory: an estimate of the bytes on a device, as the partitioned module is compiled.
+        settled: the shardings that the search changed.
+        decision: the price of the shardings and its lower bound, of the model that was solved
+            (``planning.search.Bound``); None where nothing was solved.
+        sources: reads the user's files, for renderers that quote them.
+        plan: the ``ProgramPlan``; None for a module that was partitioned already.
+        given: the program before it was partitioned, for comparisons with other partitioners.
+        built: the partitioned module; the program of another partitioner.
         find_ops: makes ``ops``; ``find_findings``: makes ``findings``; ``find_decided``: makes
             ``decided``.
         find_constraints: makes ``constraints``; ``find_schedule``: makes ``schedule``.
         measured: seconds of the rows by a profile; None where none was given. ``measure``: reads the profile in a
             folder; None of a report that is not of HLO.
-        trips: of loops of unknown length, what to show bytes for; None: nothing.
-        loops: products that are done in turn with a collective; the time of their permutes passes behind products.
-        partitioner: who partitioned the program: "shardpass", "xla" or "shardy".
+        trips: the number of trips to assume for loops of unknown length; None: none.
+        loops: collective matmuls, whose permutes are overlapped with products.
+        partitioner: the partitioner of the program: "shardpass", "xla" or "shardy".
         command: the command line that made the report; "" where none did.
-        hints: annotations that save, None where they were not looked for.
+        hints: annotations that save; None where the report was made without hints.
         memory_limit: bytes that a device has, by the machine or by the user's option; None: no limit.
     """
 
@@ -98,18 +98,18 @@ class Report(Totals):
 
     @cached_property
     def ops(self) -> tuple[OpFact, ...]:
-        """The program before it was partitioned, op by op; of a module that was partitioned already nothing."""
+        """The ops of the program before it was partitioned; () for a module that was partitioned already."""
         return self.find_ops()
 
     @cached_property
     def findings(self) -> Findings | None:
-        """Edits that save, each compiled by the partitioner: asked for first, they are looked for, which takes as long
-        as some compilations. None of a program that shardpass partitioned, or that was partitioned already."""
+        """Edits that save, each compiled by the partitioner. The first use searches them, which takes as long as some
+        compilations. None for a program that shardpass partitioned, or that was partitioned already."""
         return self.find_findings()
 
     @cached_property
     def decided(self) -> tuple[DecidedFact, ...]:
-        """The shardings of the search that save most, each with an annotation; looked for where first asked for."""
+        """The shardings of the search that save most, each with an annotation; computed at the first use."""
         return self.find_decided()
 
     @cached_property
@@ -130,12 +130,12 @@ class Report(Totals):
 
     @property
     def compute_seconds(self) -> float | None:
-        """What a device computes and copies by itself; None where that is not known."""
+        """Seconds that a device computes and copies in one run; None where these are not known."""
         return None if self.compute is None else sum(one.seconds for one in self.compute)
 
     @property
     def step_seconds(self) -> float | None:
-        """A run in which collectives and computing follow one another: ``seconds`` and ``compute_seconds``."""
+        """Seconds of a run without overlap: the sum of ``seconds`` and ``compute_seconds``."""
         return None if self.compute_seconds is None else self.seconds + self.compute_seconds
 
     @property

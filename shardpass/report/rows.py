@@ -1,4 +1,4 @@
-"""What a report knows: a row for each collective of a program as it runs, and an account of its memory.
+"""The facts of a report: a row for each collective of a program as it runs, and an account of its memory.
 
 ``Explanation`` is the value that every renderer takes (``text``, ``page``, JSON). It holds plain values, so that a
 renderer needs neither MLIR nor a plan:
@@ -133,7 +133,7 @@ class Row:
 
     @property
     def bytes_received(self) -> int:
-        """What one of its receivers receives in one run of the program."""
+        """Bytes that one of its receivers receives in one run of the program."""
         return self.bytes_each * self.times if self.counted else 0
 
     def bytes_at_most(self, trips: int) -> int:
@@ -149,7 +149,7 @@ class Row:
 
 
 class Totals:
-    """What ``rows`` come to together; of a report, or of a part of one."""
+    """The sums over ``rows``, those of a report or of a part of one."""
 
     __slots__ = ()
 
@@ -157,7 +157,7 @@ class Totals:
 
     @property
     def bytes_received(self) -> int:
-        """What the device that receives most does in one run; a loop whose trips are not known counts once."""
+        """Bytes received in one run by the device that receives most; a loop of unknown trips counts once."""
         return most_received((row.bytes_received, row.receivers) for row in self.rows)
 
     @property
@@ -167,15 +167,15 @@ class Totals:
 
     @property
     def seconds(self) -> float:
-        """What the collectives take, one after the other, by the machine's profile.
+        """Modelled seconds of the collectives, one after the other, on the machine.
 
-        Of those in turn with products, what the two take beyond the products alone.
+        A collective matmul counts for its seconds beyond those of the products alone.
         """
         return sum(row.seconds for row in self.rows)
 
     @property
     def runs(self) -> int:
-        """How many collectives run."""
+        """The number of collectives that run, those in loops multiplied by the trips."""
         return sum(row.times for row in self.rows if row.counted and not row.joined)
 
 
@@ -204,9 +204,9 @@ class OpFact:
 
 @dataclass(frozen=True, slots=True)
 class WorkFact:
-    """What a device computes for an op, all its runs together, and copies for the op's reshards.
+    """The work of a device for an op, in all runs of the op: computing, and copies of its reshards.
 
-    ``op``: its number in ``Explanation.ops``; of main's results -1. ``seconds``: modelled.
+    ``op``: its number in ``Explanation.ops``; -1 for main's results. ``seconds``: modelled.
     """
 
     op: int
@@ -321,9 +321,9 @@ class DecidedFact:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintFact:
-    """A constraint that costs more than it must: ``bytes`` bring its array there and on.
+    """A constraint that costs more than it must: ``bytes`` are received to reshard its array to it and from it.
 
-    ``saved``: what the device that receives most would receive less if the constraint did not hold.
+    ``saved``: by how many bytes the device that receives most would receive less without the constraint.
     """
 
     place: Place
@@ -340,7 +340,7 @@ class HintFact:
     Attributes:
         kind: "line", a constraint in the program; or "argument", an in_sharding.
         name: the variable or expression, or the arguments' paths.
-        spec: what to write, ``P('data', None)``; ``now``: how it is split without it.
+        spec: the annotation, ``P('data', None)``; ``now``: the split without it.
         place: of a line.
         before, after: bytes that a device receives in one run.
         memory: by which the peak rises; negative where it falls.

@@ -25,7 +25,7 @@ FAIL, PASS, OPEN = "fail", "pass", "open"  # OPEN: neither, as the command could
 
 @dataclass(frozen=True, slots=True)
 class SarifRule:
-    """What results of one kind have in common. ``description``: when it arises; ``remedy``: what to do."""
+    """A rule, common to results of one kind. ``description``: when it applies; ``remedy``: the user's remedy."""
 
     id: str
     description: str = ""

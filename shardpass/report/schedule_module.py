@@ -96,7 +96,7 @@ class _Tasks:
             made.update((result, place - 1) for result in op.results)
 
     def _tasks(self, op: Any, runs: int, needs: tuple[int, ...]) -> Iterator[Task]:
-        """Those of one op, each of which needs the one before: a collective, and what is copied for it."""
+        """Yields the tasks of one op, each of which needs the task before: a collective, and the copies for it."""
         name, row, number = op.name, self.row_of.get(op), self.numbers.get(op)
         if name in CONTROL_FLOW:
             yield self._control_flow(op, runs, needs)

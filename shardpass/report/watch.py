@@ -49,7 +49,7 @@ _MOVE = re.compile(r"r@(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What asked for a collective: an op of the plan's program, by number, and which of its values.
+    """The origin of a collective: the number of the op of the plan's program that needs it, and which of its values.
 
     ``side``: "operand" or "result", "" for a collective of the op's own. ``source``, ``target``: texts of the shardings
     between which a redistribution goes, "" for other collectives; ``whole``: the type of its array.
@@ -87,7 +87,7 @@ class Watched:
     moves: list[Origin] = field(default_factory=list)
 
     def origins(self, location: Any) -> tuple[Origin, ...]:
-        """What asked for the op at ``location``: several where small collectives were joined."""
+        """Returns the origins of the op at ``location``: several where small collectives were combined."""
         text = location.name_str if isinstance(location, ir.NameLoc) else ""
         moves = [self.moves[int(number)] for number in _MOVE.findall(text)]
         return tuple(dict.fromkeys(moves)) or tuple(dict.fromkeys(_origins(text)))
@@ -127,7 +127,7 @@ class _Instead(ModulePass):
 
     @property
     def keeps_table(self) -> bool:  # type: ignore[override]
-        """As ``own``: what it read serves the passes that follow."""
+        """Whether the table read by ``own`` is kept for the following passes."""
         return bool(self.own.keeps_table)
 
     def run(self, module: Any) -> bool | None:

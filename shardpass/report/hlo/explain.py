@@ -105,7 +105,7 @@ def mesh_in(text: str, devices: int) -> Mesh | None:
 
 
 def _work(program: HloProgram, machine: Machine) -> dict[int, OwnWork]:
-    """What ops compute and move through memory by themselves, by their ``id``."""
+    """Maps the ``id`` of an op to its own work: computing, and copies through memory."""
     places: dict[tuple[str, str], Place] = {}
     result: dict[int, OwnWork] = {}
     for one in work_of(program):

@@ -26,7 +26,7 @@ def measured(program: HloProgram, made: Sequence[tuple[Row, HloCollective]], fol
 
 
 def _dones(program: HloProgram) -> dict[str, tuple[str, ...]]:
-    """By the name of an asynchronous start, or of a collective inside of one, the other ops of the pair."""
+    """Maps the name of an asynchronous start, or of a collective inside one, to the other ops of the pair."""
     result: dict[str, tuple[str, ...]] = {}
     for computation in program.computations.values():
         for op in computation.ops.values():

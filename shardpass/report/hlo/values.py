@@ -64,14 +64,14 @@ class Values:
     # ---------------------------------------------------------------- lines
 
     def nearest(self, computation: str, op: HloOp) -> HloOp:
-        """The op whose metadata says where ``op`` comes from: itself, or a neighbour."""
+        """Returns the op whose metadata has the source line of ``op``: ``op`` itself, or its nearest neighbour."""
         for _, one in self._neighbours(computation, op):
             if self.program.frames.location(one.attributes):
                 return one
         return op
 
     def _neighbours(self, computation: str, op: HloOp) -> Iterator[Spot]:
-        """``op``, what makes its operands, and what takes its result, the nearest first."""
+        """Yields ``op``, the ops behind its operands, then the users of its result, the nearest first."""
         yield computation, op
         inner = self.program.computations[computation]
         for users in (False, True):
@@ -88,7 +88,7 @@ class Values:
     # ---------------------------------------------------------------- arrays
 
     def parts(self, one: HloCollective) -> list[Part]:
-        """The arrays of a collective by their lines; one part where XLA joined nothing."""
+        """Groups the arrays of a collective by their lines; one part where XLA combined no collectives."""
         inner, results = self.program.computations[one.computation], one.op.results
         names = () if one.op.opcode == "recv" else one.op.operands  # which takes a token
         operands = [inner.ops[name] for name in names if name in inner.ops]

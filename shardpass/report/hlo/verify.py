@@ -1,4 +1,4 @@
-"""What XLA makes of variants of a program: each is compiled in one child process for virtual CPU devices; nothing runs.
+"""Compiles variants of a program by XLA, in one child process for virtual CPU devices; nothing runs.
 
 State: the child, which stays alive from one variant to the next, so that Python and JAX start once. XLA ends the
 process over some programs, and may take long over others: such a variant is an error, and the next starts a new child.
@@ -72,7 +72,7 @@ class Compiled:
 
     @cached_property
     def bytes_scattered(self) -> int:
-        """As ``bytes_received``, of the program that XLA makes for GPUs and TPUs.
+        """As ``bytes_received``, for the program that XLA compiles for GPUs and TPUs.
 
         A sum of which each device keeps its slice alone is a reduce_scatter there, of half the bytes.
         """
