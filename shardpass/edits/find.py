@@ -8,7 +8,8 @@ partitioner makes of the program without, or with, the annotation.
 2. The cheapest is compiled. Where it saves (``verify.saves``) it is a finding, and stays applied while others are
    looked for: those that the model still finds cheaper are priced again on top of it. Of equal prices the earlier
    candidate is chosen, so that the user's own annotations are questioned before new ones are proposed.
-   A candidate behind a finding has to promise more (NEXT), as the model errs by more than the least that counts.
+   A candidate behind a finding has to promise more (NEXT, of the price or of the memory), as the model errs by more
+   than the least that counts.
 3. What does not save when it is compiled is no finding. At most ``MOST_COMPILED`` candidates are compiled, and none
    after one that fails behind a finding.
 4. Where these edits give no finding, the program is decided with constraints free. The lines that send more than this
@@ -55,7 +56,7 @@ FEWEST, MOST = 16, 120  # candidates that are priced
 AGAIN = 6  # candidates that are priced again with a finding applied
 MOST_FINDINGS = 3
 MOST_COMPILED = 3  # of each list of candidates
-NEXT = 0.05  # of the price, that a candidate saves by the model to be compiled behind a finding
+NEXT = 0.05  # of the price or of the peak, that a candidate saves by the model to be compiled behind a finding
 MOST_NAMED = 5  # arrays of which most is sent
 MOST_LINES = 4  # whose values are candidates
 MOST_SURPLUS = 3
@@ -188,7 +189,14 @@ class _Search:
         sites = {change.site for change in self.changes}
         left = [one for one in priced if not any(change.site in sites for change in one.edit)][:AGAIN]
         again = [_Priced(one.edit, self._price(one.edit), one.order) for one in left]
-        return self._cheaper(again, base, NEXT)
+        peak = self.model.peak(self.changes)
+        return self._cheaper([one for one in again if self._promises(one, base, peak)], base, 0.0)
+
+    def _promises(self, candidate: _Priced, base: float, peak: float) -> bool:
+        """Whether ``candidate`` saves the part NEXT of the price ``base``, or of the memory ``peak`` at no price."""
+        if candidate.price < base * (1 - NEXT):
+            return True
+        return candidate.price < base and self.model.peak([*self.changes, *candidate.edit]) < peak * (1 - NEXT)
 
     def _cheaper(self, priced: Sequence[_Priced], base: float, least: float) -> list[_Priced]:
         """Selects the edits that save the part ``least`` of the price ``base``, cheapest first.

@@ -48,6 +48,10 @@ class Model:
         peak = task.footprint.peak(shardings.of)
         return sum(costs(plan, self.clock, task.folded).values()) + holding(peak, self.clock)
 
+    def peak(self, changes: Iterable[Change]) -> float:
+        """Models the most bytes that a device holds at once, of the program with ``changes``."""
+        return self.task.footprint.peak(Propagated(self._changed(changes), self.task.barriers).shardings.of)
+
     def propagated(self, changes: Iterable[Change]) -> ProgramPlan:
         """The plan of the whole program with ``changes``, propagated."""
         task = self.task

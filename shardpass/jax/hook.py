@@ -211,8 +211,8 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
             shardy = options.executable_build_options.use_shardy_partitioner
             pipeline, prove = current().pipeline, current().prove
             machine = current().machine or machine_here(devices.flat)
-            passes = for_jax(pipeline, prove)
-            entry = entry_of(backend, computation, passes, machine) if pipeline == PIPELINE else None
+            known = pipeline == PIPELINE  # an error of another one arises where the processes agree
+            entry = entry_of(backend, computation, for_jax(pipeline, prove), machine) if known else None
             make = functools.partial(partitioned, computation, shardy=shardy, machine=machine, entry=entry)
             ours, (signature, in_shardy) = agreed(computation, devices.flat, make)
             with jax_private.read_as_shardy(options, in_shardy):
