@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, Mesh, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import shardpass
 from shardpass.cost.machine import find_machine
@@ -67,9 +67,11 @@ def test_memory_of_loops_of_per_device_code() -> None:
 
 
 def test_a_limit_with_loops_of_per_device_code() -> None:
-    """The search within a limit looks at them too. Nothing here can be less."""
+    """The search within a limit looks at them too. All is placed by the user here, so nothing can be less."""
     by_hand = jax.shard_map(in_turn, mesh=MESH, in_specs=(P("d"), P()), out_specs=P("d"), check_vma=False)
-    text = jax.jit(lambda x, w: by_hand(x, w) + 1).lower(X, W).as_text(debug_info=True)
+    rows, whole = NamedSharding(MESH, P("d")), NamedSharding(MESH, P())
+    jitted = jax.jit(lambda x, w: by_hand(x, w) + 1, in_shardings=(rows, whole), out_shardings=rows)
+    text = jitted.lower(X, W).as_text(debug_info=True)
     peak = plan_module(shardpass.run_pipeline(text, "propagate")).alive.peak
     with pytest.raises(ShardpassError, match=f"at least {peak} bytes"):
         shardpass.run_pipeline(text, f"propagate{{fit={peak - 1}}}")
