@@ -11,8 +11,9 @@ of its results, and for less.
 3. Two at once: of calls that do not trace one without the other (both operands of a sum), for ``MOST_PAIRS`` pairs.
 4. Another spec: as an axis more, less or elsewhere (``edits.candidates.variants``).
 
-Each edit is tried on top of the findings before it. ``MOST_TRACED`` traces bound the search; state: the edits that are
-findings, and the figures of the program with them. Complexity: O(calls^2) traces, a price for each that succeeds.
+Each edit is tried on top of the findings before it. At most ``MOST_TRACED`` traces bound the search, of large programs
+fewer (``MOST_EQUATIONS`` traced in all, ``FEWEST_TRACED`` at least); state: the edits that are findings, and the
+figures of the program with them. Complexity: O(calls^2) traces, a price for each that succeeds.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from shardpass.ir import jax_private
 from shardpass.report.findings import DROP, REPLACE, Annotated, Figures, Finding, Findings
 from shardpass.report.rows import Row
 
-MOST_TRACED = 300  # programs that are traced for one report
+MOST_TRACED, FEWEST_TRACED = 300, 24  # programs that are traced for one report
+MOST_EQUATIONS = 60_000  # of all programs that are traced for one report
 MOST_PAIRS = 60
 MOST_FINDINGS = 24
 
@@ -74,6 +76,8 @@ class Reshards:
         self.regions: list[Region] = []
         traced = retracer.trace({})
         self.jaxpr, self.now = traced.jaxpr, price(retracer.lower(traced))
+        equations = sum(1 for _ in jax_private.equations(self.jaxpr))
+        self.most = min(MOST_TRACED, max(FEWEST_TRACED, MOST_EQUATIONS // max(1, equations)))
         self.results = results_of(self.jaxpr)
         self.calls = [one for one in calls.of(self.jaxpr) if not one.fixed]
         self.axes = _axes_of(self.jaxpr)
@@ -131,7 +135,7 @@ class Reshards:
     def _tried(self, edit: Edit, unless_types_change: bool = False) -> Tried | None:
         """The program with ``edit``; None where it does not trace, or returns other types."""
         made = self._made(edit)
-        if made is None or self.traced >= MOST_TRACED:
+        if made is None or self.traced >= self.most:
             return None
         replacements, regions = made
         self.traced += 1

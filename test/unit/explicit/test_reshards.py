@@ -9,6 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardpass
 from shardpass.edits.source import Replacement, SourceFile
+from shardpass.explicit import reshards
 from shardpass.explicit.retrace import CannotTrace, Retracer
 from shardpass.explicit.written import Calls
 from shardpass.report.naming import Sources
@@ -237,3 +238,10 @@ def test_a_file_that_changed_since_it_was_imported_is_not_tried(tmp_path):
     path.write_text("\ndef f(x):\n    return 2 * x\n")
     with pytest.raises(CannotTrace, match="changed since it was imported"):
         traced(b"2 * x", "2 + x")
+
+
+def test_large_programs_are_traced_less_often(monkeypatch):
+    """Equations bound the traces: here none is left for the gather that costs."""
+    monkeypatch.setattr(reshards, "MOST_EQUATIONS", 1)
+    monkeypatch.setattr(reshards, "FEWEST_TRACED", 0)
+    assert not found_in(gathered_first, X, W1)
