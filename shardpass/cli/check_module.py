@@ -98,7 +98,7 @@ def _given(module: Any) -> frozenset[int]:
     with module.context:
         program, _ = read_program(module, "check")
     return frozenset(
-        v for v, said in program.said.items() if said.sharding is not None and not said.sharding.is_unknown
+        v for v, said in program.annotations.items() if said.sharding is not None and not said.sharding.is_unknown
     )
 
 

@@ -25,7 +25,7 @@ from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Search
 from shardpass.planning.task import Task, holding
-from shardpass.program.program import NOTHING_SAID, OpKind, Program, Said, constraints_of
+from shardpass.program.program import NO_ANNOTATION, OpKind, Program, ValueAnnotation, constraints_of
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.program import Propagated
 from shardpass.sharding import AxisRef, Sharding
@@ -72,9 +72,11 @@ class Model:
         folded = self.task.folded
         program = folded.program
         constraints = {op.number: op.results[0] for op in program.body.every_op() if op.kind is OpKind.CONSTRAINT}
-        annotations = {value: one for value, one in program.said.items() if value not in set(constraints.values())}
+        annotations = {
+            value: one for value, one in program.annotations.items() if value not in set(constraints.values())
+        }
         annotations |= {value: self._open(value) for value in constraints.values()}
-        open_program = replace(program, said=annotations, wishes=constraints_of(program), pinned=frozenset())
+        open_program = replace(program, annotations=annotations, wishes=constraints_of(program), pinned=frozenset())
         task = self.task
         search = Search(
             task.program, task.barriers, 1, task.machine, replace(folded, program=open_program), task.decided
@@ -98,7 +100,7 @@ class Model:
     def _changed(self, changes: Iterable[Change]) -> Program:
         folded = self.task.folded
         program = folded.program
-        annotations, results, wishes = dict(program.said), list(program.results_said), set(program.wishes)
+        annotations, results, wishes = dict(program.annotations), list(program.result_annotations), set(program.wishes)
         for change in changes:
             site = change.site
             for position, value in zip(site.positions or site.values, site.values, strict=False):
@@ -116,13 +118,13 @@ class Model:
                 reps = {folded.of[value] for value in site.values}
                 every = program.body.every_op()
                 wishes |= {op.number for op in every if op.kind is OpKind.CONSTRAINT and op.results[0] in reps}
-        return replace(program, said=annotations, results_said=tuple(results), wishes=frozenset(wishes))
+        return replace(program, annotations=annotations, result_annotations=tuple(results), wishes=frozenset(wishes))
 
-    def _annotation(self, spec: Spec | None) -> Said:
+    def _annotation(self, spec: Spec | None) -> ValueAnnotation:
         dims = None if spec is None else self.dims(spec)
-        return NOTHING_SAID if dims is None else Said(self.program.mesh.sharding(dims))
+        return NO_ANNOTATION if dims is None else ValueAnnotation(self.program.mesh.sharding(dims))
 
-    def _open(self, value: int) -> Said:
+    def _open(self, value: int) -> ValueAnnotation:
         """The annotation of a dropped constraint: replicated, with every dimension open to further splits."""
         rank = self.program.array(value).rank
-        return Said(self.program.mesh.replicated(rank), open_dims=tuple(range(rank)))
+        return ValueAnnotation(self.program.mesh.replicated(rank), open_dims=tuple(range(rank)))

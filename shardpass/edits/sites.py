@@ -27,7 +27,7 @@ from shardpass.ir.frames import NO_FRAME, Frame, user_frame
 from shardpass.ir.tensors import operation, shape_of
 from shardpass.ir.walk import every_op
 from shardpass.pipeline.run import run_in_place
-from shardpass.program.program import NOTHING_SAID, Array, Op, OpKind, Program, Said
+from shardpass.program.program import NO_ANNOTATION, Array, Op, OpKind, Program, ValueAnnotation
 from shardpass.program.read import Handles, read_program
 from shardpass.report.naming import GRADIENT, Names, Sources
 
@@ -131,7 +131,7 @@ class Sites:
         self.results = tuple(self._results())
         self.constraints = tuple(self._constraints())
 
-    def spec(self, annotation: Said, rank: int) -> Spec | None:
+    def spec(self, annotation: ValueAnnotation, rank: int) -> Spec | None:
         """Converts an annotation to whole axes; None where there is none, or where it splits over parts of axes."""
         if annotation.sharding is None:
             return None
@@ -153,7 +153,7 @@ class Sites:
         for place, value in enumerate(values):
             array = self.program.arrays[value]
             if array is not None and array.rank:
-                annotation = self.program.said.get(value, NOTHING_SAID)
+                annotation = self.program.annotations.get(value, NO_ANNOTATION)
                 rows.append((self.names.of(value), array, self.spec(annotation, array.rank), place, value))
         yield from _joined(ARGUMENT, rows)
 
@@ -163,7 +163,7 @@ class Sites:
         for place, value in enumerate(self.program.body.returned):
             array = self.program.arrays[value]
             if array is not None and array.rank:
-                annotation = self.program.results_said[place]
+                annotation = self.program.result_annotations[place]
                 rows.append((names[place], array, self.spec(annotation, array.rank), place, value))
         yield from _joined(RESULT, rows)
 
@@ -175,7 +175,7 @@ class Sites:
             if op.kind is not OpKind.CONSTRAINT:
                 continue
             array = self.program.arrays[op.results[0]]
-            annotation = self.program.said.get(op.results[0], NOTHING_SAID)
+            annotation = self.program.annotations.get(op.results[0], NO_ANNOTATION)
             spec = None if array is None or annotation.open_dims else self.spec(annotation, array.rank)
             place = self.names.frame(op).place
             if array is not None and spec is not None and place != NOWHERE:
@@ -227,7 +227,7 @@ class Sites:
                 if arrays[name, frame] > 1:
                     continue  # an expression of several arrays, for which no single spec is right
                 every = [*ops, *gradients.get((name, array), ())]
-                if any(op.results[0] in self.program.said for op in ops):
+                if any(op.results[0] in self.program.annotations for op in ops):
                     continue
                 yield Site(
                     VALUE,

@@ -186,7 +186,9 @@ class _Emitter:
 
     def _say_not_alone(self, op: Op, handle: Any) -> None:
         """Remarks that all devices compute an op that the user put on one device."""
-        shardings = [self.program.said[value].sharding for value in op.results if value in self.program.said]
+        shardings = [
+            self.program.annotations[value].sharding for value in op.results if value in self.program.annotations
+        ]
         alone = next((sharding for sharding in shardings if sharding is not None and sharding.is_maximal), None)
         devices = self.program.mesh.num_devices
         if alone is not None and devices > 1 and op.once is None:

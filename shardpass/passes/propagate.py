@@ -190,7 +190,7 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
             said = [str(s or Sharding.replicated()) for s in found]  # tokens among them are everywhere
             texts[found] = ir.StringAttr.get(said[0] if len(said) == 1 else "{" + ", ".join(said) + "}")
         attributes = handles.ops[op.number].attributes
-        if any(value in program.said for value in op.results):
+        if any(value in program.annotations for value in op.results):
             for name in ANNOTATIONS:
                 if name in attributes:
                     del attributes[name]

@@ -37,7 +37,7 @@ from itertools import chain
 from shardpass.ops.model import LocalPlan, OpModel, Pointwise
 from shardpass.ops.splits.factors import Rule, pair_rules
 from shardpass.planning.borders import UNTOUCHED, borders, know_borders
-from shardpass.program.program import NOTHING_SAID, Block, Op, OpKind, Program
+from shardpass.program.program import NO_ANNOTATION, Block, Op, OpKind, Program
 from shardpass.program.shardings import Shardings
 
 ROUNDS = 3
@@ -101,12 +101,12 @@ class _Colours:
         self.users: list[list[tuple[Hashable, Op]]] = [[] for _ in program.arrays]
         self.makers: list[Op | None] = [None] * len(program.arrays)
         known: dict[Hashable, int] = {}
-        said = program.said
+        said = program.annotations
 
         def look(block: Block, inside: Hashable) -> None:
             for value in block.arguments:
                 place = -1 if inside is None else value  # one that a loop carries stands for itself
-                key: Hashable = (inside, program.arrays[value], said.get(value, NOTHING_SAID), "argument", place)
+                key: Hashable = (inside, program.arrays[value], said.get(value, NO_ANNOTATION), "argument", place)
                 self.colours[value] = known.setdefault(key, len(known))
             for op in block.ops:
                 alike: Hashable = op.number
@@ -114,7 +114,7 @@ class _Colours:
                     alike = (op.kind, op.name, op.model, barriers.get(op.number), op.pure, op.cheap)
                 self.alike[op.number] = alike = known.setdefault(("op", inside, alike), len(known))
                 for place, value in enumerate(op.results):
-                    made = (alike, place, program.arrays[value], said.get(value, NOTHING_SAID))
+                    made = (alike, place, program.arrays[value], said.get(value, NO_ANNOTATION))
                     self.colours[value] = known.setdefault(made, len(known))
                     self.makers[value] = op
                 for place, value in enumerate(op.operands):
@@ -125,7 +125,7 @@ class _Colours:
                 self.users[value].append((("returned", inside, place if inside is not None else -1), _END))
 
         look(program.body, None)
-        for value, one in zip(program.body.returned, program.results_said, strict=True):
+        for value, one in zip(program.body.returned, program.result_annotations, strict=True):
             self.users[value].append((("result", one), _END))
 
     def refine(self) -> None:
@@ -198,14 +198,16 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
         return Block(arguments, tuple(ops.values()), tuple([of[v] for v in block.returned]))
 
     body = folded(program.body)
-    ends = list(zip(body.returned, program.results_said, strict=True))
+    ends = list(zip(body.returned, program.result_annotations, strict=True))
     places = {end: place for place, end in enumerate(dict.fromkeys(ends))}
     results = tuple(places[end] for end in ends)
     counts = [0] * len(places)
     for place in results:
         counts[place] += 1
-    returned, results_said = tuple(value for value, _ in places), tuple(said for _, said in places)
-    small = replace(program, body=replace(body, returned=returned), results_said=results_said, count=len(times))
+    returned, result_annotations = tuple(value for value, _ in places), tuple(said for _, said in places)
+    small = replace(
+        program, body=replace(body, returned=returned), result_annotations=result_annotations, count=len(times)
+    )
     alone = {value for value, count in Counter(of).items() if count == 1}
     several = {key: frozenset(values) for key, values in taken.items() if key[1] not in alone}
     return Folded(small, tuple(of), stands, parts, results, times, tuple(counts), several)

@@ -136,7 +136,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ValueAnnotation:
     """An annotation of a value, by the user or an earlier pass.
 
     Attributes:
@@ -152,7 +152,7 @@ class Said:
     replicated_along: Sharding | None = None
 
 
-NOTHING_SAID = Said()
+NO_ANNOTATION = ValueAnnotation()
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ class Program:
     Attributes:
         mesh: the module's, outside of manual regions.
         arrays: by value; None for tokens and the like.
-        said: by value, of those that have an annotation.
-        results_said: of the results of main, in order.
+        annotations: by value, of those that have an annotation.
+        result_annotations: of the results of main, in order.
         count: number of ops.
         pinned: results of ops that are no constraints, and that the user annotated: they are there as annotated, and
             users start from that copy.
@@ -175,8 +175,8 @@ class Program:
     mesh: PrimeMesh
     arrays: tuple[Array | None, ...]
     body: Block
-    said: dict[int, Said]
-    results_said: tuple[Said, ...]
+    annotations: dict[int, ValueAnnotation]
+    result_annotations: tuple[ValueAnnotation, ...]
     count: int
     pinned: frozenset[int] = frozenset()
     wishes: frozenset[int] = frozenset()

@@ -51,7 +51,17 @@ from shardpass.ops.model import OpModel
 from shardpass.ops.registry import OpDef, find
 from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
 from shardpass.program.models import Models
-from shardpass.program.program import NOTHING_SAID, Array, Block, Op, OpKind, Program, Said, array_of, constraints_of
+from shardpass.program.program import (
+    NO_ANNOTATION,
+    Array,
+    Block,
+    Op,
+    OpKind,
+    Program,
+    ValueAnnotation,
+    array_of,
+    constraints_of,
+)
 from shardpass.program.validate import read_for
 from shardpass.sharding import Sharding, parse_sharding
 
@@ -95,7 +105,7 @@ class _Reader:
         self.number: dict[Any, int] = {}
         self.arrays: list[Array | None] = []
         self.types: dict[Any, Array | None] = {}
-        self.said: dict[int, Said] = {}
+        self.annotations: dict[int, ValueAnnotation] = {}
         self.pinned: list[int] = []
         self.models = Models()
         self.scopes: dict[Any, PrimeMesh] = {}
@@ -107,17 +117,19 @@ class _Reader:
         for argument, row in zip(block.arguments, self.handles.signature.arguments, strict=True):
             value = self._value(argument)
             if SHARDING in row:
-                self.said[value] = self._annotation(row, argument.type, argument.location)
+                self.annotations[value] = self._annotation(row, argument.type, argument.location)
         body = self._block(block, self.mesh, None, [self.number[a] for a in block.arguments])
         end = self.handles.ends[None]
         results = tuple(
-            self._annotation(row, value.type, end.location) if SHARDING in row else NOTHING_SAID
+            self._annotation(row, value.type, end.location) if SHARDING in row else NO_ANNOTATION
             for value, row in zip(end.operands, self.handles.signature.results, strict=True)
         )
         arrays, count = tuple(self.arrays), len(self.handles.ops)
         given, made = ([self._bytes(value) for value in side] for side in (body.arguments, body.returned))
         lent = tuple(donated(self.handles.signature, given, made))
-        program = Program(self.mesh, arrays, body, self.said, results, count, frozenset(self.pinned), donated=lent)
+        program = Program(
+            self.mesh, arrays, body, self.annotations, results, count, frozenset(self.pinned), donated=lent
+        )
         module = self.handles.module.operation
         limit = get_text(module, FIT) or ""
         if limit.isdecimal():
@@ -142,14 +154,14 @@ class _Reader:
         self.handles.types.append(kind)
         return number
 
-    def _annotation(self, attributes: Any, kind: Any, location: Any, place: int = 0, of: int = 1) -> Said:
+    def _annotation(self, attributes: Any, kind: Any, location: Any, place: int = 0, of: int = 1) -> ValueAnnotation:
         """Reads the annotation in ``attributes`` of the value at ``place`` of ``of``."""
         attribute = attributes[SHARDING]
         shardings = self.texts.get((attribute, of))
         if shardings is None:
             shardings = read_for(text(attribute), [kind] * of, place_of(location))
             self.texts[attribute, of] = shardings
-        return Said(
+        return ValueAnnotation(
             shardings[place],
             unspecified_dims(attributes) if UNSPECIFIED in attributes else (),
             priorities(attributes) if PRIORITIES in attributes else (),
@@ -189,7 +201,7 @@ class _Reader:
         if annotated:
             for place, value in enumerate(results):
                 if self.arrays[value] is not None:
-                    self.said[value] = self._annotation(
+                    self.annotations[value] = self._annotation(
                         attributes, op_results[place].type, op.location, place, len(results)
                     )
         if PINNED in attributes:

@@ -36,9 +36,13 @@ class Shardings:
 
 def annotated_shardings(program: Program, handles: Handles) -> Shardings:
     """Reads the shardings and the conflicts from the module's annotations."""
-    of = {value: annotation.sharding for value, annotation in program.said.items() if annotation.sharding is not None}
+    of = {
+        value: annotation.sharding
+        for value, annotation in program.annotations.items()
+        if annotation.sharding is not None
+    }
     results = []
-    for annotation in program.results_said:
+    for annotation in program.result_annotations:
         sharding = annotation.sharding
         if sharding is not None and sharding.is_unknown:
             sharding = Sharding.replicated()

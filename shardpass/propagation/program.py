@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 from shardpass.ops.splits.factors import DimAxes, Rule, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh, prime_mesh
-from shardpass.program.program import NOTHING_SAID, Block, Op, OpKind, Program, Said
+from shardpass.program.program import NO_ANNOTATION, Block, Op, OpKind, Program, ValueAnnotation
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.engine import Propagation, Step, Value, border, describe, tie
 from shardpass.sharding import Sharding
@@ -56,11 +56,13 @@ class Propagated:
         """Adds a value for ``value`` to the engine. ``even``: an argument or result of main, without annotation."""
         array = self.program.arrays[value]
         if array is not None:
-            annotation = self.program.said.get(value, NOTHING_SAID)
+            annotation = self.program.annotations.get(value, NO_ANNOTATION)
             even = even and annotation.sharding is None
             self.index[value] = self._value(array.shape, array.bytes, annotation, mesh, even)
 
-    def _value(self, shape: tuple[int, ...], size: int, annotation: Said, mesh: PrimeMesh, even: bool) -> int:
+    def _value(
+        self, shape: tuple[int, ...], size: int, annotation: ValueAnnotation, mesh: PrimeMesh, even: bool
+    ) -> int:
         sharding = annotation.sharding
         dims: DimAxes | None = ((),) * len(shape)
         fixed = sharding is not None and not sharding.is_unknown
@@ -156,7 +158,7 @@ class Propagated:
 
     def _results(self) -> list[int | None]:
         out: list[int | None] = []
-        for value, annotation in zip(self.program.body.returned, self.program.results_said, strict=True):
+        for value, annotation in zip(self.program.body.returned, self.program.result_annotations, strict=True):
             source, array = self.index.get(value), self.program.arrays[value]
             if source is None or array is None:
                 out.append(None)

@@ -221,8 +221,8 @@ class _Rows:
         self.seen, self.plan, self.program = seen, plan, plan.program
         self.names = Names(plan.program, seen.locations, seen.argument_locations, sources)
         self.shardings = seen.shardings
-        provenance = Provenance(plan.program, seen.shardings, seen.said_arguments, seen.said_results)
-        self.reasons = Reasons(plan.body, self.names, provenance, seen.results, seen.said_results)
+        provenance = Provenance(plan.program, seen.shardings, seen.annotated_arguments, seen.annotated_results)
+        self.reasons = Reasons(plan.body, self.names, provenance, seen.results, seen.annotated_results)
         self.reasons.searched = seen.decision is not None and bool(seen.decision.settled)
         self.by_number = {op.number: op for op in plan.program.body.every_op()}
         self.machine = machine

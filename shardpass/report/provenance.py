@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shardpass.ops.splits.factors import DimAxes, DimMap
-from shardpass.program.program import NOTHING_SAID, Op, OpKind, Program
+from shardpass.program.program import NO_ANNOTATION, Op, OpKind, Program
 from shardpass.program.shardings import Shardings
 
 ARGUMENT, CONSTRAINT, RESULT = "argument", "constraint", "result"
@@ -110,9 +110,9 @@ class Provenance:
         """Whether the annotation itself splits the dimension over ``axis``, rather than leave the dimension open."""
         program = self.program
         if annotated.kind == RESULT:
-            annotation = program.results_said[annotated.place].sharding
+            annotation = program.result_annotations[annotated.place].sharding
         else:
-            annotation = program.said.get(annotated.value, NOTHING_SAID).sharding
+            annotation = program.annotations.get(annotated.value, NO_ANNOTATION).sharding
         dims = None if annotation is None else program.mesh.dims(annotation, program.array(annotated.value).rank)
         return dims is not None and axis in dims[dim]
 

@@ -39,7 +39,7 @@ from shardpass.pipeline.resolve import Step, resolve
 from shardpass.pipeline.run import run_steps
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.search import Decision
-from shardpass.program.program import NOTHING_SAID
+from shardpass.program.program import NO_ANNOTATION
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import keep, table_of
 
@@ -69,7 +69,7 @@ class Watched:
 
     Attributes:
         decision: of propagation; ``settled_at``: the locations of the ops that the search's moves name.
-        said_arguments, said_results: the places of those that the user annotated.
+        annotated_arguments, annotated_results: the places of those that the user annotated.
         locations: of each op of the plan's program, before it was marked.
         argument_locations: of main's arguments; ``results``: what JAX calls its results, "" where it does not say.
         moves: the redistributions by their marks.
@@ -77,8 +77,8 @@ class Watched:
 
     decision: Decision | None = None
     settled_at: tuple[str, ...] = ()
-    said_arguments: frozenset[int] = frozenset()
-    said_results: frozenset[int] = frozenset()
+    annotated_arguments: frozenset[int] = frozenset()
+    annotated_results: frozenset[int] = frozenset()
     plan: ProgramPlan | None = None
     shardings: Shardings | None = None
     locations: tuple[str, ...] = ()
@@ -145,8 +145,12 @@ def _propagate(own: Propagate, module: Any, seen: Watched) -> None:
     decision, handles = own.decided(module)
     seen.decision = decision
     program = table.program  # of the decision's own, a folded one, equal arguments and results are one
-    seen.said_arguments = frozenset(k for k, value in enumerate(program.body.arguments) if value in program.said)
-    seen.said_results = frozenset(k for k, row in enumerate(program.results_said) if row is not NOTHING_SAID)
+    seen.annotated_arguments = frozenset(
+        k for k, value in enumerate(program.body.arguments) if value in program.annotations
+    )
+    seen.annotated_results = frozenset(
+        k for k, row in enumerate(program.result_annotations) if row is not NO_ANNOTATION
+    )
     seen.settled_at = tuple(
         "" if one.op is None else str(handles.ops[decision.parts.get(one.op, one.op)].location)
         for one in decision.settled

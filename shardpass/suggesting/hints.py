@@ -204,7 +204,7 @@ class _Hints:
         if value in program.body.arguments:
             folded = self.task.folded.of
             alike = [other for other in program.body.arguments if folded[other] == folded[value]]
-            kind = LINE if value in program.said else ARGUMENT
+            kind = LINE if value in program.annotations else ARGUMENT
             return Group(kind, tuple(alike), tuple(map(names.of, alike)), array, self._first_use(value))
         maker = names.makers.get(value)
         key = None if maker is None else (self._line(maker), name, array)
@@ -230,7 +230,7 @@ class _Hints:
                 for value in op.results if op.operands and not op.mesh.manual else ():
                     array, name = self.program.arrays[value], self.names.of(value)
                     outside = users.get(value, set()) - {self.names.frame(op)}
-                    if array is not None and outside and value not in self.program.said:
+                    if array is not None and outside and value not in self.program.annotations:
                         result.setdefault((place, name, array), []).append(value)
         return result
 

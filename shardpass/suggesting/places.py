@@ -77,7 +77,7 @@ def arguments(
     one group.
     """
     free = [v for v in program.body.arguments if (a := program.arrays[v]) is not None and a.rank]
-    free = [v for v in free if v not in program.said]
+    free = [v for v in free if v not in program.annotations]
     values = program.body.arguments
     names = argument_names([str(handles.values[v].location) for v in values])
     named = {v: names[place] or f"argument {place}" for place, v in enumerate(values)}
@@ -96,7 +96,7 @@ def results(program: Program, handles: Handles, folded: Folded) -> list[Group]:
     """Groups the results without annotations; the groups' ``values`` are positions of results."""
     free = [
         place
-        for place, (value, row) in enumerate(zip(program.body.returned, program.results_said, strict=True))
+        for place, (value, row) in enumerate(zip(program.body.returned, program.result_annotations, strict=True))
         if row.sharding is None and (a := program.arrays[value]) is not None and a.rank
     ]
     rows = handles.signature.results
@@ -135,7 +135,13 @@ def lines(program: Program, handles: Handles) -> list[Group]:
             continue
         types = {program.arrays[value] for value in values}
         array = next(iter(types))
-        if place.line and len(types) == 1 and array is not None and array.rank and not set(values) & set(program.said):
+        if (
+            place.line
+            and len(types) == 1
+            and array is not None
+            and array.rank
+            and not set(values) & set(program.annotations)
+        ):
             result.append(Group(LINE, tuple(values), (_expression(place),) * len(values), array, place))
     return result
 
@@ -150,7 +156,7 @@ def states(program: Program, handles: Handles) -> Iterator[tuple[int, int]]:
     donated = {result: values[place] for place, result in program.donated}
     names = argument_names([str(handles.values[value].location) for value in values])
     left = {value: _keys(name) for value, name in zip(values, names, strict=True) if value not in donated.values()}
-    for place, (returned, annotation) in enumerate(zip(body.returned, program.results_said, strict=True)):
+    for place, (returned, annotation) in enumerate(zip(body.returned, program.result_annotations, strict=True)):
         array, keys = program.arrays[returned], _keys(_result_name(handles.signature.results[place], place))
         value = donated.get(place)
         if value is None:
@@ -159,7 +165,7 @@ def states(program: Program, handles: Handles) -> Iterator[tuple[int, int]]:
         if value is None:
             continue
         left.pop(value, None)
-        if value not in program.said and annotation.sharding is None and program.arrays[value] == array:
+        if value not in program.annotations and annotation.sharding is None and program.arrays[value] == array:
             yield value, place
 
 

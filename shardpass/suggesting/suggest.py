@@ -62,7 +62,7 @@ from shardpass.suggesting.places import ARGUMENT, RESULT
 from shardpass.suggesting.report import Advice, Suggestion
 from shardpass.suggesting.specs import sayable, spec_text
 from shardpass.suggesting.take import effort_of, imported, is_abstract, machine_of, partitioner_of, read_mesh, take
-from shardpass.suggesting.trials import Annotation, Trials, nothing_said
+from shardpass.suggesting.trials import Annotation, Trials, nothing_annotated
 
 if TYPE_CHECKING:
     from shardpass.explicit.repair import Repairs
@@ -228,7 +228,7 @@ class _Suggesting:
         suggestion = self._suggestion(solution, figures_of(built, plan))
         advice = tuple([replace(one, note="") for one in suggestion.advice])
         suggestion = replace(suggestion, advice=advice, partitioner=partitioner)
-        if nothing_said(self.program):
+        if nothing_annotated(self.program):
             return suggestion
         before = self._compiled(partitioner, data, [one for group in self.arguments for one in self._reached(group)])
         return replace(suggestion, figures_before=figures_of(before, suggestion.before))
@@ -312,7 +312,7 @@ class _Suggesting:
 
     def _before(self) -> tuple[ProgramPlan, Figures]:
         """Plans the program without advice; a program without annotations has no collectives, so nothing is built."""
-        if nothing_said(self.program):
+        if nothing_annotated(self.program):
             whole = Propagated(self.program, self.task.barriers).shardings
             plan = plan_program(self.program, whole, machine=self.machine)
             return plan, figures(plan)

@@ -27,7 +27,7 @@ from shardpass.planning.planner import plan_program
 from shardpass.planning.problem import Answer, Problem
 from shardpass.planning.solve.network import Table
 from shardpass.planning.task import holding
-from shardpass.program.program import NOTHING_SAID, Program, Said
+from shardpass.program.program import NO_ANNOTATION, Program, ValueAnnotation
 from shardpass.propagation.program import Propagated
 from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, Group, slots
 
@@ -61,7 +61,7 @@ class Trials:
         self.start, self.enough = start, self.cost(start.price, start.peak)
         self._known: dict[frozenset[Annotation], Trial] = {}
         self._solved: dict[object, Trial] = {}
-        annotations = self.task.folded.program.said
+        annotations = self.task.folded.program.annotations
         index = problem.found.index
         self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in annotations]
 
@@ -90,7 +90,11 @@ class Trials:
         trial = self._known.get(key)
         if trial is None:
             changed = annotated(self.task.folded.program, key, self.task.folded)
-            trial = self._whole() if nothing_said(changed) else self._outcome({**self.reached(key), **self._fixed(key)})
+            trial = (
+                self._whole()
+                if nothing_annotated(changed)
+                else self._outcome({**self.reached(key), **self._fixed(key)})
+            )
             self._known[key] = trial
         return trial
 
@@ -119,19 +123,19 @@ class Trials:
         return Trial(self.cost(price, peak), price, peak, propagation.engine.snapshot())
 
 
-def nothing_said(program: Program) -> bool:
+def nothing_annotated(program: Program) -> bool:
     """Whether ``program`` has no annotation, so that none names a mesh."""
-    return not program.said and all(row is NOTHING_SAID for row in program.results_said)
+    return not program.annotations and all(row is NO_ANNOTATION for row in program.result_annotations)
 
 
 def annotated(program: Program, annotations: Iterable[Annotation], folded: Folded) -> Program:
     """Returns the folded ``program`` with ``annotations`` added."""
-    written, results = dict(program.said), list(program.results_said)
+    written, results = dict(program.annotations), list(program.result_annotations)
     for one in annotations:
         sharding = program.mesh.sharding(one.dims)
         for value in one.group.values:
             if one.group.kind in (ARGUMENT, LINE):
-                written[folded.of[value]] = Said(sharding)
-            elif one.group.kind == RESULT and results[folded.results[value]] is NOTHING_SAID:
-                results[folded.results[value]] = Said(sharding)
-    return replace(program, said=written, results_said=tuple(results))
+                written[folded.of[value]] = ValueAnnotation(sharding)
+            elif one.group.kind == RESULT and results[folded.results[value]] is NO_ANNOTATION:
+                results[folded.results[value]] = ValueAnnotation(sharding)
+    return replace(program, annotations=written, result_annotations=tuple(results))

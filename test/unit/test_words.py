@@ -40,36 +40,27 @@ ROOMS = (
 OTHERS = ("redistribute/between/", "report/text.py")  # parts of these rooms that are still in the old words
 SECTION = (ROOT / "docs" / "glossary.md").read_text().partition("\n## Words to avoid\n")[2].partition("\n## ")[0]
 WORDS = frozenset(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in SECTION.splitlines() if "| `" in line)))
-# Names that other rooms, JSON or pages use too: `Program.said`, `Table.found`, `Facts.taken`, `loop_price.held`,
+# Names that other rooms, JSON or pages use too: `Table.found`, `Facts.taken`, `loop_price.held`,
 # `Decision.settled` with the field `told`, and fields of reports.
 SHARED = {
     "edits/door.py": {"settled"},
-    "edits/model.py": {"said"},
-    "edits/sites.py": {"said"},
-    "partition/emit.py": {"said"},
     "partition/findings.py": {"found"},
     "partition/matmul_loops/replace.py": {"held"},
     "pinning/points.py": {"found"},
     "pipeline/plan.py": {"found"},
-    "program/program.py": {"said"},
-    "program/read.py": {"said"},
-    "program/shardings.py": {"said"},
     "program/table.py": {"found"},
     "propagation/join.py": {"taken"},
-    "propagation/program.py": {"said"},
     "propagation/spread.py": {"taken"},
     "report/build.py": {"held", "settled", "told"},
     "report/findings.py": {"found"},
     "report/page_contents.py": {"settled", "told"},
-    "report/provenance.py": {"said"},
     "report/report.py": {"settled", "told"},
     "report/rows.py": {"held", "settled", "told"},
-    "report/watch.py": {"found", "said", "settled"},
+    "report/watch.py": {"found", "settled"},
     "suggesting/apply.py": {"found"},
-    "suggesting/hints.py": {"said"},
-    "suggesting/places.py": {"found", "said"},
+    "suggesting/places.py": {"found"},
     "suggesting/suggest.py": {"found"},
-    "suggesting/trials.py": {"found", "said"},
+    "suggesting/trials.py": {"found"},
 }
 CODE = re.compile(
     r"``[^`]*``|^\s*\w+: ", re.MULTILINE

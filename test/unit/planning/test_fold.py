@@ -88,7 +88,7 @@ def test_the_price_is_that_of_the_whole_program_under_any_shardings(seed: int) -
     draw = Random(seed)
     program, small = folded(layers(12))
     found = Propagated(small.program, {}).table()
-    said = small.program.said
+    said = small.program.annotations
     choices = [parse_sharding(f"{{devices=[{tiles}]<=[2]}}") for tiles in ("2,1", "1,2")]
     drawn = {value: one if value in said else draw.choice(choices) for value, one in found.of.items()}
     shardings = replace(found, of=drawn)

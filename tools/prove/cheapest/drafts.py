@@ -25,7 +25,7 @@ class Draft:
     arguments: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
-    said: dict[str, Dims] = field(default_factory=dict)  # of arguments and results
+    annotations: dict[str, Dims] = field(default_factory=dict)  # of arguments and results
 
     def shape(self, value: str) -> tuple[int, ...]:
         return self.types[value].shape
@@ -139,7 +139,7 @@ class Draft:
         )
 
     def _attribute(self, value: str) -> str:
-        dims = self.said.get(value)
+        dims = self.annotations.get(value)
         return "" if dims is None else f" {{sdy.sharding = #sdy.sharding<@mesh, {_said(dims)}>}}"
 
 

@@ -215,7 +215,7 @@ def _say(make: _Maker, value: str, splits: dict[int, tuple[str, ...]]) -> None:
     rank = len(make.draft.shape(value))
     dims = tuple(splits.get(dim, ()) for dim in range(rank))
     if _fits(make.draft, value, dims):
-        make.draft.said[value] = dims
+        make.draft.annotations[value] = dims
 
 
 def _any_dims(make: _Maker, value: str) -> dict[int, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from math import prod
 
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.program.program import NOTHING_SAID, Array, OpKind, Program, Said
+from shardpass.program.program import NO_ANNOTATION, Array, OpKind, Program, ValueAnnotation
 from shardpass.program.shardings import Shardings
 from shardpass.sharding import Sharding
 
@@ -131,9 +131,9 @@ def space_of(program: Program, domains: Domains) -> Space:
     for value, array in enumerate(program.arrays):
         if array is None:
             raise Unsupported(f"value {value} is no array")
-        said = program.said.get(value, NOTHING_SAID)
+        said = program.annotations.get(value, NO_ANNOTATION)
         found[value] = _fixed(said, program.mesh, array.rank) or domains.of(array.shape, value in border)
-    for place, (value, said) in enumerate(zip(program.body.returned, program.results_said, strict=True)):
+    for place, (value, said) in enumerate(zip(program.body.returned, program.result_annotations, strict=True)):
         array = program.array(value)
         even = domains.of(array.shape, True)
         held = tuple(sharding for sharding in found[value] if len(found[value]) == 1 and sharding in even)
@@ -141,7 +141,7 @@ def space_of(program: Program, domains: Domains) -> Space:
     return Space(program, found)
 
 
-def _fixed(said: Said, mesh: PrimeMesh, rank: int) -> tuple[Sharding, ...]:
+def _fixed(said: ValueAnnotation, mesh: PrimeMesh, rank: int) -> tuple[Sharding, ...]:
     sharding = said.sharding
     if sharding is None or sharding.is_unknown:
         return ()

@@ -30,7 +30,7 @@ def product(rows: int, inner: int, columns: int) -> str:
     draft = Draft(MESH)
     x, w = draft.argument([rows, inner]), draft.argument([inner, columns])
     draft.dot(x, w, (1, 0))
-    draft.said = {x: ROWS, w: ROWS}
+    draft.annotations = {x: ROWS, w: ROWS}
     return draft.text()
 
 
@@ -74,7 +74,7 @@ def test_a_weight_is_gathered_once_for_two_products() -> None:
     draft = Draft(MESH)
     x, y, w = draft.argument([1024, 64]), draft.argument([1024, 64]), draft.argument([64, 32])
     draft.binary("add", draft.dot(x, w, (1, 0)), draft.dot(y, w, (1, 0)))
-    draft.said = dict.fromkeys((x, y, w), ROWS)
+    draft.annotations = dict.fromkeys((x, y, w), ROWS)
     best = witness(draft.text()).cheapest()
     products, memory = (
         2 * 2 * 1024 * 64 * 32 / 2 / FLOPS,
@@ -88,7 +88,7 @@ def test_a_result_leaves_as_its_value_was_constrained() -> None:
     draft = Draft(MESH)
     x = draft.argument([64, 64])
     draft.constraint(draft.unary("tanh", x), ((), ("d",)))
-    draft.said = {x: ROWS}
+    draft.annotations = {x: ROWS}
     found = witness(draft.text())
     best = found.cheapest()
     assert str(best.chosen[Slot(0)]) == "{devices=[1,2]<=[2]}"
@@ -111,9 +111,9 @@ def two_ops(seed: int) -> str:
     else:
         made = draft.unary("tanh", made)
     any_two = ((("d",), ()), ((), ("d",)), (("d", "m"), ()), (("m",), ("d",)), ((), ()))
-    draft.said = {x: rng.choice(any_two), w: rng.choice(any_two)}
+    draft.annotations = {x: rng.choice(any_two), w: rng.choice(any_two)}
     fixed = any_two if len(draft.shape(made)) == 2 else ((("d",),), (("m",),), ((),))
-    draft.said[made] = rng.choice(fixed)
+    draft.annotations[made] = rng.choice(fixed)
     return draft.text()
 
 
