@@ -109,7 +109,7 @@ def _lines(module: Any, given: frozenset[int]) -> Iterator[str]:
 
     with module.context:
         table = table_of(module, "check")
-        program, handles, of = table.program, table.handles, table.found().of
+        program, handles, of = table.program, table.handles, table.all_shardings().of
         rows = [(handles.arguments[None][k], f"argument {k}", value) for k, value in enumerate(program.body.arguments)]
         rows += [
             (handles.ops[op.number], op.called, value)

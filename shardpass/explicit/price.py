@@ -73,7 +73,7 @@ def _decided(text: str, machine: str) -> Any:
 def _plan(module: Any) -> ProgramPlan:
     with module.context:
         table = spliced_table(module)
-        return plan_program(table.program, table.found(), machine=machine_of(module))
+        return plan_program(table.program, table.all_shardings(), machine=machine_of(module))
 
 
 def _of_memory(peak: int, machine: str) -> float:

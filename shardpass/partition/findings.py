@@ -40,7 +40,7 @@ def planned(module: Any, *, sends: Sends = Sends.BYTES, remarks: bool = False) -
     """Yields diagnostics on a propagated ``module``: redistributions by ``sends``, with ``remarks`` also waste."""
     with module.context, scope():  # planning makes splices, so it works on a copy
         table = spliced_table(copy_module(module))
-        shardings = table.found()
+        shardings = table.all_shardings()
         plan = plan_program(table.program, shardings, machine=machine_of(module))
         for one in redistributions(plan):
             yield from _redistribution(one, table.handles, sends, remarks)

@@ -65,7 +65,7 @@ class Check(ModulePass):
         if devices is None:
             raise NO_MESH.error(place_of(main_of(module).location), attribute=MESH, pipeline="check")
         table = table_of(module, "check")
-        checker = _Checker(table.program, table.handles, table.found(), devices, self.remarks)
+        checker = _Checker(table.program, table.handles, table.all_shardings(), devices, self.remarks)
         checker.run()
         if not checker.errors and (self.redistributions or self.strict or self.remarks):
             sends = Sends.ALL if self.strict else Sends.BYTES if self.redistributions else Sends.NONE

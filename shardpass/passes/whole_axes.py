@@ -54,7 +54,7 @@ class WholeAxes(ModulePass):
 
     def run(self, module: Any) -> bool:
         table = table_of(module, "propagate")
-        program, signature, found = table.program, table.handles.signature, table.found()
+        program, signature, found = table.program, table.handles.signature, table.all_shardings()
         arguments, returned = program.body.arguments, program.body.returned
         given = [found.of.get(value) for value in arguments]
         into = self._all(program.mesh, [program.arrays[v] for v in arguments], given, signature.arguments)

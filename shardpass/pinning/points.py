@@ -118,8 +118,8 @@ def decided(module: Any, pipeline: str = "propagate") -> Decided:
         with collect():
             run_in_place(copy, pipeline)
             table = spliced_table(copy)
-            plan = plan_program(table.program, table.found(), machine=machine_of(copy))
-        points = _Points(plan, table.program, table.handles, table.found(), kinds, open_arguments)
+            plan = plan_program(table.program, table.all_shardings(), machine=machine_of(copy))
+        points = _Points(plan, table.program, table.handles, table.all_shardings(), kinds, open_arguments)
         mesh = table.program.mesh.mesh
         return Decided(mesh, points.all() if mesh.size > 1 else (), plan)
 

@@ -45,5 +45,5 @@ def plan_module(
     module = run_pipeline(text_or_module, f"propagate{{{options}}}", filename=filename)
     with module.context:
         table = spliced_table(module)
-        plan = plan_program(table.program, table.found(), machine=machine_of(module))
+        plan = plan_program(table.program, table.all_shardings(), machine=machine_of(module))
         return with_loops(plan, LoopTerms(matmul_loops, matmul_one_way))

@@ -32,7 +32,7 @@ class Table:
     shardings: Shardings | None = None
     decided: Any = None
 
-    def found(self) -> Shardings:
+    def all_shardings(self) -> Shardings:
         """Returns the shardings of all values: from propagation in this run, or else from the text."""
         return annotated_shardings(self.program, self.handles) if self.shardings is None else self.shardings
 

@@ -159,7 +159,7 @@ def _propagate(own: Propagate, module: Any, seen: Watched) -> None:
 
 def _partition(own: Partition, module: Any, seen: Watched) -> None:
     table, seen.plan = own.plan(module)
-    handles, seen.shardings = table.handles, table.found()
+    handles, seen.shardings = table.handles, table.all_shardings()
     seen.argument_locations = tuple(str(argument.location) for argument in handles.arguments[None])
     seen.results = tuple(
         names.text(row["jax.result_info"]) if "jax.result_info" in row else "" for row in handles.signature.results

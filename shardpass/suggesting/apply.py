@@ -75,7 +75,7 @@ def plan_of(module: Any) -> ProgramPlan:
     """Returns the plan of a module that ``propagated`` returned."""
     with collect(), module.context:
         table = spliced_table(module)
-        return plan_program(table.program, table.found(), machine=machine_of(module))
+        return plan_program(table.program, table.all_shardings(), machine=machine_of(module))
 
 
 def built(module: Any, file: str) -> Explanation:

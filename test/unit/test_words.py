@@ -40,15 +40,11 @@ ROOMS = (
 OTHERS = ("redistribute/between/", "report/text.py")  # parts of these rooms that are still in the old words
 SECTION = (ROOT / "docs" / "glossary.md").read_text().partition("\n## Words to avoid\n")[2].partition("\n## ")[0]
 WORDS = frozenset(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in SECTION.splitlines() if "| `" in line)))
-# Names that other rooms, JSON or pages use too: `Table.found`, `Facts.taken`, `loop_price.held`,
+# Names that other rooms, JSON or pages use too: `Facts.taken`, `loop_price.held`,
 # `Decision.settled` with the field `told`, and fields of reports.
 SHARED = {
     "edits/door.py": {"settled"},
-    "partition/findings.py": {"found"},
     "partition/matmul_loops/replace.py": {"held"},
-    "pinning/points.py": {"found"},
-    "pipeline/plan.py": {"found"},
-    "program/table.py": {"found"},
     "propagation/join.py": {"taken"},
     "propagation/spread.py": {"taken"},
     "report/build.py": {"held", "settled", "told"},
@@ -56,8 +52,7 @@ SHARED = {
     "report/page_contents.py": {"settled", "told"},
     "report/report.py": {"settled", "told"},
     "report/rows.py": {"held", "settled", "told"},
-    "report/watch.py": {"found", "settled"},
-    "suggesting/apply.py": {"found"},
+    "report/watch.py": {"settled"},
     "suggesting/places.py": {"found"},
     "suggesting/suggest.py": {"found"},
     "suggesting/trials.py": {"found"},

@@ -83,7 +83,7 @@ def planned(text: str, options: str) -> Plan:
             write(table.program, table.handles, decision.shardings)
             keep(Table(table.program, table.handles, decision.shardings))
             spliced = spliced_table(module)
-            plan = plan_program(spliced.program, spliced.found())
+            plan = plan_program(spliced.program, spliced.all_shardings())
     return Plan(price(plan), plan.bytes_received, decision.tried, seconds)
 
 

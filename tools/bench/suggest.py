@@ -94,7 +94,7 @@ def planned(text: str) -> Any:
         module = shardpass.run_pipeline(text, "propagate")
         with module.context:
             table = spliced_table(module)
-            return plan_program(table.program, table.found())
+            return plan_program(table.program, table.all_shardings())
 
 
 def price_of(plan: Any) -> float:

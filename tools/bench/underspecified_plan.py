@@ -42,7 +42,7 @@ def planned(text: str, effort: int) -> Planned:
             module = shardpass.run_pipeline(text, f"shardpass-import,shardpass-propagate{{effort={effort}}}")
             with module.context:
                 table = spliced_table(module)
-                plan = plan_program(table.program, table.found())
+                plan = plan_program(table.program, table.all_shardings())
     except Exception as error:  # the search is being worked on: one program must not end the others
         return Planned(failure=f"{type(error).__name__}: {error}"[:200])
     seconds = time.perf_counter() - start

@@ -117,7 +117,7 @@ def planned(
         module = shardpass.run_pipeline(text, f"shardpass-import,{propagate}")
         with module.context:
             table = spliced_table(module)
-            return plan_program(table.program, table.found())
+            return plan_program(table.program, table.all_shardings())
 
 
 CASES = [
@@ -237,7 +237,7 @@ def test_a_line_is_constrained_as_jax_does() -> None:
         jaxs = shardpass.run_pipeline(constrained.lower(*arguments).as_text(debug_info=True), "propagate")
         with jaxs.context:
             table = spliced_table(jaxs)
-            theirs = plan_program(table.program, table.found())
+            theirs = plan_program(table.program, table.all_shardings())
     assert ours.bytes_received == theirs.bytes_received
     assert ours.returned == theirs.returned
     assert str(ours) != str(free)
