@@ -40,7 +40,7 @@ def with_findings(
 
 def with_decided(explanation: Explanation, file: str, folders: Sequence[Path] | None) -> Explanation:
     """Returns ``explanation``, of a program by shardpass, with ``decided`` computed at its first use."""
-    if explanation.plan is None or not any(one.saved > 0 for one in explanation.settled):
+    if explanation.plan is None or not any(one.saved > 0 for one in explanation.changes):
         return explanation
     plan, given = explanation.plan, explanation.given
 

@@ -221,16 +221,16 @@ class Told:
 
     def __init__(self, decision: Decision, handles: Handles) -> None:
         self.decision = decision
-        self.engine = decision.found.engine
-        self.mesh = decision.found.program.mesh
+        self.engine = decision.propagated.engine
+        self.mesh = decision.propagated.program.mesh
         self.handles = handles
 
     def conflicts(self) -> list[str]:
         """Each op where two splits disagreed, which won, and why; and each move that a search took."""
         lines = [f"{self._where(c.step)}: {describe(c, self.mesh)}" for c in self.engine.conflicts.values()]
-        for settled in self.decision.settled:
-            place = "" if settled.op is None else f"{self._place(settled.op)}: "
-            lines.append(f"{place}{settled.told}: price {settled.before:.0f} -> {settled.after:.0f} bytes")
+        for change in self.decision.changes:
+            place = "" if change.op is None else f"{self._place(change.op)}: "
+            lines.append(f"{place}{change.message}: price {change.before:.0f} -> {change.after:.0f} bytes")
         return lines
 
     def trace(self) -> list[str]:
@@ -247,7 +247,7 @@ class Told:
             lines.append(f"{self._where(event.step)}: {which}: {before} -> {after}")
         decision = self.decision
         if decision.space is not None:
-            lines.append(f"search: {decision.space}; {decision.tried} moves tried, {len(decision.settled)} taken")
+            lines.append(f"search: {decision.space}; {decision.tried} moves tried, {len(decision.changes)} taken")
         if decision.bound is not None:
             lines.append(f"decision: {decision.bound}")
         return lines

@@ -66,10 +66,10 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Settled:
+class SearchChange:
     """A step that was taken: what it did, for people, and the price before and after."""
 
-    told: str
+    message: str
     op: int | None
     before: float
     after: float
@@ -91,17 +91,17 @@ class Descent:
         self.clock = clock_of(machine)
         self.effort = effort
         self.folded: Folded = folded or fold(program, barriers)
-        self.found = Propagated(self.folded.program, barriers)
-        self.engine = self.found.engine
+        self.propagated = Propagated(self.folded.program, barriers)
+        self.engine = self.propagated.engine
         self.decided = decided or decided_on(program.mesh, machine)
         self.estimate = Estimate(self.folded, self.decided)
         self.moves = Moves(self.engine, (whole_axes if effort < 2 else sub_axes)(program.mesh))
-        self.values = {engine: value for value, engine in self.found.index.items()}
+        self.values = {engine: value for value, engine in self.propagated.index.items()}
         self.spliced = spliced(self.folded.program)
         self.tried = 0
         self.budget = TRIES[min(effort, max(TRIES))]
         self.close = effort > 1 or self.folded.program.count <= SMALL
-        self.settled: list[Settled] = []
+        self.changes: list[SearchChange] = []
         self._points: dict[tuple[DimAxes, ...], Point] = {}
         self._looked: dict[tuple[tuple[DimAxes, ...], tuple[Reach, ...]], tuple[Move, Point] | None] = {}  # by _better
         self.first = self.best = self._point()
@@ -112,7 +112,7 @@ class Descent:
         self.engine.restore(point.splits)
         refused = self.engine.refusals()
         found = replace(
-            self.found.table(),
+            self.propagated.table(),
             conflicts={
                 op: describe(conflict, self.engine.mesh)
                 for conflict in refused
@@ -123,16 +123,16 @@ class Descent:
         )
         return self.folded.unfolded(found)
 
-    def _descend(self, point: Point, close: bool) -> tuple[list[Settled], Point]:
-        settled = []
+    def _descend(self, point: Point, close: bool) -> tuple[list[SearchChange], Point]:
+        changes = []
         while self.tried < self.budget:
             found = self._better(point, FAR) or (self._better(point, NEAR) if close else None)
             if found is None:
                 break
             move, better = found
-            settled.append(self._taken(move, point, better))
+            changes.append(self._taken(move, point, better))
             point = better
-        return settled, point
+        return changes, point
 
     def _better(self, base: Point, reaches: tuple[Reach, ...]) -> tuple[Move, Point] | None:
         """A move that makes the plan cheaper, and where it leads. Descents meet, so it is kept for each point."""
@@ -167,7 +167,7 @@ class Descent:
 
     def _rebase(self, base: Point) -> None:
         self.engine.restore(base.splits)
-        table = self.found.present()
+        table = self.propagated.present()
         self.estimate.rebase(table.of, table.results)
         self.moves.begin()
 
@@ -184,18 +184,18 @@ class Descent:
             options.append((self._estimated(move, limit), len(options), move))
         return options
 
-    def _taken(self, move: Move, before: Point, after: Point) -> Settled:
+    def _taken(self, move: Move, before: Point, after: Point) -> SearchChange:
         op = self.engine.steps[move.step].op
         op = None if op is None else self.folded.parts.get(op, op)
-        return Settled(move.told(self.engine), op, before.price, after.price)
+        return SearchChange(move.message(self.engine), op, before.price, after.price)
 
     def _estimated(self, move: Move, limit: float) -> float:
         """The price after ``move``, or one above ``limit``; the engine stays where it is."""
         self.tried += 1
         self.engine.assign(move.splits, settle=move.settles)
         changed = self.engine.changed()
-        fresh = {self.values[index]: self.found.sharding(index) for index in changed if index in self.values}
-        results = self.found.result_shardings() if len(fresh) < len(changed) else self.estimate.results
+        fresh = {self.values[index]: self.propagated.sharding(index) for index in changed if index in self.values}
+        results = self.propagated.result_shardings() if len(fresh) < len(changed) else self.estimate.results
         price = self.estimate.change(fresh, results, limit)
         self.engine.take_back()
         return price
@@ -210,7 +210,7 @@ class Descent:
 
     def _planned(self, ways: Mapping[int, Factors], partial: Mapping[int, Axes] | None = None) -> Point:
         """The engine's present splits, ``ways``, and the values that wait as ``partial`` sums, planned."""
-        shardings = replace(self.found.present(), ways=ways, partial=partial or {})
+        shardings = replace(self.propagated.present(), ways=ways, partial=partial or {})
         plan = plan_program(self.folded.program, shardings, self.decided, folded=self.folded.repeats)
         found = costs(plan, self.clock, self.folded)
         return Point(self.engine.snapshot(), found, sum(found.values()), ways, partial or {})

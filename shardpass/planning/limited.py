@@ -26,7 +26,7 @@ from shardpass.cost.machine import IDEAL, Machine
 from shardpass.diagnostics import report
 from shardpass.diagnostics.table_suggest import DOES_NOT_FIT, LIMIT_TOO_LOW
 from shardpass.planning.cost import price
-from shardpass.planning.descent import Settled
+from shardpass.planning.descent import SearchChange
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.planning.problem import Problem
@@ -58,7 +58,7 @@ class Fitting:
 def fitting(problem: Problem, limit: int) -> Fitting:
     """The cheapest shardings that keep ``limit`` by their plan; those of the least peak where none do."""
     task = problem.task
-    index, arguments = problem.found.index, task.folded.program.body.arguments
+    index, arguments = problem.propagated.index, task.folded.program.body.arguments
     places = [[index[value]] for value in arguments if value in index]
 
     def planned(shardings: Shardings, bound: Bound) -> Fitting:
@@ -108,13 +108,13 @@ def decide_within(
         problem = Problem(Task.of(replace(program, memory=limit), barriers, effort, machine))
         found = fitting(problem, limit)
         if found.peak <= limit:
-            told = f"all values, to hold {show_bytes(found.peak)} in place of {show_bytes(least)}"
-            steps = *free.settled, Settled(told, None, price(cheapest), found.bound.plan)
+            message = f"all values, to hold {show_bytes(found.peak)} in place of {show_bytes(least)}"
+            steps = *free.changes, SearchChange(message, None, price(cheapest), found.bound.plan)
             return replace(
                 free,
                 shardings=found.shardings,
-                settled=steps,
-                searched=problem.found,
+                changes=steps,
+                searched=problem.propagated,
                 decided=None,
                 bound=found.bound,
                 memory=limit,

@@ -61,7 +61,7 @@ class Move:
         """Whether propagation goes on after it; what a value has lost would come back at once."""
         return self.given and self.reach in FAR
 
-    def told(self, engine: Propagation) -> str:
+    def message(self, engine: Propagation) -> str:
         """For people: "batch (f1 of stablehlo.dot_general, size 4096) over data"."""
         step = engine.steps[self.step]
         size = step.rule.factors[self.factor].size

@@ -72,18 +72,18 @@ class Problem:
 
     def __init__(self, task: Task) -> None:
         self.task, self.footprint = task, task.footprint
-        self.found = Propagated(task.folded.program, task.barriers)
+        self.propagated = Propagated(task.folded.program, task.barriers)
         axes = whole_axes(task.folded.program.mesh)
-        self.solver = Solver(self.found, Estimate(task.folded, task.decided), axes)
-        present = self.found.shardings.of
+        self.solver = Solver(self.propagated, Estimate(task.folded, task.decided), axes)
+        present = self.propagated.shardings.of
         self._columns: list[tuple[int | None, Floats]] = []  # of the footprint: the variable, bytes by its value
         for value, array in zip(self.footprint.column, self.footprint.arrays, strict=True):
-            index = self.found.index.get(value)
-            if index is None or index in self.found.own:
+            index = self.propagated.index.get(value)
+            if index is None or index in self.propagated.own:
                 size = self.footprint.tile(array, present.get(value))
                 self._columns.append((None, np.array([size], np.float64)))
             else:
-                place, mesh = self.solver.place(index), self.found.meshes[index]
+                place, mesh = self.solver.place(index), self.propagated.meshes[index]
                 sizes = [self.footprint.tile(array, mesh.sharding(dims)) for dims in map(split_of, place.domain)]
                 self._columns.append((place.variable, np.array(sizes, np.float64)))
 
@@ -94,12 +94,12 @@ class Problem:
 
     def shardings(self, answer: Answer) -> Shardings:
         """Of all values of the whole program."""
-        engine = self.found.engine
+        engine = self.propagated.engine
         before = engine.snapshot()
         engine.restore(answer.splits)
-        of = {index: value for value, index in self.found.index.items()}
+        of = {index: value for value, index in self.propagated.index.items()}
         partial = {of[index]: axes for index, axes in answer.partial.items()}
-        found = replace(self.found.present(), ways=answer.ways, partial=partial)
+        found = replace(self.propagated.present(), ways=answer.ways, partial=partial)
         engine.restore(before)
         return self.task.folded.unfolded(found)
 
@@ -137,7 +137,7 @@ class Problem:
         result = solution.result
         if ties and not result.values:
             return replace(self.solve(fixed, (), charge, start), tied=False)
-        splits = [value.dims for value in self.found.engine.values]
+        splits = [value.dims for value in self.propagated.engine.values]
         for index, dims in solution.splits.items():
             splits[index] = dims
         sizes, price = self.sizes(splits), self.solver.price(result.values)

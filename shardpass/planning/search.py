@@ -33,7 +33,7 @@ from dataclasses import asdict, dataclass, field, replace
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.planning.choose import Decided
 from shardpass.planning.cost import price
-from shardpass.planning.descent import Descent, Point, Settled
+from shardpass.planning.descent import Descent, Point, SearchChange
 from shardpass.planning.moves import whole_axes
 from shardpass.planning.planner import plan_decided
 from shardpass.planning.solve.result import Result
@@ -41,8 +41,8 @@ from shardpass.planning.space import Space, space_of
 from shardpass.planning.tables import Solver
 from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
+from shardpass.propagation.implied import fix_implied
 from shardpass.propagation.program import Propagated
-from shardpass.propagation.settled import settle
 
 SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
 NEAR = 1e-3  # of the bound: a plan that costs no more above it needs no descent
@@ -86,18 +86,19 @@ class Bound:
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided. ``found``: the propagation that it starts from, with its trace.
+    """The shardings of all values, and how they were decided.
 
-    ``settled``: the steps that were taken, in order; ``tried``: how many moves a descent looked at; ``searched``: the
-    folded program that was decided. ``parts``: of an op of ``found`` that is a part of one of the program, that op's
-    number. ``decided``: what plans have decided on the way, for those that follow. ``bound``: how near the decision is
-    to the best of its tables; None where nothing was solved. ``memory``: the limit of bytes for which cheaper shardings
-    were left, None where there are none.
+    ``propagated``: the propagation that the search starts from, with its trace. ``changes``: the steps of the search,
+    in order. ``tried``: how many moves a descent looked at. ``searched``: the folded program that was decided.
+    ``parts``: of an op of ``propagated`` that is a part of one of the program, that op's number. ``decided``: what
+    plans have decided on the way, for those that follow. ``bound``: how near the decision is to the best of its
+    tables; None where nothing was solved. ``memory``: the limit of bytes for which cheaper shardings were left, None
+    where there are none.
     """
 
     shardings: Shardings
-    found: Propagated
-    settled: tuple[Settled, ...] = ()
+    propagated: Propagated
+    changes: tuple[SearchChange, ...] = ()
     tried: int = 0
     searched: Propagated | None = None
     parts: Mapping[int, int] = field(default_factory=dict)
@@ -124,7 +125,7 @@ def decide(
     ``barriers``: of constraints (by op) the direction in which shardings pass. ``effort``: 0 propagates and does no
     more; 1 solves; 2 descends from there, over parts of axes too. ``machine``: on which the program will run.
     ``settle_results``: those that follow from what the user fixed stay as they are propagated
-    (``propagation.settled``).
+    (``propagation.implied``).
     """
     found = Propagated(program, barriers)
     if effort < 1:
@@ -135,13 +136,15 @@ def decide(
     search.run()
     plan, shardings = plan_decided(program, found.shardings, search.decided)
     least = price(plan)
-    best = Decision(shardings, found, (), search.tried, search.found, decided=search.decided)
-    for point, settled in search.candidates:
+    best = Decision(shardings, found, (), search.tried, search.propagated, decided=search.decided)
+    for point, changes in search.candidates:
         plan, shardings = plan_decided(program, search.unfolded(point), search.decided)
         now = price(plan)
         if now < least * (1 - ENOUGH):
             parts = search.folded.parts
-            best = Decision(shardings, search.found, settled, search.tried, search.found, parts, search.decided)
+            best = Decision(
+                shardings, search.propagated, changes, search.tried, search.propagated, parts, search.decided
+            )
             least = now
     return replace(best, bound=search.bound(least))
 
@@ -153,7 +156,7 @@ class Search(Descent):
     that led there.
     """
 
-    candidates: list[tuple[Point, tuple[Settled, ...]]]
+    candidates: list[tuple[Point, tuple[SearchChange, ...]]]
     solved: Result | None = None
     why: str = ""  # there is no bound
 
@@ -161,14 +164,14 @@ class Search(Descent):
         """Fixes main's results that follow from what the user fixed, and tiles that are shown, before ``run``."""
         for value in tuple(dict.fromkeys(self._shown())):
             self.engine.fix(value)
-        settle(self.engine, [result for result in self.found.results if result is not None])
+        fix_implied(self.engine, [result for result in self.propagated.results if result is not None])
 
     def _shown(self) -> Iterator[int]:
         """The values of the engine whose tiles an op shows to the user, and that are not fixed."""
         for op in self.program.body.every_op():
             if op.model is not None and op.model.shows_tiles:
                 for value in op.operands:
-                    index = self.found.index.get(self.folded.of[value])
+                    index = self.propagated.index.get(self.folded.of[value])
                     if index is not None and not self.engine.values[index].fixed:
                         yield index
 
@@ -179,10 +182,10 @@ class Search(Descent):
         if solver is not None:
             self._solve(solver)
         if self.effort > 1 or solver is None or not solver.complete or not self._is_least():
-            settled, point = self._descend(replace(self.best, ways={}, partial={}), self.close)
-            if settled:
+            changes, point = self._descend(replace(self.best, ways={}, partial={}), self.close)
+            if changes:
                 before = self.candidates[-1][1] if self.candidates and self.best is not self.first else ()
-                self._consider(point, (*before, *settled))
+                self._consider(point, (*before, *changes))
 
     def _is_least(self) -> bool:
         """Whether the bound says that there is nothing more to gain that a user would notice.
@@ -202,7 +205,7 @@ class Search(Descent):
         if self.spliced:
             self.why = SPLICED
         else:
-            solver = Solver(self.found, self.estimate, whole_axes(self.folded.program.mesh))
+            solver = Solver(self.propagated, self.estimate, whole_axes(self.folded.program.mesh))
             if not solver.complete:
                 self.why = solver.left_out
             return solver
@@ -216,13 +219,13 @@ class Search(Descent):
             return
         self.solved = solution.result
         self.engine.assign(solution.splits, settle=False)
-        told = f"{len(solution.splits)} values at once"
+        message = f"{len(solution.splits)} values at once"
         partial = {self.values[index]: axes for index, axes in solution.partial.items()}
         for point in (self._planned(solution.ways, partial), self._point()):
-            self._consider(point, (Settled(told, None, self.first.price, point.price),))
+            self._consider(point, (SearchChange(message, None, self.first.price, point.price),))
 
-    def _consider(self, point: Point, settled: tuple[Settled, ...]) -> None:
+    def _consider(self, point: Point, changes: tuple[SearchChange, ...]) -> None:
         """Keeps ``point`` as a candidate where its plan is cheaper than the best before it."""
         if point.price < self.best.price * (1 - ENOUGH):
-            self.best, self.settled = point, list(settled)
-            self.candidates.append((point, settled))
+            self.best, self.changes = point, list(changes)
+            self.candidates.append((point, changes))

@@ -159,7 +159,7 @@ class Solver:
         if not 0 < price < math.inf:
             return
         program, values = self.network.program, self.engine.values
-        arguments = {self.network.found.index.get(value) for value in program.body.arguments}
+        arguments = {self.network.propagated.index.get(value) for value in program.body.arguments}
         held = {index: values[index].bytes for index in arguments if index is not None}
         whole, count = max(sum(held.values()), 1), max(len(self.network.domains), 1)
         for variable, domain in self.network.domains.items():
@@ -227,7 +227,7 @@ class _Network:
     """The tables of one program. Numbers of variables: those of the engine's values, and above them all others."""
 
     def __init__(self, found: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
-        self.found, self.estimate, self.axes = found, estimate, axes
+        self.propagated, self.estimate, self.axes = found, estimate, axes
         self.reshards = Reshards(Distances(estimate.clock, axes), estimate.clock)
         self.program = estimate.program
         self.trips = Trips(self.program, estimate.clock.machine)
@@ -258,14 +258,14 @@ class _Network:
                 self._share(value)
         for op, often in ops:
             self._op(op, often)
-        for value, slot in zip(self.program.body.returned, self.found.results, strict=True):
+        for value, slot in zip(self.program.body.returned, self.propagated.results, strict=True):
             if slot is None:
                 continue
-            values, index = self.found.engine.values, self.found.index.get(value)
+            values, index = self.propagated.engine.values, self.propagated.index.get(value)
             if index is not None and values[index].fixed:  # what the user fixed leaves as it was fixed
                 self.domains[slot] = (values[slot].dims,)
             self._same(value, self.place(slot), self._times(value))
-        for members in self.found.groups.values():
+        for members in self.propagated.groups.values():
             self._group(members)
 
     @property
@@ -291,17 +291,17 @@ class _Network:
         variable = self._leaders.get(index, index)
         domain = self.domains.get(variable)
         if domain is None:
-            domain = self.domains[variable] = self._domain(self.found.engine.values[variable], variable)
+            domain = self.domains[variable] = self._domain(self.propagated.engine.values[variable], variable)
         return Place(variable, domain)
 
     def _of(self, value: int) -> Place | None:
         """Of a value of the program; None for one that has no split."""
-        index = self.found.index.get(value)
-        return None if index is None or index in self.found.own else self.place(index)
+        index = self.propagated.index.get(value)
+        return None if index is None or index in self.propagated.own else self.place(index)
 
     def _carry(self, op: Op) -> None:
         for place, result in enumerate(op.results):
-            same = [self.found.index.get(value) for value in (result, *[b.arguments[place] for b in op.blocks])]
+            same = [self.propagated.index.get(value) for value in (result, *[b.arguments[place] for b in op.blocks])]
             indices = dict.fromkeys(index for index in same if index is not None)
             if len(indices) == len(same) and not any(index in self._leaders for index in indices):
                 leader = next(iter(indices))
@@ -310,7 +310,7 @@ class _Network:
 
     def _domain(self, value: Value, variable: int) -> tuple[DimAxes, ...]:
         """The splits that a value may have; the present one alone where they cannot be listed."""
-        if value.fixed or self.found.meshes[variable].manual:
+        if value.fixed or self.propagated.meshes[variable].manual:
             return (value.dims,)
         every = [dims for dims in self._splits(value.shape) if _allowed(value, dims, self.program.mesh)]
         if 0 < len(every) <= FEW:
@@ -570,7 +570,7 @@ class _Network:
         place = self._of(value)
         self.narrowed += 1
         if place is not None and len(place.domain) > 1:
-            present = self.found.engine.values[place.variable].dims
+            present = self.propagated.engine.values[place.variable].dims
             costs = np.array([0.0 if dims == present else np.inf for dims in place.domain])
             self.own.append(Table((place.variable,), costs))
 

@@ -37,12 +37,12 @@ from shardpass.report.reasons import Reasons
 from shardpass.report.rows import (
     BACKWARD,
     FORWARD,
+    ChangeFact,
     ConstraintFact,
     Dims,
     LoopFact,
     OpFact,
     Row,
-    SettledFact,
     ValueFact,
     WorkFact,
 )
@@ -121,7 +121,7 @@ def explain_built(
         find_ops=facts.ops,
         find_constraints=facts.constraints,
         memory=memory_facts(module, machine.name, facts.built_ops),
-        settled=_decisions(seen, sources),
+        changes=_decisions(seen, sources),
         decision=None if seen.decision is None or seen.decision.bound is None else seen.decision.bound.as_dict(),
         sources=sources,
         plan=seen.plan,
@@ -161,13 +161,13 @@ def _axes(mesh: Mesh | None) -> tuple[tuple[str, int], ...]:
     return () if mesh is None else tuple(mesh.axes)
 
 
-def _decisions(seen: Watched, sources: Sources) -> tuple[SettledFact, ...]:
-    moves = () if seen.decision is None else seen.decision.settled
+def _decisions(seen: Watched, sources: Sources) -> tuple[ChangeFact, ...]:
+    moves = () if seen.decision is None else seen.decision.changes
     result = []
-    for one, where in zip(moves, seen.settled_at, strict=True):
+    for one, where in zip(moves, seen.change_locations, strict=True):
         frame = user_frame(where)
-        message = _decision_text(one.told, sources.expression(frame) if where else "")
-        result.append(SettledFact(message, frame.place, one.before, one.after))
+        message = _decision_text(one.message, sources.expression(frame) if where else "")
+        result.append(ChangeFact(message, frame.place, one.before, one.after))
     return tuple(result)
 
 
@@ -223,7 +223,7 @@ class _Rows:
         self.shardings = seen.shardings
         provenance = Provenance(plan.program, seen.shardings, seen.annotated_arguments, seen.annotated_results)
         self.reasons = Reasons(plan.body, self.names, provenance, seen.results, seen.annotated_results)
-        self.reasons.searched = seen.decision is not None and bool(seen.decision.settled)
+        self.reasons.searched = seen.decision is not None and bool(seen.decision.changes)
         self.by_number = {op.number: op for op in plan.program.body.every_op()}
         self.machine = machine
         self.in_turn = InTurn(plan.loops or (), machine)

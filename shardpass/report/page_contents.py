@@ -69,9 +69,9 @@ def contents(report: Report) -> Plain:
         "program": sections(report),
         "course": course(report, numbers),
         "decided": [{**asdict(one), **place(one.place), "saves": decided_saving(one)} for one in report.decided],
-        "settled": [] if report.decided else [
-            {"told": one.told, "saved": one.saved, "place": _short(one.place)}
-            for one in sorted(report.settled, key=lambda one: -one.saved)
+        "changes": [] if report.decided else [
+            {"message": one.message, "saved": one.saved, "place": _short(one.place)}
+            for one in sorted(report.changes, key=lambda one: -one.saved)
             if one.saved > 0
         ],
         "loops": [

@@ -16,6 +16,7 @@ from shardpass.report.groups import AXIS, KIND, LINE, Group, group
 from shardpass.report.naming import Sources
 from shardpass.report.profile import Measured
 from shardpass.report.rows import (
+    ChangeFact,
     ConstraintFact,
     DecidedFact,
     HintFact,
@@ -23,7 +24,6 @@ from shardpass.report.rows import (
     MemoryFacts,
     OpFact,
     Row,
-    SettledFact,
     Totals,
     WorkFact,
 )
@@ -49,7 +49,7 @@ class Report(Totals):
         profile: the name of the machine whose time is modelled.
         compute: the work of a device; None for a module that was partitioned already, which has no plan.
         memory: an estimate of the bytes on a device, as the partitioned module is compiled.
-        settled: the shardings that the search changed.
+        changes: the shardings that the search changed.
         decision: the price of the shardings and its lower bound, of the model that was solved
             (``planning.search.Bound``); None where nothing was solved.
         sources: reads the user's files, for renderers that quote them.
@@ -76,7 +76,7 @@ class Report(Totals):
     profile: str = "default"
     compute: tuple[WorkFact, ...] | None = None
     memory: MemoryFacts | None = None
-    settled: tuple[SettledFact, ...] = ()
+    changes: tuple[ChangeFact, ...] = ()
     decision: Mapping[str, object] | None = None
     sources: Sources = field(default_factory=Sources, repr=False, compare=False)
     plan: Any = field(default=None, repr=False, compare=False)
@@ -207,7 +207,7 @@ class Report(Totals):
             "collectives_in_loops_of_unknown_length": self.unknown_loops,
             "collectives": self._collectives(),
             "lines": [_line(one, self.total_bytes_received, numbers) for one in self.by_line()],
-            "settled": [{"told": one.told, "place": str(one.place), "saved": one.saved} for one in self.settled],
+            "settled": [{"told": one.message, "place": str(one.place), "saved": one.saved} for one in self.changes],
         }
         if self.decided:
             result["decided"] = [{**asdict(one), "place": str(one.place)} for one in self.decided]

@@ -7,7 +7,7 @@ renderer needs neither MLIR nor a plan:
     ops         the program before it was partitioned, op by op, with the sharding of each value; rows point into it
     memory      bytes alive on a device at each of these ops
     compute     seconds of what a device computes, by op
-    settled     shardings of the search that are cheaper than those of propagation
+    changes     shardings of the search that are cheaper than those of propagation
 
 Bytes are those that one device receives from others. ``Row.bytes_received`` is of one run of the program: what stands
 in a loop is multiplied by its trips. In a loop whose trips are not known a row counts once, and
@@ -285,10 +285,10 @@ class LoopFact:
 
 
 @dataclass(frozen=True, slots=True)
-class SettledFact:
+class ChangeFact:
     """A sharding that the search changed: in words, its line, and the program's modelled seconds before and after."""
 
-    told: str
+    message: str
     place: Place
     before: float
     after: float

@@ -45,7 +45,7 @@ def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byte
 
 def _below(found: Report) -> int:
     """Lines that stand under the groups, at most."""
-    settled = 2 + 3 * min(MOST_SETTLED, len(found.decided or found.settled)) if found.settled else 0
+    settled = 2 + 3 * min(MOST_SETTLED, len(found.decided or found.changes)) if found.changes else 0
     hints = 2 + 3 * len(found.hints) if found.hints is not None else 0
     loops = 2 + 2 * len(found.loops) if found.loops else 0
     decision = 3 if found.decision is not None else 0
@@ -274,14 +274,14 @@ def decided_saving(one: DecidedFact) -> str:
 
 def _settled(found: Report, width: int) -> Iterator[str]:
     """What the search changed, most first."""
-    paying = [one for one in found.settled if one.saved > 0]
+    paying = [one for one in found.changes if one.saved > 0]
     moves = sorted(paying, key=lambda one: -one.saved)[:MOST_SETTLED]
     if moves:
         yield ""
-        yield "the search settled, beyond what propagation finds:"
+        yield "the search decided, beyond what propagation finds:"
     for one in moves:
         where = "" if one.place == NOWHERE else f"{short(one.place)}: "
-        words = f"{where}{one.told}: saves {show_seconds(one.saved)}"
+        words = f"{where}{one.message}: saves {show_seconds(one.saved)}"
         yield from wrapped(words, width, "  ", "    ")
 
 

@@ -68,7 +68,7 @@ class Watched:
     """What was seen. ``plan`` is None where the pipeline has no pass that plans.
 
     Attributes:
-        decision: of propagation; ``settled_at``: the locations of the ops that the search's moves name.
+        decision: of propagation; ``change_locations``: the locations of the ops that the search's moves name.
         annotated_arguments, annotated_results: the places of those that the user annotated.
         locations: of each op of the plan's program, before it was marked.
         argument_locations: of main's arguments; ``results``: what JAX calls its results, "" where it does not say.
@@ -76,7 +76,7 @@ class Watched:
     """
 
     decision: Decision | None = None
-    settled_at: tuple[str, ...] = ()
+    change_locations: tuple[str, ...] = ()
     annotated_arguments: frozenset[int] = frozenset()
     annotated_results: frozenset[int] = frozenset()
     plan: ProgramPlan | None = None
@@ -151,9 +151,9 @@ def _propagate(own: Propagate, module: Any, seen: Watched) -> None:
     seen.annotated_results = frozenset(
         k for k, row in enumerate(program.result_annotations) if row is not NO_ANNOTATION
     )
-    seen.settled_at = tuple(
+    seen.change_locations = tuple(
         "" if one.op is None else str(handles.ops[decision.parts.get(one.op, one.op)].location)
-        for one in decision.settled
+        for one in decision.changes
     )
 
 

@@ -249,7 +249,7 @@ def _parsed(text: str) -> Iterator[ast.stmt]:
 
 def slots(problem: Problem, group: Group) -> list[int]:
     """The values of the engine that ``group`` names."""
-    folded, searched = problem.task.folded, problem.found
+    folded, searched = problem.task.folded, problem.propagated
     if group.kind == RESULT:
         indices = [searched.results[folded.results[place]] for place in group.values]
     else:

@@ -297,7 +297,7 @@ class _Suggesting:
 
     def _tied(self) -> Iterator[Sequence[int]]:
         """Yields, for each state, the engine's values of the argument and of the result that updates it."""
-        searched, folded = self.problem.found, self.folded
+        searched, folded = self.problem.propagated, self.folded
         for value, place in self.states:
             before, after = searched.index.get(folded.of[value]), searched.results[folded.results[place]]
             if before is not None and after is not None:
@@ -323,7 +323,7 @@ class _Suggesting:
 
     def _reached(self, group: places.Group) -> Iterator[Annotation]:
         """Yields, for each value of a group, its split by propagation from the user's own annotations."""
-        searched = self.problem.found
+        searched = self.problem.propagated
         for value in group.values:
             dims = searched.engine.values[searched.index[self.folded.of[value]]].dims
             yield Annotation(replace(group, values=(value,)), dims)

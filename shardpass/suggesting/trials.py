@@ -62,7 +62,7 @@ class Trials:
         self._known: dict[frozenset[Annotation], Trial] = {}
         self._solved: dict[object, Trial] = {}
         annotations = self.task.folded.program.annotations
-        index = problem.found.index
+        index = problem.propagated.index
         self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in annotations]
 
     def cost(self, price: float, peak: float) -> float:

@@ -43,19 +43,12 @@ WORDS = frozenset(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in 
 # Names that other rooms, JSON or pages use too: `Facts.taken`, `loop_price.held`,
 # `Decision.settled` with the field `told`, and fields of reports.
 SHARED = {
-    "edits/door.py": {"settled"},
     "partition/matmul_loops/replace.py": {"held"},
     "propagation/join.py": {"taken"},
     "propagation/spread.py": {"taken"},
-    "report/build.py": {"held", "settled", "told"},
+    "report/build.py": {"held"},
     "report/findings.py": {"found"},
-    "report/page_contents.py": {"settled", "told"},
-    "report/report.py": {"settled", "told"},
-    "report/rows.py": {"held", "settled", "told"},
-    "report/watch.py": {"settled"},
-    "suggesting/places.py": {"found"},
-    "suggesting/suggest.py": {"found"},
-    "suggesting/trials.py": {"found"},
+    "report/rows.py": {"held"},
 }
 CODE = re.compile(
     r"``[^`]*``|^\s*\w+: ", re.MULTILINE

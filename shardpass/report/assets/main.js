@@ -63,13 +63,13 @@ function remedies() {
 }
 
 function decisions() {
-  const settled = data.settled.map(one => `${where(one)}${one.told}: saves ${showSeconds(one.saved)}`);
+  const changes = data.changes.map(one => `${where(one)}${one.message}: saves ${showSeconds(one.saved)}`);
   const decided = data.decided.map(one => [
     `${where(one)}${one.words} saves ${one.saves}; to have it in XLA: `,
     el("code", {}, one.code),
   ]);
-  if (!settled.length && !decided.length) return null;
-  return el("section", {}, el("h2", {}, "Decided, beyond what propagation finds"), list([...decided, ...settled]));
+  if (!changes.length && !decided.length) return null;
+  return el("section", {}, el("h2", {}, "Decided, beyond what propagation finds"), list([...decided, ...changes]));
 }
 
 document

@@ -38,9 +38,9 @@ def changes(search: Search, limit: float) -> Iterator[tuple[Move, float, float]]
     for op in list(search.estimate.ops)[::7]:
         for move in search.moves.of_op(op, (*FAR, *NEAR)):
             search.engine.assign(move.splits, settle=move.settles)
-            table, changed = search.found.table(), search.engine.changed()
+            table, changed = search.propagated.table(), search.engine.changed()
             fresh: dict[int, Sharding] = {
-                search.values[i]: search.found.sharding(i) for i in changed if i in search.values
+                search.values[i]: search.propagated.sharding(i) for i in changed if i in search.values
             }
             priced.append((move, search.estimate.change(fresh, table.results, limit), table))
             search.engine.take_back()

@@ -87,8 +87,8 @@ def test_a_search_ends_at_the_least_sum() -> None:
 def test_a_search_goes_on_above_the_least_sum() -> None:
     """Propagation splits the contractions, as weights are in rows; all values at once, nothing but weights moves."""
     decision = decided(layers())
-    assert decision.settled
-    assert decision.settled[-1].after < decision.settled[0].before / 2
+    assert decision.changes
+    assert decision.changes[-1].after < decision.changes[0].before / 2
 
 
 @pytest.mark.parametrize("machine", ["ideal", "h100", "v5p"])

@@ -39,7 +39,7 @@ def problem_of(text: str, *axes: tuple[str, int]) -> Problem:
 def test_the_limit_is_kept_and_the_bound_is_none_too_high(limit: int) -> None:
     """Each assignment of all arguments is solved with these fixed, in the very same tables."""
     problem = problem_of(TWO, ("d", 4), ("m", 2))
-    index = [problem.found.index[value] for value in problem.task.folded.program.body.arguments]
+    index = [problem.propagated.index[value] for value in problem.task.folded.program.body.arguments]
     found = within(problem, (), limit, [[each] for each in index])
     assert found.peak <= limit
     tried = [
@@ -55,7 +55,7 @@ def test_the_limit_is_kept_and_the_bound_is_none_too_high(limit: int) -> None:
 
 def test_where_nothing_fits_the_answer_is_what_holds_least() -> None:
     problem = problem_of(TWO, ("d", 8))
-    index = [problem.found.index[value] for value in problem.task.folded.program.body.arguments]
+    index = [problem.propagated.index[value] for value in problem.task.folded.program.body.arguments]
     found = within(problem, (), 0, [[each] for each in index])
     # rows of x, of the hidden and of the result over 8 devices, and weights either whole or split
     least = (1024 * 64 + 64 * 256 + 256 * 64 + 1024 * 256 + 1024 * 64) * 4 // 8
@@ -66,7 +66,7 @@ def test_where_nothing_fits_the_answer_is_what_holds_least() -> None:
 def test_ties_hold() -> None:
     problem = problem_of(TWO, ("d", 8))
     values: Any = problem.task.folded.program.body.arguments
-    first, last = problem.found.index[values[0]], problem.found.results[0]
+    first, last = problem.propagated.index[values[0]], problem.propagated.results[0]
     assert last is not None
     ties = problem.ties([[first, last]])
     for dims in problem.solver.place(first).domain:

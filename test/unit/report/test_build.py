@@ -212,8 +212,8 @@ def test_what_the_search_settles_is_told_with_its_line() -> None:
     shardings = {"in_shardings": (P(), P("data"))}
     alone, searched = (explained(deep, *given, effort=effort, **shardings) for effort in (0, 1))
     assert searched.total_bytes_received < alone.total_bytes_received
-    assert alone.settled == ()
-    assert any(one.saved > 0 for one in searched.settled)
+    assert alone.changes == ()
+    assert any(one.saved > 0 for one in searched.changes)
     assert "decided, beyond what propagation finds:" in str(searched)
     assert "beyond what propagation finds" not in str(alone)
 
@@ -228,7 +228,7 @@ def test_arguments_behind_many_that_are_equal_are_named_by_their_own_places() ->
 
     given = ([array(64, 64)] * 12, array(512, 64), array(2, 640), array(640, 2))
     found = explained(deep, *given, effort=1, in_shardings=([P("data")] * 12, P(), P(), P("model")))
-    assert found.settled  # else no search's program is kept
+    assert found.changes  # else no search's program is kept
     row = found.rows[-1]
     assert (row.kind, row.array) == ("all_reduce", "u @ v")
     # over data too: 4 x 640 points, shared by eight devices, save more work than 12 bytes of the sum cost

@@ -16,7 +16,7 @@ from shardpass.report.explanation import Explanation
 from shardpass.report.findings import DROP, Annotated, Figures, Finding, Findings, LineChange, Surplus
 from shardpass.report.profile import Measured
 from shardpass.report.report import SCHEMA_VERSION
-from shardpass.report.rows import ConstraintFact, HintFact, LoopFact, Row, SettledFact
+from shardpass.report.rows import ChangeFact, ConstraintFact, HintFact, LoopFact, Row
 
 jsonschema = pytest.importorskip("jsonschema", reason="the schemas are tried where pip installed the extra test")
 
@@ -39,7 +39,7 @@ def with_all() -> Explanation:
         find_findings=lambda: Findings((finding,), (Surplus(Place("m.py", 9), 5000, 2000),), 3),
         find_constraints=lambda: (ConstraintFact(Place("m.py", 7), "P()", "f32[8]", 3000, 2000),),
         hints=(HintFact("line", "h", "P('x')", "P()", Place("m.py", 8), 3000, 2000, 0),),
-        settled=(SettledFact("a", NOWHERE, 2.0, 1.0),),
+        changes=(ChangeFact("a", NOWHERE, 2.0, 1.0),),
         loops=(LoopFact("all_gather", NOWHERE, 1, 2, 3, 0.5, 0.7, "h100"),),
         measured=Measured((0.5, None), "a.xplane.pb"),
         trips=7,

@@ -7,7 +7,7 @@ sends nothing. But people annotate results of functions in this form, and JAX's 
 A result follows from a fixed value where a chain of ops leads from one to the other, in each of which all dimensions of
 the result are dimensions of the operand, split alike: elementwise ops, transposes, what loops carry.
 
-Example, x=2, y=2: ``constraint [x, -] -> multiply [x, -] -> transpose [-, x] -> return`` settles the result; the
+Example, x=2, y=2: ``constraint [x, -] -> multiply [x, -] -> transpose [-, x] -> return`` fixes the result; the
 product of two fixed matrices does not, as its rows and columns are those of different operands.
 
 Complexity: O(steps) for all results from which no chain leads to a fixed value, and the steps of the search for each
@@ -22,7 +22,7 @@ from shardpass.ops.splits.factors import Factor, Kind
 from shardpass.propagation.engine import Propagation, Step
 
 
-def settle(engine: Propagation, results: Iterable[int]) -> tuple[int, ...]:
+def fix_implied(engine: Propagation, results: Iterable[int]) -> tuple[int, ...]:
     """Fixes those of ``results`` (values of the engine, propagated) that follow from the user's annotations."""
     dead: set[int] = set()
     following = tuple(each for each in results if not engine.values[each].fixed and _follows(engine, each, dead))

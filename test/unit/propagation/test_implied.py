@@ -28,14 +28,12 @@ def result(body: str, options: str) -> str:
     return head.rpartition('mhlo.sharding = "')[2].partition('"')[0]
 
 
-@pytest.mark.parametrize(
-    ("body", "settled"), [("stablehlo.negate %c : tensor<64x64xf32>", ROWS), (TRANSPOSED, COLUMNS)]
-)
-def test_a_search_leaves_what_follows_from_a_constraint(body, settled):
+@pytest.mark.parametrize(("body", "fixed"), [("stablehlo.negate %c : tensor<64x64xf32>", ROWS), (TRANSPOSED, COLUMNS)])
+def test_a_search_leaves_what_follows_from_a_constraint(body, fixed):
     """The gather that the constraint costs is saved where it does not hold and the result may be split further."""
-    assert result(body, "effort=0") == settled
-    assert result(body, "effort=1 settle-results=true") == settled
-    assert result(body, "effort=1 constraints=free") != settled
+    assert result(body, "effort=0") == fixed
+    assert result(body, "effort=1 settle-results=true") == fixed
+    assert result(body, "effort=1 constraints=free") != fixed
 
 
 def test_a_product_follows_from_neither_operand():
