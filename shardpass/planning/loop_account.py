@@ -43,7 +43,7 @@ def sent_in_turn(sent: Iterable[Sent], loops: Sequence[MatmulLoop]) -> Iterator[
 
 def held_in_turn(loops: Sequence[MatmulLoop]) -> dict[int, int]:
     """Of each product in a loop, the bytes that its loop holds beside its operands and result."""
-    return {number: loop.held for loop in loops for number, _ in loop.products}
+    return {number: loop.resident_bytes for loop in loops for number, _ in loop.products}
 
 
 def in_turn(body: BlockPlan, loops: Sequence[MatmulLoop]) -> BlockPlan:

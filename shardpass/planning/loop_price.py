@@ -97,7 +97,7 @@ class LoopTerms:
     def take(self, pair: Pair, cost: Price) -> bool:
         """Whether ``pair`` becomes a loop."""
         if self.which == MEMORY:
-            return held(pair, self.both_ways(pair)) < pair.bytes
+            return resident_bytes(pair, self.both_ways(pair)) < pair.bytes
         return self.which == ALL or (self.which != OFF and cost.in_turn < cost.apart)
 
 
@@ -129,7 +129,7 @@ def _seconds(part: Part, count: int, machine: Machine) -> float:
     return machine.seconds(Work(2 * part.product.points / count, part.element, touched))
 
 
-def held(pair: Pair, both_ways: bool) -> int:
+def resident_bytes(pair: Pair, both_ways: bool) -> int:
     """Bytes that a loop holds in place of the array that is not made.
 
     The tile at hand and the one that comes, each way; where blocks are terms of a sum, the term beside the sum too.

@@ -25,7 +25,7 @@ from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.assign import Completion
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.planning.loop_price import Pair, Price, held, price
+from shardpass.planning.loop_price import Pair, Price, price, resident_bytes
 from shardpass.program.program import Array, Op
 from shardpass.redistribute.problem.sub_axes import SubAxes
 from shardpass.sharding import Sharding
@@ -234,9 +234,9 @@ class MatmulLoop:
     machine: Machine
 
     @property
-    def held(self) -> int:
+    def resident_bytes(self) -> int:
         """Bytes that the loop holds in place of ``pair.bytes``."""
-        return held(self.pair, self.both_ways)
+        return resident_bytes(self.pair, self.both_ways)
 
     def price(self, machine: Machine) -> Price:
         """The modelled time on ``machine``."""

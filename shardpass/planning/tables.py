@@ -588,4 +588,4 @@ def _stacked(one: Costs, other: Costs) -> Costs:
 def _allowed(value: Value, dims: DimAxes, mesh: PrimeMesh) -> bool:
     used = {axis for one in dims for axis in one}
     even = all(size % mesh.count(one) == 0 for size, one in zip(value.shape, dims, strict=True))
-    return not used & value.facts.taken and (even or not value.divisible_only)
+    return not used & value.facts.forbidden and (even or not value.divisible_only)

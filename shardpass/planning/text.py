@@ -46,7 +46,7 @@ def _loop(loop: MatmulLoop) -> str:
     cost = loop.price(loop.machine)
     ways = "both ways round" if loop.both_ways else "one way round"
     return (
-        f"in place of {loop.kind}, in turn with {numbers}, {ways}: holds {sized(loop.held)} for "
+        f"in place of {loop.kind}, in turn with {numbers}, {ways}: holds {sized(loop.resident_bytes)} for "
         f"{sized(loop.pair.bytes)}, {cost.in_turn * 1e6:.1f} us for {cost.apart * 1e6:.1f} us ({loop.machine.name})"
     )
 

@@ -35,14 +35,14 @@ ReducedLater = Callable[[int, Axes], int]
 class Facts:
     """The inputs of ``join`` for a value, besides its split.
 
-    ``taken``: sub-axes that must not split the value further; ``divisible_only``: only splits that divide it fit.
+    ``forbidden``: sub-axes that must not split the value further; ``divisible_only``: only splits that divide it fit.
     """
 
     shape: tuple[int, ...]
     bytes: int
     fixed: bool
     open_dims: frozenset[int]
-    taken: frozenset[int]
+    forbidden: frozenset[int]
     divisible_only: bool
     states: dict[DimAxes, int] = field(default_factory=dict, compare=False, repr=False)  # numbers of splits (``joins``)
 
@@ -224,7 +224,7 @@ def _extended(
     """
     if facts.closed or all(own.get(factor, ()) == joined[factor] for factor in order):
         return dims
-    used = set(used_axes(dims)) | facts.taken
+    used = set(used_axes(dims)) | facts.forbidden
     wanted: dict[int, Axes] = dict(own)
     for factor in order:
         have, more = own.get(factor, ()), joined[factor]

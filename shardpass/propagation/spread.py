@@ -134,7 +134,7 @@ class Spreading:
 def _with(known: Value, dims: DimAxes, dim: int, axes: Axes, sizes: Sequence[int]) -> DimAxes | None:
     if set(axes) <= set(dims[dim]):
         return dims
-    if known.fixed or known.facts.taken & set(axes):
+    if known.fixed or known.facts.forbidden & set(axes):
         return None
     out = [tuple(a for a in one if a not in axes) for one in dims]
     together = (*out[dim], *axes)

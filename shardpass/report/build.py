@@ -288,7 +288,7 @@ class _Rows:
                 loop.kind,
                 self.names.frame(first).place,
                 len(loop.products),
-                loop.held,
+                loop.resident_bytes,
                 pair.bytes,
                 cost.in_turn,
                 cost.apart,

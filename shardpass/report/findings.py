@@ -118,29 +118,30 @@ class Findings(Sequence[Finding]):
     """The findings of a report, those that save most first; a sequence.
 
     Attributes:
+        ranked: those that save most first.
         surplus: lines that send more than shardpass would send there, most first.
         compiled: how many edits were compiled.
         why_not: the reason for which there was nothing to look at; "" where there was.
     """
 
-    found: tuple[Finding, ...] = ()
+    ranked: tuple[Finding, ...] = ()
     surplus: tuple[Surplus, ...] = ()
     compiled: int = 0
     why_not: str = ""
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.ranked)
 
     def __getitem__(self, place):  # type: ignore[no-untyped-def]
-        return self.found[place]
+        return self.ranked[place]
 
     def __iter__(self) -> Iterator[Finding]:
-        return iter(self.found)
+        return iter(self.ranked)
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
         surplus = [{"place": str(one.place), "sent": one.sent, "ours": one.ours} for one in self.surplus]
-        return {"found": [one.as_dict() for one in self.found], "surplus": surplus, "why_not": self.why_not}
+        return {"found": [one.as_dict() for one in self.ranked], "surplus": surplus, "why_not": self.why_not}
 
 
 def headline(one: Finding) -> str:

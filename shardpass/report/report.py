@@ -219,7 +219,7 @@ class Report(Totals):
             lines = self.compute_by_line()
             result["compute"] = [{"place": str(place), "seconds": seconds} for place, seconds in lines if seconds]
         if self.loops:
-            result["products_in_turn"] = [{**asdict(loop), "place": str(loop.place)} for loop in self.loops]
+            result["products_in_turn"] = [_loop(loop) for loop in self.loops]
         if self.trips is not None:
             result["total_bytes_received_at_most"] = self.bytes_at_most(self.trips)
         if self.findings is not None:
@@ -256,6 +256,12 @@ def _line(one: Group, total: int, numbers: Mapping[int, int]) -> dict[str, objec
         "collectives": [numbers[id(row)] for row in one.rows],
         "parts": [_line(part, total, numbers) for part in one.parts(total)],
     }
+
+
+def _loop(loop: LoopFact) -> dict[str, object]:
+    """Returns a collective matmul as plain values, under the keys of schema version 1."""
+    fields = {**asdict(loop), "place": str(loop.place)}
+    return {"held" if name == "resident_bytes" else name: value for name, value in fields.items()}
 
 
 def _memory(memory: MemoryFacts) -> dict[str, object]:

@@ -262,7 +262,7 @@ class LoopFact:
         op: the first product, "dot_general"; ``number``: its number in ``Explanation.ops``; ``place``: its line.
         products: the number of products.
         steps: collective_permutes in one run of the loop, each of which moves ``bytes_each`` to a device.
-        held: bytes that a device holds in place of ``whole``, the bytes of the array that is never materialized.
+        resident_bytes: kept on a device in place of ``whole``, the bytes of the array that is never materialized.
         in_turn, apart: modelled seconds of the loop, and of the collective followed by the products.
         beside: seconds of the loop beyond those of the products alone.
         profile: the machine by which the loop was chosen and its seconds are modelled.
@@ -271,7 +271,7 @@ class LoopFact:
     kind: str
     place: Place
     products: int
-    held: int
+    resident_bytes: int
     whole: int
     in_turn: float
     apart: float

@@ -235,7 +235,7 @@ def _loops(found: Report, width: int) -> Iterator[str]:
     for loop in sorted(found.loops, key=lambda one: -one.whole):
         where = "" if loop.place == NOWHERE else f"{short(loop.place)}: "
         words = (
-            f"{where}{counted(loop.products, 'product')} with {loop.kind}: holds {show_bytes(loop.held)} for "
+            f"{where}{counted(loop.products, 'product')} with {loop.kind}: holds {show_bytes(loop.resident_bytes)} for "
             f"{show_bytes(loop.whole)}, {show_seconds(loop.in_turn)} for {show_seconds(loop.apart)} ({loop.profile})"
         )
         yield from wrapped(words, width, "  ", "    ")

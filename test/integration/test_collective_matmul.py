@@ -126,7 +126,7 @@ def test_what_the_plan_lists_is_what_is_built(shape, backward, which):
     assert len(built) == len(plan.loops)
     for loop in plan.loops:
         cost = loop.price(loop.machine)
-        held = f"a device holds {loop.held} bytes of it in place of {loop.pair.bytes}"
+        held = f"a device holds {loop.resident_bytes} bytes of it in place of {loop.pair.bytes}"
         seconds = f"modelled time {cost.in_turn * 1e6:.1f} us in place of {cost.apart * 1e6:.1f} us"
         found = next(told for told in built if f"{loop.kind} of " in told and held in told and seconds in told)
         built.remove(found)
@@ -152,7 +152,7 @@ def test_memory_and_time_in_the_plan():
     apart, in_turn = (plan_module(text, matmul_loops=which, machine="default") for which in ("off", "all"))
     assert apart.loops is None
     # x @ w1: its rows are contracted, so that a term of hidden's size is held beside the sum
-    assert [loop.held for loop in in_turn.loops] == [4 * tile + hidden, 4 * tile]
+    assert [loop.resident_bytes for loop in in_turn.loops] == [4 * tile + hidden, 4 * tile]
     first, second = arguments + row + 4 * tile + 2 * hidden, arguments + row + 4 * tile + hidden
     assert in_turn.alive.peak == max(first, second)
     assert apart.alive.peak >= arguments + 8 * tile + hidden
@@ -254,7 +254,7 @@ def test_the_plan_is_told(tmp_path, capsys):
     assert "products in turn with a collective" in report
     assert "1 product with all_gather: holds 640.0 KiB for 1.0 MiB" in report
     found = shardpass.explain(text, matmul_loops="all")
-    assert [loop.held for loop in found.loops] == [5 * 2**17, 4 * 2**17]
+    assert [loop.resident_bytes for loop in found.loops] == [5 * 2**17, 4 * 2**17]
     assert '"products_in_turn"' in found.json()
     assert found.memory.total < shardpass.explain(text).memory.total
 

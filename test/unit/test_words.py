@@ -1,7 +1,7 @@
 """The rooms whose code and prose are in the field's words hold none of those that docs/glossary.md replaces.
 
-A private word is a name of a function, class, argument, variable or field, or a word of a docstring or comment. Names
-that rooms outside of this list define, and messages of parsers ("expected X, found Y"), are no private words.
+A private word is a name of a function, class, argument, variable or field, or a word of a docstring or comment.
+Messages of parsers ("expected X, found Y") and keys of JSON are none.
 """
 
 from __future__ import annotations
@@ -40,16 +40,6 @@ ROOMS = (
 OTHERS = ("redistribute/between/", "report/text.py")  # parts of these rooms that are still in the old words
 SECTION = (ROOT / "docs" / "glossary.md").read_text().partition("\n## Words to avoid\n")[2].partition("\n## ")[0]
 WORDS = frozenset(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in SECTION.splitlines() if "| `" in line)))
-# Names that other rooms, JSON or pages use too: `Facts.taken`, `loop_price.held`,
-# `Decision.settled` with the field `told`, and fields of reports.
-SHARED = {
-    "partition/matmul_loops/replace.py": {"held"},
-    "propagation/join.py": {"taken"},
-    "propagation/spread.py": {"taken"},
-    "report/build.py": {"held"},
-    "report/findings.py": {"found"},
-    "report/rows.py": {"held"},
-}
 CODE = re.compile(
     r"``[^`]*``|^\s*\w+: ", re.MULTILINE
 )  # of prose: names between backquotes, and fields that it explains
@@ -112,6 +102,6 @@ def test_no_private_word(room: str) -> None:
     seen = {}
     for path in files():
         name = path.relative_to(ROOT / "shardpass").as_posix()
-        if name.startswith(f"{room}/") and (words := private_words(path.read_text()) - SHARED.get(name, set())):
+        if name.startswith(f"{room}/") and (words := private_words(path.read_text())):
             seen[name] = sorted(words)
     assert not seen

@@ -15,7 +15,7 @@ from shardpass.ir.reductions import channels
 from shardpass.ir.walk import OpList, OpLists, named, read_block, read_blocks
 from shardpass.partition.matmul_loops.build import build
 from shardpass.partition.matmul_loops.find import DOT, Candidate, candidates
-from shardpass.planning.loop_price import LoopTerms, Pair, Price, held, price
+from shardpass.planning.loop_price import LoopTerms, Pair, Price, price, resident_bytes
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
 from shardpass.sharding import Mesh
 
@@ -88,7 +88,7 @@ class Loops:
             "products": "a product" if len(candidate.parts) == 1 else f"{len(candidate.parts)} products",
             "count": candidate.count,
             "whole": candidate.bytes,
-            "held": held(pair, self.terms.both_ways(pair)),
+            "held": resident_bytes(pair, self.terms.both_ways(pair)),
             "apart": f"{cost.apart * 1e6:.1f}",
             "in_turn": f"{cost.in_turn * 1e6:.1f}",
             "profile": self.machine.name,

@@ -5,7 +5,7 @@ const LOOP_COLUMNS = [
   ["axes", loop => chips(loop.axes), ""],
   ["steps", loop => loop.steps.toLocaleString("en"), ".number"],
   ["bytes a step", loop => showBytes(loop.bytes_each), ".number"],
-  ["holds", loop => `${showBytes(loop.held)} for ${showBytes(loop.whole)}`, ".number"],
+  ["holds", loop => `${showBytes(loop.resident_bytes)} for ${showBytes(loop.whole)}`, ".number"],
   ["time in turn", loop => showSeconds(loop.in_turn), ".number"],
   ["time apart", loop => showSeconds(loop.apart), ".number"],
 ];

@@ -11,7 +11,7 @@ from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import read_blocks
 from shardpass.partition.matmul_loops.find import candidates
-from shardpass.planning.loop_price import LoopTerms, held, price, rounds
+from shardpass.planning.loop_price import LoopTerms, price, resident_bytes, rounds
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
 from shardpass.sharding import Mesh
 
@@ -74,7 +74,7 @@ def test_bytes_that_a_loop_holds():
     """Tiles of 4 KiB: the one at hand and the one that comes, each way; of two devices only the other's."""
     for count, both_ways, tiles in ((2, False, 1), (4, False, 2), (8, True, 4)):
         candidate, _, module = only(count)
-        assert held(candidate.pair, both_ways) == tiles * 4096, module
+        assert resident_bytes(candidate.pair, both_ways) == tiles * 4096, module
 
 
 SUMS = """module attributes {mhlo.num_partitions = 4 : i32} {
@@ -94,7 +94,7 @@ def test_a_term_of_a_sum_is_held_beside_the_sum():
     module = parse_module(SUMS)
     (inside,) = read_blocks(main_of(module))
     (found,) = candidates(inside, 4)
-    assert held(found.pair, False) == 2 * 24 + 60
+    assert resident_bytes(found.pair, False) == 2 * 24 + 60
     with collect() as told:
         unchanged = shardpass.run_pipeline(SUMS, "builtin.module(shardpass-collective-matmul{matmul-loops=memory})")
     assert "all_gather" in str(unchanged)
