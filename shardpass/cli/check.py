@@ -1,6 +1,6 @@
 """shardpass-check: says what is wrong with a program's shardings, and changes nothing.
 
-Text: findings on stderr, the summary on stdout. JSON and SARIF: one document on stdout, whatever was found.
+Text: findings on stderr, the summary on stdout. JSON and SARIF: one document on stdout, with findings or without.
 """
 
 from __future__ import annotations
@@ -89,16 +89,16 @@ def _run(argv: Sequence[str]) -> int:
     if len(wanted) > 1:
         parser.error(f"{' and '.join(wanted)} both write to stdout; give the output a file")
     data, file = read_module(parser, args.module)
-    found = _check_onnx(parser, data, file, args) if is_model(data, file) else _check_module(data, file, args)
-    errors = any(d.severity is Severity.ERROR for d in found)
+    diagnostics = _check_onnx(parser, data, file, args) if is_model(data, file) else _check_module(data, file, args)
+    errors = any(d.severity is Severity.ERROR for d in diagnostics)
     if args.format != "text":
-        print(FORMATS[args.format](file, found))
+        print(FORMATS[args.format](file, diagnostics))
         return int(errors)
-    for diagnostic in found:
+    for diagnostic in diagnostics:
         print(diagnostic, file=sys.stderr)
     if not errors:
         print(
-            f"{on_one_line(file)}: {summary(found)}",
+            f"{on_one_line(file)}: {summary(diagnostics)}",
             file=sys.stderr if "-" in (args.output, args.stablehlo) else sys.stdout,
         )
     return int(errors)
@@ -155,9 +155,9 @@ def run_and_collect(data: Given, file: str, pipeline: str) -> list[Diagnostic]:
     """Every finding of ``pipeline`` on the module ``data``, errors first."""
     from shardpass.pipeline.run import run_pipeline
 
-    with collect() as found:
+    with collect() as diagnostics:
         try:
             run_pipeline(data, pipeline, filename=file)
         except ShardpassError as error:
-            return [*error.diagnostics, *found]
-    return found
+            return [*error.diagnostics, *diagnostics]
+    return diagnostics

@@ -32,7 +32,7 @@ def check_module(
     given: frozenset[int] = frozenset()
     lines: tuple[str, ...] = ()
     module, done = None, False
-    with collect() as found:
+    with collect() as diagnostics:
         try:
             module = parse_module(data, file)
             if inferred:
@@ -45,11 +45,11 @@ def check_module(
             done = True  # the check leaves the module as it is
             run_in_place(module, f"shardpass-check{{{options}}}")
         except ShardpassError as error:
-            found = [*error.diagnostics, *found]
+            diagnostics = [*error.diagnostics, *diagnostics]
             if module is not None and not done:  # import stops at its first step with errors
-                found += _by_itself(parse_module(data, file))
+                diagnostics += _by_itself(parse_module(data, file))
     unique: dict[tuple[object, ...], Diagnostic] = {}
-    for one in found:
+    for one in diagnostics:
         unique.setdefault((one.code, one.place, one.message), one)
     order = list(Severity)
     return Checked(
@@ -98,7 +98,9 @@ def _given(module: Any) -> frozenset[int]:
     with module.context:
         program, _ = read_program(module, "check")
     return frozenset(
-        v for v, said in program.annotations.items() if said.sharding is not None and not said.sharding.is_unknown
+        v
+        for v, annotation in program.annotations.items()
+        if annotation.sharding is not None and not annotation.sharding.is_unknown
     )
 
 

@@ -41,16 +41,16 @@ def _run(argv: Sequence[str]) -> int:
     data, file = read_module(parser, args.module)
     from shardpass.cli.check import run_and_collect
 
-    found = [d for d in run_and_collect(data, file, PIPELINE) if d.severity is Severity.ERROR]
-    if args.print_varying and all(d.code == NOT_REPLICATED.id for d in found):
+    errors = [d for d in run_and_collect(data, file, PIPELINE) if d.severity is Severity.ERROR]
+    if args.print_varying and all(d.code == NOT_REPLICATED.id for d in errors):
         print(joined(_varying(data, file)))
     if args.format != "text":
-        print(FORMATS[args.format](file, found))
-    elif found:
-        print("\n".join(map(str, found)), file=sys.stderr)
+        print(FORMATS[args.format](file, errors))
+    elif errors:
+        print("\n".join(map(str, errors)), file=sys.stderr)
     else:
-        print(f"{on_one_line(file)}: {summary(found)}")
-    return int(bool(found))
+        print(f"{on_one_line(file)}: {summary(errors)}")
+    return int(bool(errors))
 
 
 def _varying(data: Given, file: str) -> list[str]:
@@ -58,7 +58,7 @@ def _varying(data: Given, file: str) -> list[str]:
     from shardpass.pipeline.run import run_pipeline
     from shardpass.replication.check import varying
 
-    with collect():  # what the import has to say was said by the check
+    with collect():  # diagnostics of the import are those that the check has printed
         module = run_pipeline(data, "shardpass-import", filename=file)
     with module.context:
         devices, mesh = num_devices(module), mesh_of(module)

@@ -97,7 +97,7 @@ def _complain(error: Exception) -> int:
         print(error, file=sys.stderr, flush=True)
     except BrokenPipeError:
         return _reader_left()
-    except OSError:  # nobody can be told
+    except OSError:  # nobody can read the message
         pass
     _drop_unwritten()
     return 1
@@ -376,7 +376,7 @@ def _in_folder(path: str) -> str:
 
 
 Writer = Callable[["Pieces"], None]
-"""Writes what is too large to be held at once, piece by piece."""
+"""Writes texts that are too large for memory piece by piece."""
 
 
 class Pieces:

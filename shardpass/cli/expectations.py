@@ -32,14 +32,15 @@ class Expectation:
     pattern: re.Pattern[str]
     place: Place  # of the comment
 
-    def takes(self, found: Diagnostic, file: str) -> bool:
-        """Whether ``found`` is what this comment expects; ``file`` is the comment's."""
-        line = found.place.line if found.place.file == file else 0
-        return found.severity is self.severity and line == self.line and self.pattern.search(_shown(found)) is not None
+    def takes(self, printed: Diagnostic, file: str) -> bool:
+        """Says whether this comment, which is in ``file``, expects the diagnostic."""
+        line = printed.place.line if printed.place.file == file else 0
+        same_place = printed.severity is self.severity and line == self.line
+        return same_place and self.pattern.search(_shown(printed)) is not None
 
 
-def _shown(found: Diagnostic) -> str:
-    return f"{found.message} [{found.code}]" if found.code else found.message
+def _shown(printed: Diagnostic) -> str:
+    return f"{printed.message} [{printed.code}]" if printed.code else printed.message
 
 
 def read_expectations(text: str, file: str, first_line: int = 1) -> list[Expectation]:
@@ -49,7 +50,7 @@ def read_expectations(text: str, file: str, first_line: int = 1) -> list[Expecta
     """
     lines = text.split("\n")
     marked = [i for i, line in enumerate(lines) if _START.search(_comment(line))]
-    found = []
+    expectations = []
     for index in marked:
         comment = _comment(lines[index])
         start = _START.search(comment)
@@ -62,7 +63,7 @@ def read_expectations(text: str, file: str, first_line: int = 1) -> list[Expecta
         line = _line(rest["at"], index, set(marked), len(lines))
         if line is None:
             raise BAD_EXPECTATION.error(place, reason=f"there is no line {rest['at']}")
-        found.append(
+        expectations.append(
             Expectation(
                 Severity(start["severity"]),
                 0 if rest["at"] == "unknown" else first_line + line,
@@ -71,7 +72,7 @@ def read_expectations(text: str, file: str, first_line: int = 1) -> list[Expecta
                 place,
             )
         )
-    return found
+    return expectations
 
 
 def _comment(line: str) -> str:
@@ -102,11 +103,11 @@ def _pattern(text: str, is_regex: bool, place: Place) -> re.Pattern[str]:
         raise BAD_EXPECTATION.error(place, reason=f"its regular expression is wrong: {error}") from None
 
 
-def compare(expected: Sequence[Expectation], found: Sequence[Diagnostic], file: str) -> list[Diagnostic]:
+def compare(expected: Sequence[Expectation], diagnostics: Sequence[Diagnostic], file: str) -> list[Diagnostic]:
     """What is unexpected and what is missing; empty where every expectation met its diagnostic."""
     left = list(expected)
     complaints = []
-    for diagnostic in _flat(found):
+    for diagnostic in _flat(diagnostics):
         match = next((e for e in left if e.takes(diagnostic, file)), None)
         if match is not None:
             left.remove(match)
@@ -118,7 +119,7 @@ def compare(expected: Sequence[Expectation], found: Sequence[Diagnostic], file: 
     return complaints
 
 
-def _flat(found: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    for diagnostic in found:
+def _flat(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    for diagnostic in diagnostics:
         yield diagnostic
         yield from _flat(diagnostic.notes)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Partitions a module and lists its collectives by the line of the program that needs them: kind, axes,
 bytes that each device receives, what is moved from which sharding to which, and why; and the memory of a device. A
-partitioned module is taken as it is, and so is the HLO that XLA compiled, of any backend. Lower with
+partitioned module is explained as it is, and so is the HLO that XLA compiled, of any backend. Lower with
 as_text(debug_info=True), so that arguments have their paths and ops their lines."""
 
 
@@ -185,39 +185,41 @@ def _run(argv: Sequence[str]) -> int:
     data = as_module(parser, data, file, args)
     folders = [Path.cwd(), *map(Path, (*args.source, *script_folder(args.module)))]
     given = ("machine", "effort", "matmul_loops", "constraints", "partitioner")
-    taken: dict[str, Any] = {name: getattr(args, name) for name in given}
-    taken["folders"] = folders
-    taken["mesh"] = None if args.mesh is None or named else read_axes(args.mesh)
-    found = explain(data, file, **taken)
+    options: dict[str, Any] = {name: getattr(args, name) for name in given}
+    options["folders"] = folders
+    options["mesh"] = None if args.mesh is None or named else read_axes(args.mesh)
+    explanation = explain(data, file, **options)
     command = shlex.join(["shardpass", "explain", *(sys.argv[1:] if argv is None else argv)])
-    found = replace(within(found, args.memory_limit), trips=args.trips, command=command)
+    explanation = replace(within(explanation, args.memory_limit), trips=args.trips, command=command)
     if args.profile_dir is not None:
         from shardpass.suggesting.explain import measured
 
-        found = measured(found, args.profile_dir)
+        explanation = measured(explanation, args.profile_dir)
     if args.diff is not None:
-        other = explain(*module_at(args.diff), **taken)
-        print(found.diff(other))
+        other = explain(*module_at(args.diff), **options)
+        print(explanation.diff(other))
         return 0
     if args.against is not None:
-        compared = found.against(*args.against)
+        compared = explanation.against(*args.against)
         print(json.dumps(compared.as_dict(), indent=2) if form == "json" else compared)
         return 0
     if args.hints:
         from shardpass.suggesting.explain import no_hints, with_hints
 
-        if found.partitioner != "shardpass":
-            raise no_hints(found)
-        found = replace(found, hints=with_hints(data, file, taken["mesh"], args.effort, args.machine, folders))
+        if explanation.partitioner != "shardpass":
+            raise no_hints(explanation)
+        explanation = replace(
+            explanation, hints=with_hints(data, file, options["mesh"], args.effort, args.machine, folders)
+        )
     if args.html is not None:
         from shardpass.report.page import to_html
 
-        write_output(args.html, to_html(found))
+        write_output(args.html, to_html(explanation))
     if args.output is not None:
-        write_output(args.output, f"{_shown(found, form, args)}\n")
+        write_output(args.output, f"{_shown(explanation, form, args)}\n")
     elif args.html != "-":
-        print(_shown(found, form, args))
-    return _failed(found, form, args.fail_on)
+        print(_shown(explanation, form, args))
+    return _failed(explanation, form, args.fail_on)
 
 
 def _form(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
@@ -230,27 +232,27 @@ def _form(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
     return wanted[0] if wanted else "text"
 
 
-def _shown(found: Explanation, form: str, args: argparse.Namespace) -> str:
+def _shown(explanation: Explanation, form: str, args: argparse.Namespace) -> str:
     if form == "sarif":
         from shardpass.report.judged import as_sarif, judged
 
-        return as_sarif(found, judged(found, args.fail_on), args.fail_on)
+        return as_sarif(explanation, judged(explanation, args.fail_on), args.fail_on)
     if form == "json":
-        return found.json()
+        return explanation.json()
     if form != "text":
-        return found.emit(form)
+        return explanation.emit(form)
     from shardpass.report.text import text
 
-    return text(found, _width(), by=args.group_by, sort=args.sort, top=args.top)
+    return text(explanation, _width(), by=args.group_by, sort=args.sort, top=args.top)
 
 
-def _failed(found: Explanation, form: str, fail_on: int | None) -> int:
-    """1 where something reaches the limit, which is said on stderr unless the log says it."""
+def _failed(explanation: Explanation, form: str, fail_on: int | None) -> int:
+    """Returns 1 if a line or a finding reaches the limit, and says so on stderr unless the log does."""
     if fail_on is None:
         return 0
     from shardpass.report.judged import judged, over
 
-    failing = over(judged(found, fail_on), fail_on)
+    failing = over(judged(explanation, fail_on), fail_on)
     if form != "sarif":
         for one in failing:
             print(one.diagnostic, file=sys.stderr)

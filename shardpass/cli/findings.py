@@ -12,38 +12,38 @@ from shardpass.diagnostics import Diagnostic, Severity, on_one_line
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.REMARK: "note", Severity.NOTE: "note"}
 
 
-def summary(found: Sequence[Diagnostic]) -> str:
+def summary(diagnostics: Sequence[Diagnostic]) -> str:
     """How many findings of each kind, in words."""
-    counts = Counter(d.severity for d in found)
+    counts = Counter(d.severity for d in diagnostics)
     if not counts:
         return "no problem found"
     return ", ".join(f"{n} {severity}{'' if n == 1 else 's'}" for severity in Severity if (n := counts[severity]))
 
 
-def as_text(file: str, found: Sequence[Diagnostic]) -> str:
-    return "\n".join([*map(str, found), f"{on_one_line(file)}: {summary(found)}"])
+def as_text(file: str, diagnostics: Sequence[Diagnostic]) -> str:
+    return "\n".join([*map(str, diagnostics), f"{on_one_line(file)}: {summary(diagnostics)}"])
 
 
-def as_json(file: str, found: Sequence[Diagnostic]) -> str:
+def as_json(file: str, diagnostics: Sequence[Diagnostic]) -> str:
     """{"file", "summary": {severity: count}, "findings": [...]}, each finding with its notes."""
-    counts = Counter(str(d.severity) for d in found)
-    return json.dumps({"file": file, "summary": dict(counts), "findings": [_finding(d) for d in found]}, indent=2)
+    counts = Counter(str(d.severity) for d in diagnostics)
+    return json.dumps({"file": file, "summary": dict(counts), "findings": [_finding(d) for d in diagnostics]}, indent=2)
 
 
-def _finding(found: Diagnostic) -> dict[str, Any]:
+def _finding(diagnostic: Diagnostic) -> dict[str, Any]:
     return {
-        "severity": str(found.severity),
-        "code": found.code,
-        "message": found.message,
-        "remedy": found.remedy,
-        "file": found.place.file,
-        "line": found.place.line,
-        "column": found.place.column,
-        "notes": [_finding(one) for one in found.notes],
+        "severity": str(diagnostic.severity),
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        "remedy": diagnostic.remedy,
+        "file": diagnostic.place.file,
+        "line": diagnostic.place.line,
+        "column": diagnostic.place.column,
+        "notes": [_finding(one) for one in diagnostic.notes],
     }
 
 
-def as_sarif(file: str, found: Sequence[Diagnostic], tool: str = "shardpass-check") -> str:
+def as_sarif(file: str, diagnostics: Sequence[Diagnostic], tool: str = "shardpass-check") -> str:
     """A SARIF log of one run of the command ``tool``; a finding without a place is put at the file that was checked."""
     from shardpass.report.sarif import SarifPlace, SarifResult, sarif
 
@@ -59,7 +59,7 @@ def as_sarif(file: str, found: Sequence[Diagnostic], tool: str = "shardpass-chec
                 SarifPlace(row.message, row.place.file, row.place.line, row.place.column) for row in one.notes
             ),
         )
-        for one in found
+        for one in diagnostics
     ]
     return sarif(tool, results, file)
 

@@ -77,11 +77,11 @@ def _count(text: str) -> int:
 
 def _form(text: str) -> tuple[str, str]:
     """The form that --emit names, and its version."""
-    found = re.fullmatch(r"(stablehlo|bytecode|vhlo|hlo)|vhlo=([0-9]{1,9}(?:\.[0-9]{1,9}){2})", text)
-    if found is None:
+    form = re.fullmatch(r"(stablehlo|bytecode|vhlo|hlo)|vhlo=([0-9]{1,9}(?:\.[0-9]{1,9}){2})", text)
+    if form is None:
         shown = text if len(text) <= 20 else f"{text[:20]}..."
         raise argparse.ArgumentTypeError(f"{shown!r} is none of stablehlo, bytecode, vhlo, vhlo=1.8.0, hlo")
-    return found[1] or "vhlo", found[2] or ""
+    return form[1] or "vhlo", form[2] or ""
 
 
 def _truth(text: str) -> bool:

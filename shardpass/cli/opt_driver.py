@@ -48,10 +48,10 @@ class Driver:
         """The pipeline of the command line, or with --run-reproducer of the file."""
         if not self.args.run_reproducer:
             return self.pipeline
-        found = _CONFIGURATION.search(text) if isinstance(text, str) else None
-        if found is None:
+        match = _CONFIGURATION.search(text) if isinstance(text, str) else None
+        if match is None:
             raise NO_REPRODUCER.error(Place(self.args.module))
-        return found[1]
+        return match[1]
 
     @property
     def pipeline(self) -> str | None:
@@ -105,12 +105,12 @@ class Driver:
         expected = read_expectations(text, file, part.first_line)
         errors: tuple[Diagnostic, ...] = ()
         result: str | bytes | Writer = ""
-        with collect() as found:
+        with collect() as collected:
             try:
                 result = self._transform(part, file)
             except ShardpassError as error:
                 errors = error.diagnostics
-        complaints = compare(expected, [*errors, *found], file)
+        complaints = compare(expected, [*errors, *collected], file)
         for complaint in complaints:
             report(complaint)
         return None if complaints else result

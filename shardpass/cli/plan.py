@@ -243,8 +243,8 @@ def _print_table(plan: Plan, others: Mapping[str, Plan | None]) -> None:
     for refusal in (r for r in plan.refused if r.way not in others):
         console.print(f"refused {refusal.way}: {refusal.why}", soft_wrap=True)
     for name, other in others.items():
-        found = f"{summary(other)}, in {_steps(len(other.steps))}" if other else "no plan within the memory limit"
-        console.print(f"planner {name}: {found}", soft_wrap=True)
+        outcome = f"{summary(other)}, in {_steps(len(other.steps))}" if other else "no plan within the memory limit"
+        console.print(f"planner {name}: {outcome}", soft_wrap=True)
 
 
 def _steps(count: int) -> str:

@@ -50,9 +50,9 @@ def program_or_repairs(path: str, machine: str | None, findings: bool) -> tuple[
     module, answer = _run(path, "shardpass.explicit.script", machine or "", "findings" if findings else "")
     if module:
         return {"text": answer["findings"]} if answer.get("findings") else (module, _name(path))
-    found = answer.get("repairs") or _no_program(path, answer)
-    assert isinstance(found, dict)
-    return found
+    repairs = answer.get("repairs") or _no_program(path, answer)
+    assert isinstance(repairs, dict)
+    return repairs
 
 
 def _name(path: str) -> str:
@@ -100,9 +100,9 @@ def _no_program(path: str, answer: dict[str, Any]) -> NoReturn:
     assert parts is not None, path
     file, function = parts["file"], parts["function"]
     if "diagnostic" in answer:
-        said = answer["diagnostic"]
-        place = Place(said["file"], said["line"])
-        raise ShardpassError(Diagnostic(Severity.ERROR, said["code"], said["message"], place, said["remedy"]))
+        error = answer["diagnostic"]
+        place = Place(error["file"], error["line"])
+        raise ShardpassError(Diagnostic(Severity.ERROR, error["code"], error["message"], place, error["remedy"]))
     if "reason" in answer:
         raise SCRIPT_FAILED.error(Place(file, answer.get("line", 0)), function=function, reason=answer["reason"])
     raise NOT_COMPILED.error(Place(file), function=function, compiled=", ".join(answer["compiled"]) or "nothing")

@@ -66,8 +66,8 @@ def _run(argv: Sequence[str]) -> int:
     from shardpass.suggesting.suggest import suggest_module
 
     mesh = None if args.mesh is None else read_axes(args.mesh)
-    found = suggest_module(data, file, mesh, args.memory_limit, args.effort, args.machine, args.partitioner)
-    print(found.json() if args.json else found)
+    suggestion = suggest_module(data, file, mesh, args.memory_limit, args.effort, args.machine, args.partitioner)
+    print(suggestion.json() if args.json else suggestion)
     return 0
 
 

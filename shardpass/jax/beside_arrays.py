@@ -62,8 +62,8 @@ def tokens_of(module: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     attributes = module.operation.attributes
     if names.TOKENS not in attributes:
         return (), ()
-    taken, given = attributes[names.TOKENS]
-    return ints(taken), ints(given)
+    operands, given = attributes[names.TOKENS]
+    return ints(operands), ints(given)
 
 
 def with_tokens(module: Any, sides: Sequence[Rows], tokens: Sequence[Sequence[int]]) -> None:
@@ -76,11 +76,11 @@ def with_tokens(module: Any, sides: Sequence[Rows], tokens: Sequence[Sequence[in
     annotated = names.Signature(old)
     token = ir.Type.parse("!stablehlo.token")
     types, rows = [], []
-    for side, known, said, places in zip(
+    for side, known, shardings, places in zip(
         (kind.inputs, kind.results), (annotated.arguments, annotated.results), sides, tokens, strict=True
     ):
         types.append(_inserted(list(side), places, [token] * len(places)))
-        rows.append(_inserted(known, places, [said[place] for place in places]))
+        rows.append(_inserted(known, places, [shardings[place] for place in places]))
     operation(old).attributes["sym_name"] = ir.StringAttr.get("main_without_tokens")
     with ir.InsertionPoint(old):
         main = func.FuncOp("main", ir.FunctionType.get(*types), visibility="public")
@@ -102,7 +102,7 @@ def with_tokens(module: Any, sides: Sequence[Rows], tokens: Sequence[Sequence[in
 
 def _inserted(items: list[Any], places: Sequence[int], more: Sequence[Any]) -> list[Any]:
     """``items`` with ``more`` at ``places``, which ascend."""
-    found = list(items)
+    result = list(items)
     for place, item in zip(places, more, strict=True):
-        found.insert(place, item)
-    return found
+        result.insert(place, item)
+    return result

@@ -150,8 +150,8 @@ class _Tiles:
         """A piece of a source tile, or of a target tile that it came to."""
         array = self.plan.arrays[piece.array]
         stop = tuple(a + n for a, n in zip(piece.start, piece.shape, strict=True))
-        held = array.source.boxes.get(piece.sender)
-        if held is not None and _common(held, (piece.start, stop)) == (piece.start, stop):
+        owned = array.source.boxes.get(piece.sender)
+        if owned is not None and _common(owned, (piece.start, stop)) == (piece.start, stop):
             tile, at = self.before[piece.array][piece.sender], _offset(array.source, piece.sender, piece.start)
         else:
             tile, at = self.after[piece.array][piece.sender], _offset(array.target, piece.sender, piece.start)

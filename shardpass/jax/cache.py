@@ -4,7 +4,7 @@ State: JAX's cache, where the user asked for one (``jax_compilation_cache_dir``)
 device runs, as bytecode with its locations, behind a hash of it. What makes of it a program for JAX (``manual_region``)
 reads and checks it as one that was partitioned a moment ago.
 
-Invariant: an entry is found only where partitioning would give the same module. Its key is a hash of the module that
+Invariant: an entry is read only where partitioning would give the same module. Its key is a hash of the module that
 JAX lowered, of the passes, of the machine, of this package's own files, and of the versions of what it stands on. Where
 more has a say, nothing is kept:
 
@@ -56,14 +56,14 @@ class Entry:
     def find(self, context: Any) -> Any | None:
         """The partitioned module, in ``context``; None where no process kept it, or it cannot be read."""
         try:
-            found: bytes | None = self._cache.get(self._key)
+            data: bytes | None = self._cache.get(self._key)
         except Exception:  # whatever a file system raises
             return None
-        if found is None:
+        if data is None:
             return None
-        if hashlib.sha256(found[HASH_BYTES:]).digest() == found[:HASH_BYTES]:
+        if hashlib.sha256(data[HASH_BYTES:]).digest() == data[:HASH_BYTES]:
             try:
-                return parse_module(found[HASH_BYTES:], context=context, trusted=True)
+                return parse_module(data[HASH_BYTES:], context=context, trusted=True)
             except Exception:  # whatever the parsers of other bytes, and of other versions' bytecode, raise
                 pass
         self.spoil()
@@ -118,8 +118,8 @@ def _package() -> tuple[str, ...]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for found in os.scandir(folder):
-        if found.is_file():
-            yield Path(found)
-        elif found.name != "__pycache__":
-            yield from _files(Path(found))
+    for child in os.scandir(folder):
+        if child.is_file():
+            yield Path(child)
+        elif child.name != "__pycache__":
+            yield from _files(Path(child))

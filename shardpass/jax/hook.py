@@ -221,19 +221,19 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
         except Disagreement:  # between processes: XLA in this one alone would be no better
             raise
         except ShardpassError as error:
-            told = _fall_back(computation, error)
+            message = _fall_back(computation, error)
             loaded = _original(backend, computation, devices, options, *rest, **more)
         except Exception as error:
             if jax_private.raised_while_inspecting(error):
                 raise
             loaded = _original(backend, computation, devices, options, *rest, **more)  # raises what JAX would raise,
-            told = _fall_back(computation, error)  # as for compiler options that there are not: that is no fallback
+            message = _fall_back(computation, error)  # as for compiler options that there are not: that is no fallback
         else:
             _count("partitioned")
             if entry is not None:
                 entry.keep(time.monotonic() - begun)
             return loaded
-        warnings.warn(told, FallbackWarning, stacklevel=_users_level())
+        warnings.warn(message, FallbackWarning, stacklevel=_users_level())
         return loaded
 
 
@@ -263,8 +263,8 @@ def _compile_pinned(
         why, remedy = f"{reason.message} [{reason.code}]", reason.remedy or "see docs/pin.md"
         if current().strict:
             raise table_jax.STRICT.error(reason.place, name=name, reason=why, remedy=remedy) from error
-        told = str(table_jax.NOT_PINNED.at(reason.place, name=name, reason=why, remedy=remedy))
-        warnings.warn(told.replace("warning: ", "", 1), FallbackWarning, stacklevel=_users_level())
+        message = str(table_jax.NOT_PINNED.at(reason.place, name=name, reason=why, remedy=remedy))
+        warnings.warn(message.replace("warning: ", "", 1), FallbackWarning, stacklevel=_users_level())
         return _original(backend, computation, devices, options, *rest, **more)
     if not pins.constraints:
         report(table_jax.NOTHING_TO_PIN.at(name=name))
@@ -320,7 +320,7 @@ def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:
 
 
 def _fall_back(computation: Any, error: Exception) -> str:
-    """Counts the program; what is to be told of it. Raises ShardpassError (SP607) under ``strict``."""
+    """Counts the program as left to XLA and returns the warning. Raises ShardpassError (SP607) under ``strict``."""
     known = error if isinstance(error, ShardpassError) else internal_error("shardpass.jax", error)
     reason: Diagnostic = known.diagnostics[0]
     name = (names.get_text(computation.operation, "sym_name") or "a program").removeprefix("jit_")
@@ -330,8 +330,8 @@ def _fall_back(computation: Any, error: Exception) -> str:
     with _lock:
         _counts["fallback"] += 1
         _reasons.setdefault(reason.code, Counter())[name] += 1
-    told = str(table_jax.FALLBACK.at(reason.place, name=name, reason=why, remedy=remedy))
-    return told.replace("warning: ", "", 1)
+    message = str(table_jax.FALLBACK.at(reason.place, name=name, reason=why, remedy=remedy))
+    return message.replace("warning: ", "", 1)
 
 
 def _users_level() -> int:

@@ -39,7 +39,7 @@ def wrap(module: Any, original: Any, *, shardy: bool) -> tuple[Signature, bool]:
     them and they can say the shardings.
 
     ``original``: the module that JAX lowered; its main's attributes other than shardings (donation, names of
-    results) are taken over.
+    results) are copied.
 
     Raises:
         ShardpassError: SP604 (a boundary that does not divide), SP605 (a partial sum, which GSPMD has no word for,
@@ -146,8 +146,8 @@ def _one_mesh(module: Any, signature: Signature) -> Mesh:
     if prefer is not None and _says_all(prefer, signature):
         return for_xla(prefer)
     shardings = _tiled(signature)
-    found = common_mesh(shardings, prefer)
-    return Mesh((("devices", signature.num_devices),)) if found is None else for_xla(found)
+    mesh = common_mesh(shardings, prefer)
+    return Mesh((("devices", signature.num_devices),)) if mesh is None else for_xla(mesh)
 
 
 def _has_partial_sums(signature: Signature) -> bool:
@@ -163,7 +163,7 @@ def _tiled(signature: Signature) -> list[Sharding]:
 
 
 def _sdy(where: str, rank: int, sharding: Any, mesh: Mesh) -> str:
-    """The sharding of an array of ``rank`` as Shardy's attribute; every dimension is said, and closed."""
+    """Returns the sharding of an array of ``rank`` as Shardy's attribute, with every dimension closed."""
     if sharding.is_replicated:
         sharding = Sharding.tiled(mesh, [()] * rank)
     named = sharding.on(mesh) if sharding.is_tiled or sharding.is_replicated or sharding.unreduced else None

@@ -59,9 +59,9 @@ def from_jax(sharding: Any, rank: int | None = None) -> Sharding:
     if hasattr(sharding, "spec") and hasattr(sharding, "mesh"):
         return from_partition_spec(sharding.spec, sharding.mesh, rank)
     if hasattr(sharding, "_hlo_sharding"):
-        found = parse_sharding(str(sharding._hlo_sharding), strict=False)
-        if isinstance(found, Sharding):
-            return found
+        parsed = parse_sharding(str(sharding._hlo_sharding), strict=False)
+        if isinstance(parsed, Sharding):
+            return parsed
     if type(sharding).__name__ == "SingleDeviceSharding":
         return Sharding.tiled(Mesh((("device", 1),)), [()] * (rank or 0))
     what = f"an object of class {type(sharding).__name__}"

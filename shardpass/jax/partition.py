@@ -55,7 +55,7 @@ def partition(
 
     Args:
         f: the function.
-        mesh: the ``jax.sharding.Mesh`` over which each ``PartitionSpec`` is said, in the shardings here and in ``f``.
+        mesh: the ``jax.sharding.Mesh`` to whose axes each ``PartitionSpec`` refers, in the shardings here and in ``f``.
         in_shardings, out_shardings: as ``jax.jit`` takes them, or trees of ``PartitionSpec``.
         pipeline: the passes that partition the program: a named pipeline, or a textual one.
         machine: for which the program is decided and planned, as ``use`` takes it.
@@ -173,12 +173,12 @@ class Lowered:
 
     def check(self) -> tuple[Diagnostic, ...]:
         """What is wrong with the program's shardings, errors first; empty where nothing is."""
-        with collect() as found:
+        with collect() as collected:
             try:
                 run_pipeline(self._whole(), "check")
             except ShardpassError as error:
-                return (*error.diagnostics, *found)
-        return tuple(found)
+                return (*error.diagnostics, *collected)
+        return tuple(collected)
 
     def compile(self) -> Any:
         """JAX's own ``Compiled``, of the partitioned program. Raises ShardpassError (SP607) as the call does."""

@@ -59,17 +59,17 @@ def pins_of(
     text = module.operation.get_asm(binary=True, enable_debug_info=False)
     key = hashlib.sha256(repr((pinning, machine)).encode() + text).hexdigest()
     if key not in _known:
-        found = None if entry is None else _on_disk(entry, module.context)
-        if found is None:
+        result = None if entry is None else _on_disk(entry, module.context)
+        if result is None:
             made, pins = pin.pin_module(
                 module, machine=machine, verify=pinning.verify, most=pinning.trials, pipeline=pipeline
             )
-            found = bytecode(made), pins
+            result = bytecode(made), pins
             if entry is not None:
                 with made.context:
                     made.operation.attributes[PINS] = ir.StringAttr.get(pins.json())
                 entry.take(made)
-        _known[key] = found
+        _known[key] = result
     data, pins = _known[key]
     return parse_module(data, context=module.context, trusted=True), pins
 

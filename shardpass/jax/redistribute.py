@@ -49,7 +49,7 @@ def redistribute(
         sharding: the ``NamedSharding`` to bring it to, or a ``PartitionSpec`` over the mesh of ``jax.set_mesh``; each
             dimension must divide. Of a tree: one for all arrays, or a tree of them, which may be a prefix of the
             arrays' tree.
-        source: the sharding that it has, said in the same ways. Known without for arrays outside of jit, and on
+        source: the sharding that it has, in the same notations. Known without for arrays outside of jit, and on
             meshes with explicit axes.
         machine: for which the way is planned, as ``use`` takes it; by default that of ``use``, or else what the devices
             of the mesh are.
@@ -82,20 +82,20 @@ def redistribute(
     return jax.tree.unflatten(tree, moved)
 
 
-def _for_each(said: Any, tree: Any, name: str) -> list[Any]:
-    """The sharding that ``said``, one or a prefix tree of them, says of each leaf of ``tree``."""
+def _for_each(sharding: Any, tree: Any, name: str) -> list[Any]:
+    """Returns the sharding of each leaf of ``tree``, from one sharding or a prefix tree of them."""
 
     def is_one(part: Any) -> bool:
         return part is None or isinstance(part, Sharding | PartitionSpec)
 
-    if is_one(said) or not jax.tree.leaves(tree):
-        return [said] * len(jax.tree.leaves(tree))
+    if is_one(sharding) or not jax.tree.leaves(tree):
+        return [sharding] * len(jax.tree.leaves(tree))
     try:
-        each = jax.tree.broadcast(said, tree, is_leaf=is_one)
+        each = jax.tree.broadcast(sharding, tree, is_leaf=is_one)
     except ValueError as error:
         raise table_jax.OTHER_TREE.error(name=name, reason=str(error).split("\n", 1)[0]) from None
-    found: list[Any] = jax.tree.leaves(each, is_leaf=is_one)
-    return found
+    leaves: list[Any] = jax.tree.leaves(each, is_leaf=is_one)
+    return leaves
 
 
 def _checked(x: Any, sharding: Any, source: Any) -> tuple[Any, Any]:
@@ -258,7 +258,7 @@ def _lower_local(ctx: Any, tile: Any, *, shape: tuple[int, ...], source: Any, ta
 
 
 def _mark_manual(block: Any) -> None:
-    """GSPMD must be told of `partition_id` that it is per-device: it takes nothing that would tell."""
+    """Keeps the offsets of devices apart in GSPMD, which must know that `partition_id` differs by device."""
     for op in block.operations:
         if op.operation.name == "stablehlo.partition_id":
             op.attributes["mhlo.sharding"] = mlir.ir.StringAttr.get("{manual}")

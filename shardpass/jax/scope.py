@@ -82,8 +82,8 @@ def entered(mode: Mode) -> Iterator[None]:
         _tell_jax(_entered.get())
 
 
-def _tell_jax(found: tuple[int, Mode] | None) -> None:
-    mode = found[1] if found is not None and found[0] == threading.get_ident() else _OFF
+def _tell_jax(entered: tuple[int, Mode] | None) -> None:
+    mode = entered[1] if entered is not None and entered[0] == threading.get_ident() else _OFF
     if current() == mode:
         return
     if (before := getattr(_here, "open", None)) is not None:

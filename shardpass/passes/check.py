@@ -129,12 +129,14 @@ class _Checker:
         place = place_of(holder.location)
         kind = self.handles.types[value]
         scope = get_text(holder, SCOPE) if mesh.manual else None
-        found = list(check(sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions", scope=scope))
-        if not found:
+        findings = list(
+            check(sharding, kind, self.devices, place, where=where, source="mhlo.num_partitions", scope=scope)
+        )
+        if not findings:
             self.fine.add((sharding, array, mesh))
         if self.remarks and boundary:
-            found += uneven(sharding, kind, place)
-        for finding in found:
+            findings += uneven(sharding, kind, place)
+        for finding in findings:
             self._report(finding)
 
     def _report(self, finding: Diagnostic) -> None:

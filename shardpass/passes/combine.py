@@ -100,12 +100,12 @@ class Combine(ModulePass):
         merged = _merge_equal(blocks)
         if merged:
             blocks = read_blocks(main_of(module))
-        found = [inside for inside in blocks if ALL_REDUCE in inside.names]
-        if not found:
+        with_sums = [inside for inside in blocks if ALL_REDUCE in inside.names]
+        if not with_sums:
             return merged
         with ir.Location.unknown(module.context):
             work = _Work(module)
-            for inside in found:
+            for inside in with_sums:
                 work.block(inside)
             for op in work.dead:
                 op.erase()
@@ -130,7 +130,7 @@ class _Work:
 
     @cached_property
     def channels(self) -> Iterator[int]:
-        """Fresh channel numbers: found out by a walk, so only where an all_reduce moves."""
+        """Fresh channel numbers. A walk over the module counts those in use, so only where an all_reduce moves."""
         return channels(self.module)
 
     def block(self, inside: OpList) -> None:
@@ -203,9 +203,9 @@ class _Work:
         with ir.InsertionPoint.after(user), first.location:
             new = all_reduce(result, _groups(first), self._combiner(first), self._channel(first))
         for name in (CAUSE, AXES, SHARDING):
-            said = dict.fromkeys(text for op in replaced if (text := get_text(op, name)))
-            if said:
-                new.attributes[name] = ir.StringAttr.get("; ".join(said) if name == CAUSE else next(iter(said)))
+            texts = dict.fromkeys(text for op in replaced if (text := get_text(op, name)))
+            if texts:
+                new.attributes[name] = ir.StringAttr.get("; ".join(texts) if name == CAUSE else next(iter(texts)))
         result.replace_all_uses_except(new.results[0], new)
         self.dead.update(dict.fromkeys(replaced))
         self.plain[new] = self._combiner(first)

@@ -13,7 +13,7 @@ Problem. Partitioning puts a redistribution right where a value is made or used.
    bytes. Axes of the all_reduce along which nothing is split are still summed over, and a change of sharding that is
    left is still a redistribution.
 
-State: the redistributions as they were found, each looked at again after each op that it moved behind.
+State: the redistributions in the order of the module, each looked at again after each op that it moved behind.
 Invariants: a redistribution passes an op only where it is that op's one operand and that op is its one user, in one
 block; the bytes that it moves fall with each step, so the steps end.
 
@@ -95,12 +95,12 @@ class Defer(ModulePass):
         if mesh is None:
             return False
         calls = named(read_blocks(main_of(module)), ("stablehlo.custom_call",))
-        found = [op for op in calls if custom_call_target(op) == REDISTRIBUTE]
-        if not found:
+        redistributions = [op for op in calls if custom_call_target(op) == REDISTRIBUTE]
+        if not redistributions:
             return False
         with ir.Location.unknown(module.context):
             work = _Work(module, prime_mesh(mesh))
-            for op in found:
+            for op in redistributions:
                 while work.move_behind_user(op):
                     pass
                 work.scatter(op)
@@ -116,14 +116,14 @@ class _Work:
 
     @cached_property
     def channels(self) -> Iterator[int]:
-        """Fresh channel numbers: found out by a walk, so only where a sum is scattered."""
+        """Fresh channel numbers. A walk over the module counts those in use, so only where a sum is scattered."""
         return channels(self.module)
 
     def ends(self, op: Any) -> tuple[DimAxes, DimAxes] | None:
         """How ``op`` splits its array, before and after; None where the mesh cannot say it."""
         rank = _global_type(op).rank
-        said = (parse_sharding(get_text(op, name) or "") for name in (FROM, TO))
-        source, target = (self.mesh.dims(s, rank) if isinstance(s, Sharding) else None for s in said)
+        sides = (parse_sharding(get_text(op, name) or "") for name in (FROM, TO))
+        source, target = (self.mesh.dims(s, rank) if isinstance(s, Sharding) else None for s in sides)
         return None if source is None or target is None else (source, target)
 
     # ---------------------------------------------------------------- behind what makes the array smaller

@@ -129,26 +129,26 @@ def _loops(main: Any) -> list[Any]:
     for inside in reversed(blocks):  # an op stands before the blocks that it holds: here, behind them
         if any(id(op) in holders for op in inside.ops):
             holders.add(id(inside.owner))
-    held: dict[int, list[Any]] = {}  # op -> the holders right inside of it
+    nested: dict[int, list[Any]] = {}  # op -> the holders right inside of it
     for inside in blocks:
-        held.setdefault(id(inside.owner), []).extend(op for op in inside.ops if id(op) in holders)
+        nested.setdefault(id(inside.owner), []).extend(op for op in inside.ops if id(op) in holders)
     outer_first = []
     todo = [blocks[0].owner]
     while todo:
         op = todo.pop()
         outer_first.append(op)
-        todo += held.get(id(op), ())
+        todo += nested.get(id(op), ())
     return [op for op in reversed(outer_first) if op.name == WHILE]
 
 
 def _hoist_from(loop: Any, block: Any, most: int, devices: int | None) -> None:
     """O(ops of the block), and as much again for each redistribution of a value that does not change."""
-    found = [op for op in map(operation, block.operations) if custom_call_target(op) == REDISTRIBUTE]
-    if not found:
+    redistributions = [op for op in map(operation, block.operations) if custom_call_target(op) == REDISTRIBUTE]
+    if not redistributions:
         return
     body, order = _Body(loop, block), None
     outside = 0  # bytes of what has left
-    for op in found:
+    for op in redistributions:
         chain = body.chain(op)
         if chain is None:
             continue

@@ -2,7 +2,7 @@
 
 Problem. Programs come with shardings in three notations (XLA's strings, SDY, ``@Sharding`` custom calls), with calls,
 with manual regions, and without a common mesh. The passes behind this one read a single form: ``main`` alone, flat,
-with ``mhlo.sharding`` in canonical text on values, and one mesh in whose axes all of it can be said.
+with ``mhlo.sharding`` in canonical text on values, and one mesh whose axes express all of it.
 
 The order of the steps matters. Each says which others it must follow:
 
@@ -23,15 +23,15 @@ The order of the steps matters. Each says which others it must follow:
    ``stack_partial_sums`` follows, which says partial sums at borders in whole arrays, and then the dimensions of
    constraints that leave partial sums are opened.
 9. ``expand_ops``: ops that are defined by others are written out. Before 10, so that what is written out is marked too.
-10. ``mark_manual``: the ops of manual regions. After 5: a region's ops are found by following values from its entry to
-    its exit, which must not hide in a callee.
+10. ``mark_manual``: the ops of manual regions. After 5: a region's ops are reached by following values from its entry
+    to its exit, which must not hide in a callee.
     ``mark_host_calls`` follows: a callback in such a region runs on every device, and outside on one.
 11. ``erase_unused_and_copy_constants``. After 10: an op that feeds a region and the program around it has been copied.
 12. Read all annotations. After 11: no sharding of an op that is erased may choose the mesh.
 13. Count the devices: ``mhlo.num_partitions``, else the SDY mesh, else the first sharding. After 12.
 14. Check each sharding against its value. After 13: the check compares with the count.
-15. ``refuse_ops``: ops that mean something on one device alone. After 10, since in manual regions they are taken, and
-    after 13, since on one device all are taken.
+15. ``refuse_ops``: ops that mean something on one device alone. After 10, since in manual regions they are allowed, and
+    after 13, since on one device all are allowed.
 16. Find the mesh, and write it and every sharding in canonical text; mark the ops that the user annotated. Last: where
     anything is wrong, nothing of this is needed.
 
@@ -100,7 +100,7 @@ class Import(ModulePass):
     Reads ``mhlo.sharding`` strings in all of XLA's forms, ``sdy.sharding`` attributes and ops, and ``@Sharding`` custom
     calls; calls are inlined, ops that nothing uses erased, constants copied for each use; manual regions become
     ``@SPMDFullToShardShape`` ... ``@SPMDShardToFullShape`` with their ops marked ``{manual}``. Writes ``mhlo.sharding`` in canonical text, and on the module ``mhlo.num_partitions`` and
-    ``shardpass.mesh``: the coarsest mesh in whose axes every sharding can be said. A ``shardpass.mesh`` that
+    ``shardpass.mesh``: the coarsest mesh whose axes express every sharding. A ``shardpass.mesh`` that
     is already there, or an ``sdy.mesh``, gives the axes their names. Every sharding is checked against its value.
 
     Input:
@@ -155,19 +155,21 @@ class Import(ModulePass):
         mark_host_calls(lists)
         erase_unused_and_copy_constants(lists)
         propagated = prefer is not None and is_propagated(lists)
-        found, replicated_along = read_annotations(main, signature, lists)
-        count = device_count(module, found, sdy_mesh)
+        annotations, replicated_along = read_annotations(main, signature, lists)
+        count = device_count(module, annotations, sdy_mesh)
         if count > MOST_DEVICES:
             raise TOO_MANY_DEVICES.error(place_of(main.location), what="the program", count=count, most=MOST_DEVICES)
-        refuse_wrong_shardings(found, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says")
+        refuse_wrong_shardings(
+            annotations, count, NUM_PARTITIONS if num_devices(module) else "as its first sharding says"
+        )
         refuse_ops(lists, count)
         set_num_devices(module, count)
-        mesh = find_mesh(found, replicated_along, count, prefer or sdy_mesh)
+        mesh = find_mesh(annotations, replicated_along, count, prefer or sdy_mesh)
         set_mesh(module, mesh)
-        for annotation in found:
+        for annotation in annotations:
             annotation.write()
         if not propagated:
-            pin(found)
+            pin(annotations)
         signature.write()
 
 

@@ -4,7 +4,7 @@ Problem. A small collective costs its latency, whatever it sends. Collectives of
 devices can travel together, if they stand side by side and their elements lie in one array.
 
 1. Which: ``_key`` is all that collectives must have in common (kind, groups, element type, ...). The collectives of a
-   block are taken in order; each is tried with the last ``OPEN_GROUPS`` groups of its key and joins the first that
+   block are tried in order, each with the last ``OPEN_GROUPS`` groups of its key and joins the first that
    ``Order.bring_together`` lets it join, or opens a group. Not where one needs another, an op with effects would have
    to move, the block would hold more bytes at once, or the group would exceed ``most`` or a part of the block's peak.
 2. How: each operand becomes a matrix of one row for each device that a part goes to. The matrices are put side by side,

@@ -47,7 +47,7 @@ class Propagate(ModulePass):
     """Gives every tensor of ``main`` a sharding, from those that the user fixed.
 
     Shardings move through ops both ways, along the dimensions that an op's rule ties together; see
-    ``shardpass/propagation/engine.py`` for the rounds and how conflicts are settled. What the user fixed is unchanged.
+    ``shardpass/propagation/engine.py`` for the rounds and how conflicts are resolved. What the user fixed is unchanged.
 
     Options:
         effort: 0 propagates, op by op; 1 then looks for cheaper shardings, as plans price them, and takes these (see
@@ -58,7 +58,7 @@ class Propagate(ModulePass):
             (`shardpass.machine`)
         fit: the most bytes that may be alive on a device at once, such as 16GiB, arguments included: among shardings
             under which the plan holds no more, the cheapest; "none" sets no limit. By default "machine", the memory of a
-            device of the machine: where nothing was found that fits, a remark says so, and the cheapest are taken
+            device of the machine: where no sharding fits, a remark says so, and the cheapest are chosen
         constraints: "exact": what a constraint makes, and what an annotated op makes, is there as the user says, and its
             users start from that copy; "free": they may start from any copy of the array, and the array is brought to
             where the constraint says only where that is cheapest, which tells what constraints cost. The module says so
@@ -108,8 +108,8 @@ class Propagate(ModulePass):
 
     def run(self, module: Any) -> None:
         decision, handles = self.decided(module)
-        told = Told(decision, handles)
-        for line in (*(told.trace() if self.trace else ()), *(told.conflicts() if self.verbose else ())):
+        log = DecisionLog(decision, handles)
+        for line in (*(log.trace() if self.trace else ()), *(log.conflicts() if self.verbose else ())):
             print(on_one_line(line), file=sys.stderr)
 
     def decided(self, module: Any) -> tuple[Decision, Handles]:
@@ -161,40 +161,40 @@ class Propagate(ModulePass):
 
 
 def barriers(program: Program, handles: Handles) -> dict[int, str]:
-    """Of constraints: the one direction in which shardings pass, or NONE."""
-    found = {}
+    """Reads of each constraint, by its number, the one direction in which shardings pass, or NONE."""
+    directions = {}
     for op in program.body.every_op():
-        if op.kind is OpKind.CONSTRAINT and (said := get_text(handles.ops[op.number], BARRIER)) is not None:
-            found[op.number] = said
-    return found
+        if op.kind is OpKind.CONSTRAINT and (direction := get_text(handles.ops[op.number], BARRIER)) is not None:
+            directions[op.number] = direction
+    return directions
 
 
 def write(program: Program, handles: Handles, shardings: Shardings) -> None:
-    """Says on the module what ``shardings`` holds: on arguments, results, and every op with arrays."""
+    """Writes the shardings into the module: on arguments, results, and every op with arrays."""
     signature = handles.signature
     for value, row in zip(program.body.arguments, signature.arguments, strict=True):
         if value in shardings.of:
-            _settle(row, shardings.of[value])
+            _annotate(row, shardings.of[value])
     for sharding, row in zip(shardings.results, signature.results, strict=True):
         if sharding is not None:
-            _settle(row, sharding)
+            _annotate(row, sharding)
     signature.write()
     texts: dict[tuple[Sharding | None, ...], Any] = {}
     for op in program.body.every_op():
         if op.is_manual:
             continue
-        found = tuple([shardings.of.get(value) for value in op.results])
-        if not any(found):
+        of_op = tuple([shardings.of.get(value) for value in op.results])
+        if not any(of_op):
             continue
-        if found not in texts:
-            said = [str(s or Sharding.replicated()) for s in found]  # tokens among them are everywhere
-            texts[found] = ir.StringAttr.get(said[0] if len(said) == 1 else "{" + ", ".join(said) + "}")
+        if of_op not in texts:
+            written = [str(s or Sharding.replicated()) for s in of_op]  # tokens among them are everywhere
+            texts[of_op] = ir.StringAttr.get(written[0] if len(written) == 1 else "{" + ", ".join(written) + "}")
         attributes = handles.ops[op.number].attributes
         if any(value in program.annotations for value in op.results):
             for name in ANNOTATIONS:
                 if name in attributes:
                     del attributes[name]
-        attributes[SHARDING] = texts[found]
+        attributes[SHARDING] = texts[of_op]
     for op in program.body.every_op():
         attributes = handles.ops[op.number].attributes
         for name in (SPLIT, WAITS):
@@ -209,15 +209,15 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
         handles.ops[number].attributes[CONFLICT] = ir.StringAttr.get(conflict)
 
 
-def _settle(row: dict[str, Any], sharding: Sharding) -> None:
-    """An argument's or result's attributes: what the user said has become ``sharding``."""
+def _annotate(row: dict[str, Any], sharding: Sharding) -> None:
+    """Writes ``sharding`` into the attributes of an argument or result, in place of the user's annotation."""
     for name in ANNOTATIONS:
         row.pop(name, None)
     row[SHARDING] = ir.StringAttr.get(str(sharding))
 
 
-class Told:
-    """What propagation did, for people."""
+class DecisionLog:
+    """What propagation and the search did, in lines for stderr."""
 
     def __init__(self, decision: Decision, handles: Handles) -> None:
         self.decision = decision
@@ -253,10 +253,10 @@ class Told:
         return lines
 
     def _where(self, step: int) -> str:
-        found = self.engine.steps[step]
-        if found.op is None:
-            return found.name
-        return f"{self._place(found.op)}: {found.name}"
+        of_engine = self.engine.steps[step]
+        if of_engine.op is None:
+            return of_engine.name
+        return f"{self._place(of_engine.op)}: {of_engine.name}"
 
     def _place(self, op: int) -> Place:
         """Of an op of what was decided, which may be a part of one of the program."""

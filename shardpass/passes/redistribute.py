@@ -50,7 +50,7 @@ class Redistribute(ModulePass):
     collective says in ``shardpass.axes`` which mesh axes it works over, and hands the cause on. Axes are
     called as in the module's ``shardpass.mesh``, where there is one. Collectives that no argument
     reaches, and ``partition_id``, are marked manual: XLA does not find that out of what meets no argument.
-    An FFT's result is held row-major by ``custom_call @LayoutConstraint`` where a collective is along another dimension
+    An FFT's result is kept row-major by ``custom_call @LayoutConstraint`` where a collective is along another dimension
     than the leading one: XLA's CPU client has no other FFT, and fails. Custom calls whose tuples import took apart get
     them back.
 
@@ -103,15 +103,15 @@ class Redistribute(ModulePass):
             "memory_limit": read_limit(self.memory_limit),
         }
         lists = OpLists(module.operation)
-        found = [
+        calls_by_block = [
             [op for op in named([inside], ("stablehlo.custom_call",)) if custom_call_target(op) == REDISTRIBUTE]
             for inside in lists.blocks
         ]
         failures: list[ShardpassError] = []
-        if any(found):
+        if any(calls_by_block):
             fresh = channels(module)
             with module.context:
-                for calls in filter(None, found):
+                for calls in filter(None, calls_by_block):
                     known: DeviceValues = {}  # device numbers, which the plans of one block share
                     for op in calls:
                         try:
@@ -124,7 +124,7 @@ class Redistribute(ModulePass):
         if failures:
             raise ShardpassError(*(d for failure in failures for d in failure.diagnostics))
         finished = [step(lists) for step in (mark_manual, keep_row_major, restore_tuples)]
-        return any(found) or any(finished)
+        return any(calls_by_block) or any(finished)
 
 
 def _placed(failure: ShardpassError, place: Place) -> ShardpassError:
@@ -164,7 +164,7 @@ def _plan(op: Any, terms: dict[str, Any], devices: int | None, mesh: Mesh | None
 
 @lru_cache(maxsize=1024)
 def _sharding(text: str, mesh: Mesh | None) -> Sharding | str:
-    """The sharding, said with the axes of the module's mesh where it can be."""
+    """Returns the sharding in the axes of the module's mesh where these express it."""
     sharding = parse_sharding(text)
     if mesh is None or isinstance(sharding, TupleSharding):
         return text

@@ -23,9 +23,9 @@ class WholeAxes(ModulePass):
     """Leaves main's arguments and results only the splits that JAX can hold.
 
     An array of JAX is split over whole axes of a mesh, evenly. Propagation may split an argument or a result of which
-    the user said nothing over a part of an axis, for instance 12 rows over 4 of 8 devices. Here each dimension keeps
+    the user has no annotation over a part of an axis, for instance 12 rows over 4 of 8 devices. Here each dimension keeps
     its axes, from the major one on, as long as they are whole axes of ``shardpass.mesh`` and divide the dimension. What
-    JAX lowered says only such shardings itself, so nothing that a user of JAX said is changed, and a sharding that the
+    JAX lowered has only such shardings itself, so no annotation of a user of JAX is changed, and a sharding that the
     mesh cannot express is left. Values inside of the program are left too; partitioning makes up the difference.
 
     Input:
@@ -54,17 +54,17 @@ class WholeAxes(ModulePass):
 
     def run(self, module: Any) -> bool:
         table = table_of(module, "propagate")
-        program, signature, found = table.program, table.handles.signature, table.all_shardings()
+        program, signature, shardings = table.program, table.handles.signature, table.all_shardings()
         arguments, returned = program.body.arguments, program.body.returned
-        given = [found.of.get(value) for value in arguments]
+        given = [shardings.of.get(value) for value in arguments]
         into = self._all(program.mesh, [program.arrays[v] for v in arguments], given, signature.arguments)
-        out = self._all(program.mesh, [program.arrays[v] for v in returned], found.results, signature.results)
+        out = self._all(program.mesh, [program.arrays[v] for v in returned], shardings.results, signature.results)
         if not into and not out:
             return False
         signature.write()
-        of = {**found.of, **{arguments[index]: sharding for index, sharding in into.items()}}
-        results = tuple(out.get(index, sharding) for index, sharding in enumerate(found.results))
-        keep(replace(table, shardings=replace(found, of=of, results=results)))
+        of = {**shardings.of, **{arguments[index]: sharding for index, sharding in into.items()}}
+        results = tuple(out.get(index, sharding) for index, sharding in enumerate(shardings.results))
+        keep(replace(table, shardings=replace(shardings, of=of, results=results)))
         return True
 
     def _all(self, mesh: PrimeMesh, arrays: Any, given: Any, rows: list[dict[str, Any]]) -> dict[int, Sharding]:
@@ -73,10 +73,10 @@ class WholeAxes(ModulePass):
         for index, (array, sharding, row) in enumerate(zip(arrays, given, rows, strict=True)):
             if array is None or sharding is None:
                 continue
-            held = can_hold(sharding, array, mesh)
-            if held != sharding:
-                changed[index] = held
-                row[SHARDING] = ir.StringAttr.get(str(held))
+            kept = can_hold(sharding, array, mesh)
+            if kept != sharding:
+                changed[index] = kept
+                row[SHARDING] = ir.StringAttr.get(str(kept))
         return changed
 
 

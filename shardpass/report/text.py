@@ -1,4 +1,4 @@
-"""The report as text for a terminal: at most 80 columns unless told otherwise, and one screen unless told otherwise.
+"""The report as text for a terminal: at most 80 columns and one screen, unless the caller asks for more.
 
 First what matters of the whole: bytes, time, memory. Then groups, by line unless asked otherwise, the dearest first;
 under each its rows, those that repeat as one, with the reason. What does not fit is summed up in the last line.
@@ -21,7 +21,7 @@ from shardpass.report.rows import BACKWARD, DecidedFact, MemoryFacts, short
 WIDTH = 80
 SCREEN = 40  # lines that a report takes unless all is asked for
 MOST_HOLDINGS = 6  # at the peak of memory that are shown where it does not fit
-MOST_SETTLED = 2
+MOST_DECISIONS = 2
 BRIEF = 6  # lines that are kept for groups in brief
 MOST_ROWS = 2  # of a group that are shown where not all are
 PARTITIONED = {"xla": ", partitioned by XLA", "shardy": ", partitioned by Shardy"}
@@ -33,50 +33,50 @@ MOST_PARTS = 4  # of a line that a library holds most of
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def text(found: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None) -> str:
+def text(report: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None) -> str:
     """The report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen holds."""
-    lines = [*_head(found, width), *_findings(found, width)]
-    if found.rows:
-        lines += _Table(found, width, by, sort, top).lines(SCREEN - len(lines) - _below(found))
-        lines += ["", *_totals(found), *_loops(found, width), *_measured(found, width)]
-    lines += [*_constraints(found, width), *_decided(found, width), *_decision(found, width), *_hints(found, width)]
+    lines = [*_head(report, width), *_findings(report, width)]
+    if report.rows:
+        lines += _Table(report, width, by, sort, top).lines(SCREEN - len(lines) - _below(report))
+        lines += ["", *_totals(report), *_loops(report, width), *_measured(report, width)]
+    lines += [*_constraints(report, width), *_decided(report, width), *_decision(report, width), *_hints(report, width)]
     return joined(lines)
 
 
-def _below(found: Report) -> int:
+def _below(report: Report) -> int:
     """Lines that stand under the groups, at most."""
-    settled = 2 + 3 * min(MOST_SETTLED, len(found.decided or found.changes)) if found.changes else 0
-    hints = 2 + 3 * len(found.hints) if found.hints is not None else 0
-    loops = 2 + 2 * len(found.loops) if found.loops else 0
-    decision = 3 if found.decision is not None else 0
-    constraints = 2 + 2 * len(found.constraints) if found.constraints else 0
-    measured = 3 + min(MOST_MEASURED, len(found.by_line())) if found.measured is not None else 0
-    return 1 + decision + measured + len(found.by_kind) + loops + settled + hints + constraints
+    changes = 2 + 3 * min(MOST_DECISIONS, len(report.decided or report.changes)) if report.changes else 0
+    hints = 2 + 3 * len(report.hints) if report.hints is not None else 0
+    loops = 2 + 2 * len(report.loops) if report.loops else 0
+    decision = 3 if report.decision is not None else 0
+    constraints = 2 + 2 * len(report.constraints) if report.constraints else 0
+    measured = 3 + min(MOST_MEASURED, len(report.by_line())) if report.measured is not None else 0
+    return 1 + decision + measured + len(report.by_kind) + loops + changes + hints + constraints
 
 
 # ---------------------------------------------------------------- the whole
 
 
-def _head(found: Report, width: int) -> Iterator[str]:
+def _head(report: Report, width: int) -> Iterator[str]:
     """The program, its bytes, time and memory."""
-    over = "".join(f" {name}={size}" for name, size in found.mesh)
-    by = PARTITIONED.get(found.partitioner, "")
-    yield shortened(f"{found.file}: {counted(found.devices, 'device')}{',' if over else ''}{over}{by}", width)
-    if not found.rows:
+    over = "".join(f" {name}={size}" for name, size in report.mesh)
+    by = PARTITIONED.get(report.partitioner, "")
+    yield shortened(f"{report.file}: {counted(report.devices, 'device')}{',' if over else ''}{over}{by}", width)
+    if not report.rows:
         yield "no collectives"
     else:
-        received = show_bytes(found.total_bytes_received)
-        if found.trips is not None and found.unknown_loops:
-            received += f" to {show_bytes(found.bytes_at_most(found.trips))}"
-        yield f"each device receives {received} in {counted(found.runs, 'collective')}, {_time(found)}"
-    if found.unknown_loops:
-        most = "" if found.trips is None else f"; with {found.trips} the greater number"
+        received = show_bytes(report.total_bytes_received)
+        if report.trips is not None and report.unknown_loops:
+            received += f" to {show_bytes(report.bytes_at_most(report.trips))}"
+        yield f"each device receives {received} in {counted(report.runs, 'collective')}, {_time(report)}"
+    if report.unknown_loops:
+        most = "" if report.trips is None else f"; with {report.trips} the greater number"
         yield from wrapped(
-            f"{counted(found.unknown_loops, 'collective')} in loops whose trips are not known count once{most}", width
+            f"{counted(report.unknown_loops, 'collective')} in loops whose trips are not known count once{most}", width
         )
-    yield from wrapped(step_text(found), width)
-    yield from wrapped(overlap_text(found), width)
-    memory = found.memory
+    yield from wrapped(step_text(report), width)
+    yield from wrapped(overlap_text(report), width)
+    memory = report.memory
     if memory is not None:
         where = "" if memory.peak_place == NOWHERE else f", most at {short(memory.peak_place)}"
         parts = ", ".join(
@@ -87,15 +87,15 @@ def _head(found: Report, width: int) -> Iterator[str]:
                 ("temporaries", memory.temporaries),
             )
         )
-        limit = "" if found.memory_limit is None else f" of {show_bytes(found.memory_limit)}"
+        limit = "" if report.memory_limit is None else f" of {show_bytes(report.memory_limit)}"
         yield from wrapped(f"memory of a device: {show_bytes(memory.total)}{limit} ({parts}{where})", width)
-        if found.does_not_fit:
-            yield from _too_much(found, memory, width)
+        if report.does_not_fit:
+            yield from _too_much(report, memory, width)
 
 
-def _too_much(found: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
+def _too_much(report: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
     """What does not fit: by how much, and what takes most."""
-    limit = found.memory_limit or 0
+    limit = report.memory_limit or 0
     over = memory.total - limit
     listed = "; at the peak" if memory.holdings else ""  # XLA's statistics list nothing
     yield f"  does not fit {show_bytes(limit)}: {show_bytes(over)} too much{listed}"
@@ -107,44 +107,44 @@ def _too_much(found: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
         )
 
 
-def _time(found: Report) -> str:
-    return f"{show_seconds(found.seconds)} on machine {found.profile}"
+def _time(report: Report) -> str:
+    return f"{show_seconds(report.seconds)} on machine {report.profile}"
 
 
-def step_text(found: Report) -> str:
+def step_text(report: Report) -> str:
     """What a device computes, the line that takes most of it, and what bounds a step; "" where that is not known."""
-    compute, step = found.compute_seconds, found.step_seconds
+    compute, step = report.compute_seconds, report.step_seconds
     if compute is None or step is None:
         return ""
-    most = next(((place, share) for place, share in found.compute_by_line() if place != NOWHERE and share), None)
+    most = next(((place, share) for place, share in report.compute_by_line() if place != NOWHERE and share), None)
     where = "" if most is None else f" ({100 * most[1] / compute:.0f}% at {short(most[0])})"
-    return f"computes for {show_seconds(compute)}{where}; {found.bound_by} bounds a step of {show_seconds(step)}"
+    return f"computes for {show_seconds(compute)}{where}; {report.bound_by} bounds a step of {show_seconds(step)}"
 
 
-def overlap_text(found: Report) -> str:
+def overlap_text(report: Report) -> str:
     """What a step takes where collectives run beside work that does not need them; "" where that is not known."""
-    plan = found.schedule
-    if plan is None or not found.seconds or not plan.seconds:
+    plan = report.schedule
+    if plan is None or not report.seconds or not plan.seconds:
         return ""
     bare = sum(plan.exposed)
     words = f"overlapped it takes {show_seconds(plan.seconds)}: {show_seconds(bare)} of the collectives are exposed"
-    place, most = max(exposed_by_line(found).items(), key=lambda one: one[1], default=(NOWHERE, 0.0))
+    place, most = max(exposed_by_line(report).items(), key=lambda one: one[1], default=(NOWHERE, 0.0))
     return f"{words}, {100 * most / bare:.0f}% of that at {short(place)}" if most and place != NOWHERE else words
 
 
-def _measured(found: Report, width: int) -> Iterator[str]:
+def _measured(report: Report, width: int) -> Iterator[str]:
     """What collectives took, by line, beside what they are modelled to take."""
-    known = found.measured
-    if known is None or not found.rows:
+    known = report.measured
+    if known is None or not report.rows:
         return
     sums: dict[Place, list[float]] = {}
-    for row, seconds in zip(found.rows, known.seconds, strict=True):
+    for row, seconds in zip(report.rows, known.seconds, strict=True):
         one = sums.setdefault(_line(row.place), [0.0, 0.0])
         one[0] += seconds or 0.0
         one[1] += row.seconds
     yield ""
     words = f"measured: {show_seconds(known.total)} in a run, a mean over devices, of {known.joined} of "
-    yield from wrapped(f"{words}{counted(len(found.rows), 'row')}; modelled {show_seconds(found.seconds)}", width)
+    yield from wrapped(f"{words}{counted(len(report.rows), 'row')}; modelled {show_seconds(report.seconds)}", width)
     lines = sorted(sums.items(), key=lambda item: -item[1][0])
     for place, (took, modelled) in lines[:MOST_MEASURED]:
         yield f"{show_seconds(took):>10} {show_seconds(modelled):>10} modelled  {short(place)}"
@@ -152,10 +152,10 @@ def _measured(found: Report, width: int) -> Iterator[str]:
         yield f"     and {counted(len(lines) - MOST_MEASURED, 'line')} more"
 
 
-def exposed_by_line(found: Report) -> dict[Place, float]:
+def exposed_by_line(report: Report) -> dict[Place, float]:
     """Seconds in which the collectives of a line run and nothing computes."""
     out: dict[Place, float] = {}
-    for row, share in zip(found.rows, () if found.schedule is None else found.schedule.exposed, strict=False):
+    for row, share in zip(report.rows, () if report.schedule is None else report.schedule.exposed, strict=False):
         line = _line(row.place)
         out[line] = out.get(line, 0.0) + share
     return out
@@ -166,9 +166,9 @@ def _line(place: Place) -> Place:
     return replace(place, column=0)
 
 
-def _findings(found: Report, width: int) -> Iterator[str]:
+def _findings(report: Report, width: int) -> Iterator[str]:
     """Edits that save, each with its diff and its figures; else the lines that send more than they need."""
-    findings = found.findings
+    findings = report.findings
     if findings is None or findings.why_not:
         return
     yield ""
@@ -180,12 +180,12 @@ def _findings(found: Report, width: int) -> Iterator[str]:
             )
             yield from wrapped(words, width, "  ", "    ")
         return
-    yield from _listed(found.partitioner, findings, width)
+    yield from _listed(report.partitioner, findings, width)
 
 
-def findings_text(found: Report, findings: Findings, width: int = 80) -> str:
+def findings_text(report: Report, findings: Findings, width: int = 80) -> str:
     """The findings of a report alone."""
-    return "\n".join(_listed(found.partitioner, findings, width))
+    return "\n".join(_listed(report.partitioner, findings, width))
 
 
 def _listed(partitioner: str, findings: Findings, width: int) -> Iterator[str]:
@@ -221,18 +221,18 @@ def _finding(one: Finding, number: int, width: int) -> Iterator[str]:
         yield from wrapped(f"by line: {', '.join(lines[:MOST_CHANGED])}{more}", width, "   ", "   ")
 
 
-def _totals(found: Report) -> Iterator[str]:
+def _totals(report: Report) -> Iterator[str]:
     """By kind of collective."""
-    for kind, (count, size) in found.by_kind.items():
+    for kind, (count, size) in report.by_kind.items():
         yield f"{count} x {kind}: {show_bytes(size)}"
 
 
-def _loops(found: Report, width: int) -> Iterator[str]:
+def _loops(report: Report, width: int) -> Iterator[str]:
     """Products in turn with collectives, those of the largest array first."""
-    if found.loops:
+    if report.loops:
         yield ""
         yield from wrapped("products in turn with a collective, whose time passes behind them:", width)
-    for loop in sorted(found.loops, key=lambda one: -one.whole):
+    for loop in sorted(report.loops, key=lambda one: -one.whole):
         where = "" if loop.place == NOWHERE else f"{short(loop.place)}: "
         words = (
             f"{where}{counted(loop.products, 'product')} with {loop.kind}: holds {show_bytes(loop.resident_bytes)} for "
@@ -241,24 +241,24 @@ def _loops(found: Report, width: int) -> Iterator[str]:
         yield from wrapped(words, width, "  ", "    ")
 
 
-def _constraints(found: Report, width: int) -> Iterator[str]:
-    if found.constraints:
+def _constraints(report: Report, width: int) -> Iterator[str]:
+    if report.constraints:
         yield ""
         yield "constraints that cost more than they must:"
-    for one in found.constraints:
+    for one in report.constraints:
         where = "" if one.place == NOWHERE else f"{short(one.place)}: "
         moved = f"{show_bytes(one.bytes)} to bring {one.type} to {one.spec} and on"
         yield from wrapped(f"{where}{moved}; saves {show_bytes(one.saved)} if it did not hold", width, "  ", "    ")
 
 
-def _decided(found: Report, width: int) -> Iterator[str]:
+def _decided(report: Report, width: int) -> Iterator[str]:
     """The shardings of the search that save most, with their annotations; where none is known, what the search did."""
-    if not found.decided:
-        yield from _settled(found, width)
+    if not report.decided:
+        yield from _search_changes(report, width)
         return
     yield ""
     yield "decided, beyond what propagation finds:"
-    for one in found.decided:
+    for one in report.decided:
         where = "" if one.place == NOWHERE else f"{short(one.place)}: "
         yield from wrapped(
             f"{where}{one.words} saves {decided_saving(one)}; to have it in XLA: {one.code}", width, "  ", "    "
@@ -272,10 +272,10 @@ def decided_saving(one: DecidedFact) -> str:
     return f"{show_seconds(one.seconds_before - one.seconds_after)} of {show_seconds(one.seconds_before)}"
 
 
-def _settled(found: Report, width: int) -> Iterator[str]:
+def _search_changes(report: Report, width: int) -> Iterator[str]:
     """What the search changed, most first."""
-    paying = [one for one in found.changes if one.saved > 0]
-    moves = sorted(paying, key=lambda one: -one.saved)[:MOST_SETTLED]
+    paying = [one for one in report.changes if one.saved > 0]
+    moves = sorted(paying, key=lambda one: -one.saved)[:MOST_DECISIONS]
     if moves:
         yield ""
         yield "the search decided, beyond what propagation finds:"
@@ -285,19 +285,19 @@ def _settled(found: Report, width: int) -> Iterator[str]:
         yield from wrapped(words, width, "  ", "    ")
 
 
-def _decision(found: Report, width: int) -> Iterator[str]:
+def _decision(report: Report, width: int) -> Iterator[str]:
     """How near the best sharding the decision is known to be."""
-    if found.decision is not None and found.rows:
+    if report.decision is not None and report.rows:
         yield ""
-        yield from wrapped(f"the shardings are {found.decision['text']}", width, "", "  ")
+        yield from wrapped(f"the shardings are {report.decision['text']}", width, "", "  ")
 
 
-def _hints(found: Report, width: int) -> Iterator[str]:
-    if found.hints is None:
+def _hints(report: Report, width: int) -> Iterator[str]:
+    if report.hints is None:
         return
     yield ""
-    yield "what would save, planned again with it:" if found.hints else "no single annotation was found that saves"
-    for hint in found.hints:
+    yield "what would save, planned again with it:" if report.hints else "no single annotation was found that saves"
+    for hint in report.hints:
         where = "" if hint.place == NOWHERE else f"{short(hint.place)}: "
         words = f"{where}{hint.name} is {hint.now}, not {hint.spec}; {hint.code} saves {show_bytes(hint.saves)}"
         yield from wrapped(f"{words} of {show_bytes(hint.before)}", width, "  ", "    ")
@@ -310,7 +310,7 @@ def _hints(found: Report, width: int) -> Iterator[str]:
 class _Table:
     """The groups. With ``top`` 0 all is shown; with None, the dearest rows of as many groups as there is room for."""
 
-    found: Report
+    report: Report
     width: int
     by: str
     sort: str
@@ -319,7 +319,7 @@ class _Table:
     def lines(self, room: int) -> Iterator[str]:
         """The groups with their rows, as far as there is ``room``; the others as one line each."""
         total, top = self._total, self.top
-        groups = self.found.grouped(self.by, self.sort)
+        groups = self.report.grouped(self.by, self.sort)
         shown = groups[:top] if top else groups
         whole = 0
         for one in shown:
@@ -343,7 +343,7 @@ class _Table:
 
     @property
     def _total(self) -> int:
-        return max(1, self.found.total_bytes_received)
+        return max(1, self.report.total_bytes_received)
 
     def _group(self, one: Group, room: int) -> list[str]:
         """A group; where it has parts and there is no ``room`` for the rows of all, with those of the dearest."""
@@ -378,14 +378,14 @@ class _Table:
         figures = f"{_share(size, self._total):>4} {show_bytes(size):>10} {show_seconds(one.seconds):>8}"
         key = one.key or "-"
         if self.by == LINE and one.place != NOWHERE:
-            source = self.found.sources.line(one.place)
+            source = self.report.sources.line(one.place)
             key = short(one.place) + (f"  {source}" if source else "")
         return shortened(f"{figures}  {'  ' * one.level}{key}", self.width)
 
     def _row(self, one: Folded, indent: str, alone: bool) -> Iterator[str]:
         row = one.row
         axes = f" over {row.axes}" if row.axes else ""
-        if not row.axes and self.found.partitioner in PARTITIONED and row.kind != PERMUTE:
+        if not row.axes and self.report.partitioner in PARTITIONED and row.kind != PERMUTE:
             axes = f" in groups of {row.group_size}"
         size = "" if alone else f" {show_bytes(one.bytes_received)}"
         back = ", backward" if row.direction == BACKWARD else ""

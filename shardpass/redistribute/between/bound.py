@@ -158,8 +158,8 @@ def _add(demand: Demand, ports: Ports, program: _Program) -> None:
                 if device in receivers:
                     into[device, tier] = program.variable((True, tier, device), seconds[tier])
             sent = [(out[device, tier], 1.0) for device in members if (device, tier) in out]
-            taken = [(into[device, tier], -1.0) for device in members if (device, tier) in into]
-            program.add(sent + taken, 0.0, equal=True)
+            received = [(into[device, tier], -1.0) for device in members if (device, tier) in into]
+            program.add(sent + received, 0.0, equal=True)
             for part in parts if len(parts) > 2 or tier else ():
                 here = [(into[d, tier], 1.0) for d in inner[part] if (d, tier) in into]
                 away = [

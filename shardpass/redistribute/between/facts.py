@@ -49,9 +49,9 @@ def simple_seconds(cells: Cells, ports: Ports) -> float:
         ids = [ports.blocks_of(devices, t - 1) for devices in (holders, receivers)]
         different, number = np.unique(np.concatenate(ids), return_inverse=True)
         span, blocks = len(different), np.split(number.reshape(-1), [len(holders)])
-        held = np.unique(holding * span + blocks[0])
+        owned = np.unique(holding * span + blocks[0])
         key = needing * span + blocks[1]
-        lacking = ~np.isin(key, held)
+        lacking = ~np.isin(key, owned)
         if not lacking.any():
             break
         wanted, first, count = np.unique(key[lacking], return_index=True, return_counts=True)

@@ -20,7 +20,7 @@ COARSE = 128  # rows of a box; with more, cuts are between rows
 
 def split(cells: Sequence[Cell], amounts: Sequence[float]) -> list[list[Cell]]:
     """``cells`` in as many lists as ``amounts``, in the ratio of ``amounts``."""
-    found: list[list[Cell]] = []
+    parts: list[list[Cell]] = []
     left = list(reversed(cells))
     total, due, given = sum(cell.bits for cell in cells), 0.0, 0
     whole = sum(amounts)
@@ -40,8 +40,8 @@ def split(cells: Sequence[Cell], amounts: Sequence[float]) -> list[list[Cell]]:
                 break
             part.append(cell)
             given += cell.bits
-        found.append(part)
-    return found
+        parts.append(part)
+    return parts
 
 
 def _cut(cell: Cell, size: int) -> tuple[list[Cell], list[Cell]]:

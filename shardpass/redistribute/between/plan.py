@@ -116,21 +116,21 @@ class TransferPlan:
     def alive(self) -> dict[int, int]:
         """The peak of each device, in bytes."""
         devices = np.unique([d for array in self.arrays for d in (*array.source.devices, *array.target.devices)])
-        held = np.zeros(len(devices))
+        resident = np.zeros(len(devices))
         for array in self.arrays:
-            self._add(held, devices, array, "source", 1)
-        peak = held.copy()
+            self._add(resident, devices, array, "source", 1)
+        peak = resident.copy()
         for wave in self.waves:
             for number in wave.arrays:
-                self._add(held, devices, self.arrays[number], "target", 1)
-            peak = np.maximum(peak, held + _buffers(wave.sent, devices))
+                self._add(resident, devices, self.arrays[number], "target", 1)
+            peak = np.maximum(peak, resident + _buffers(wave.sent, devices))
             for number in wave.arrays:
-                self._add(held, devices, self.arrays[number], "source", -1)
+                self._add(resident, devices, self.arrays[number], "source", -1)
         return {device: math.ceil(size) for device, size in zip(devices.tolist(), peak.tolist(), strict=True) if size}
 
-    def _add(self, held: FloatArray, devices: IntArray, array: MovedArray, side: str, sign: int) -> None:
+    def _add(self, resident: FloatArray, devices: IntArray, array: MovedArray, side: str, sign: int) -> None:
         holders, volumes = getattr(array, side).volumes
-        held[np.searchsorted(devices, holders)] += sign * -(-volumes * array.element_type.bits // 8)
+        resident[np.searchsorted(devices, holders)] += sign * -(-volumes * array.element_type.bits // 8)
 
     def simulate(self, values: Sequence[Any]) -> list[dict[int, Any]]:
         """The tile of each array on each device after the last round, of whole NumPy arrays ``values``.

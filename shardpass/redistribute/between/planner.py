@@ -231,11 +231,11 @@ def _edge(holder: int, receiver: int, ports: Ports) -> Tree:
 
 
 def _routed(wanted: Sequence[Demand], ways: Sequence[Sequence[Tree]], ports: Ports) -> Routed:
-    found: Routed = []
+    routed: Routed = []
     for demand, chosen in zip(wanted, shares(wanted, ways, ports), strict=True):
         parts = split(demand.cells, [amount for _, amount in chosen])
-        found += [(tree, part) for (tree, _), part in zip(chosen, parts, strict=True) if part]
-    return found
+        routed += [(tree, part) for (tree, _), part in zip(chosen, parts, strict=True) if part]
+    return routed
 
 
 def tiles(arrays: Sequence[MovedArray]) -> dict[int, int]:

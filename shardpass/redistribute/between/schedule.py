@@ -59,7 +59,7 @@ def messages(
     What goes straight from one device to another, and no further, is one message before it is cut.
     """
     straight: dict[tuple[int, int], list[Cell]] = defaultdict(list)
-    found: list[Message] = []
+    result: list[Message] = []
 
     def cut(tree: Tree, cells: Sequence[Cell]) -> list[list[Cell]]:
         rate = min(ports.rates[ports.tier(edge.sender, edge.receiver)] for edge in tree)
@@ -68,16 +68,16 @@ def messages(
     for tree, cells in routed:
         passed_on = any(edge.after >= 0 for edge in tree)
         for part in cut(tree, cells) if passed_on else ():
-            first = len(found)
+            first = len(result)
             for edge in tree:
                 after = first + edge.after if edge.after >= 0 else -1
-                found.append(Message(edge.sender, edge.receiver, tuple(part), after))
+                result.append(Message(edge.sender, edge.receiver, tuple(part), after))
         for edge in () if passed_on else tree:
             straight[edge.sender, edge.receiver] += cells
     for (sender, receiver), cells in straight.items():
         alone = (Edge(sender, receiver, -1),)
-        found += [Message(sender, receiver, tuple(part)) for part in cut(alone, cells)]
-    return found
+        result += [Message(sender, receiver, tuple(part)) for part in cut(alone, cells)]
+    return result
 
 
 def chunks(cells: Sequence[Cell], chunk: float) -> list[list[Cell]]:

@@ -75,12 +75,12 @@ def shares(wanted: Sequence[Demand], ways: Sequence[Sequence[Tree]], ports: Port
         price, A_ub=limits.tocsr(), b_ub=idle_for, A_eq=sums.tocsr(), b_eq=np.ones(len(wanted)),
         bounds=(0, None), method="highs",
     )  # fmt: skip
-    found: list[list[tuple[Tree, float]]] = [[] for _ in wanted]
+    by_demand: list[list[tuple[Tree, float]]] = [[] for _ in wanted]
     for column, share in enumerate(solved.x[:last]):
         if share > LEAST:
             k = owner[column]
-            found[k].append((columns[column], share * sizes[k]))
-    return found
+            by_demand[k].append((columns[column], share * sizes[k]))
+    return by_demand
 
 
 def _scale(wanted: Sequence[Demand], ports: Ports) -> float:

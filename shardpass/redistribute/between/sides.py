@@ -1,7 +1,7 @@
 """The source or the target of a redistribution between device sets.
 
-Device k of a sharding is the device with the id ``devices[k]``. Ids are those of the machine, by which hosts are told
-apart: on hosts of 8, devices 0 to 7 share a host.
+Device k of a sharding is the device with the id ``devices[k]``. Ids are those of the machine and tell its host: on
+hosts of 8, devices 0 to 7 share a host.
 """
 
 from __future__ import annotations

@@ -47,9 +47,9 @@ def trees(
 
     ``wide``: those of case 4, too.
     """
-    found = [_tree(holder, receivers, ports, -1, 0) for holder in holders]
+    result = [_tree(holder, receivers, ports, -1, 0) for holder in holders]
     if not relay or len(receivers) < 2:
-        return found
+        return result
     for level in range(len(ports.rates)):
         turns = max(len(members) for members in _blocks(receivers, ports, level))
         if turns == 1:
@@ -59,10 +59,10 @@ def trees(
             pairs = [(k % len(holders), k // len(holders)) for k in range(count)]
         else:
             pairs = [(k % len(holders), k % turns) for k in range(max(len(holders), turns))]
-        found += [_tree(holders[h], receivers, ports, level, turn) for h, turn in pairs]
+        result += [_tree(holders[h], receivers, ports, level, turn) for h, turn in pairs]
         if wide and level >= len(ports.rates) - 2 >= 0:
-            found += [_wide_tree(holders[h], receivers, ports, level, turn) for h, turn in pairs]
-    return list(dict.fromkeys(found))
+            result += [_wide_tree(holders[h], receivers, ports, level, turn) for h, turn in pairs]
+    return list(dict.fromkeys(result))
 
 
 def _blocks(devices: Sequence[int], ports: Ports, level: int) -> list[list[int]]:
