@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """``bits`` is the width in a packed array; ``i1`` takes a byte, as XLA stores it.
+    """An element type of StableHLO. ``bits`` is the width in a packed array; ``i1`` takes a byte, as XLA stores it.
 
     ``dtype`` is None where neither NumPy nor ml_dtypes has the type.
     """

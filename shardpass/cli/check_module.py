@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checked:
-    """``inferred``: one line for each value; ``module``: the module with every sharding; neither after an error."""
+    """The result of a check. ``findings``: errors first. ``inferred``: a line for each value with its sharding.
+    ``module``: the module after propagation. The last two are empty after an error.
+    """
 
     findings: tuple[Diagnostic, ...]
     inferred: tuple[str, ...] = ()

@@ -77,7 +77,7 @@ def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = N
 
 
 def _explained(error: Exception) -> Exception:
-    """What to tell the user of ``error``."""
+    """Formats ``error`` for the user."""
     from shardpass.diagnostics import Place, ShardpassError
     from shardpass.diagnostics.internal import internal_error
     from shardpass.diagnostics.table_driver import CANNOT_WRITE
@@ -104,7 +104,7 @@ def _complain(error: Exception) -> int:
 
 
 def _reader_left() -> int:
-    """Nobody reads on."""
+    """Returns the status of a command whose reader has closed the pipe, 141."""
     _drop_unwritten()
     return 141
 
@@ -226,7 +226,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(message + self._near(message))
 
     def _near(self, message: str) -> str:
-        """What was probably meant by the word that ``message`` refuses."""
+        """Suggests the word that was probably meant in place of the one that ``message`` refuses."""
         from difflib import get_close_matches
 
         if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
@@ -267,7 +267,9 @@ class _Version(argparse.Action):
 
 
 def read_module(parser: argparse.ArgumentParser, given: str | None) -> tuple[bytes | LargeFile, str]:
-    """As ``module_at``, of stdin where no file is ``given``; if nothing comes from there either, that is bad usage."""
+    """Reads the module at the path ``given``, or on stdin without one; nothing there is bad usage. Raises as
+    ``module_at``.
+    """
     if given is not None:
         return module_at(given)
     piped = not (sys.stdin is None or sys.stdin.isatty())
@@ -278,7 +280,7 @@ def read_module(parser: argparse.ArgumentParser, given: str | None) -> tuple[byt
 
 
 def module_at(path: str) -> tuple[bytes | LargeFile, str]:
-    """As ``read_input``; a large file is left to who parses it, and what is large on stdin becomes one.
+    """Reads a module, as ``read_input``, but leaves a large file to its parser; what is large on stdin becomes a file.
 
     ``FILE.py:FUNCTION`` is the program of a function of a script (``shardpass.cli.script``).
 
@@ -356,7 +358,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _instead_of(path: str) -> str:
-    """What was probably meant by a file name that is none."""
+    """Suggests the file that was probably meant by a name that is none."""
     from shardpass.pipeline.named import NAMED
 
     if os.path.isdir(path):

@@ -223,7 +223,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _form(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
-    """What is printed: "text", "json", "sarif", or a form of ``--emit``."""
+    """Returns the form to print: "text", "json", "sarif", or a form of ``--emit``."""
     wanted = [*filter(None, (args.format, args.emit)), *(["json"] if args.json else [])]
     if len(set(wanted)) > 1:
         parser.error(f"one output is printed: give {' or '.join(sorted(set(wanted)))}")

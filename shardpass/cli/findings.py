@@ -13,7 +13,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.REMARK
 
 
 def summary(diagnostics: Sequence[Diagnostic]) -> str:
-    """How many findings of each kind, in words."""
+    """Counts the diagnostics of each severity, in words."""
     counts = Counter(d.severity for d in diagnostics)
     if not counts:
         return "no problem found"

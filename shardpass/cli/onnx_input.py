@@ -62,7 +62,7 @@ def is_model(data: bytes | LargeFile, file: str) -> bool:
 
 
 def model_of(parser: argparse.ArgumentParser, data: bytes | LargeFile, file: str, args: argparse.Namespace) -> Model:
-    """The ONNX model, with what the options say beside it.
+    """Reads the ONNX model and adds what the options give beside it.
 
     Raises ShardpassError as ``read_model``; a value that is no JSON, or no number, is bad usage.
     """

@@ -85,7 +85,7 @@ def _form(text: str) -> tuple[str, str]:
 
 
 def _truth(text: str) -> bool:
-    """As LLVM reads a flag."""
+    """Reads a flag's truth value in the spellings of LLVM."""
     if text.lower() not in ("true", "1", "false", "0"):
         raise argparse.ArgumentTypeError(f"{text[:20]!r} is neither true nor false")
     return text.lower() in ("true", "1")

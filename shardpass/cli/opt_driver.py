@@ -89,7 +89,7 @@ class Driver:
             resolve(name, context)
 
     def _part(self, part: Part, file: str) -> str | bytes | Writer | None:
-        """What the part becomes; None where it failed (its diagnostics are printed then)."""
+        """Transforms one part of the input; None where it failed (its diagnostics are printed then)."""
         if not (self.args.verify_diagnostics and isinstance(part.text, str)):
             try:
                 return self._transform(part, file)

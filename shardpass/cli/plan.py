@@ -126,7 +126,7 @@ def _show_one(arguments: argparse.Namespace) -> None:
 
 
 def _plans(shape: tuple[int, ...], element: str, arguments: argparse.Namespace) -> tuple[Plan, dict[str, Plan | None]]:
-    """What was asked for, and what the other planners have for it: None where none of theirs keeps the limit."""
+    """Plans with the planner asked for and with the others; None for each of these without a plan in the limit."""
     from shardpass.redistribute import PLANNERS, plan_redistribution
     from shardpass.sharding.notations.partition_spec import read_any, read_mesh
 

@@ -168,7 +168,7 @@ def _make_devices(count: int) -> bool:
 
 
 def _fail(trial: Trial, file: str) -> None:
-    """Raises ShardpassError where the check did not pass, or XLA put in collectives of its own."""
+    """Ends with an error where the check did not pass, or where XLA put in collectives of its own: ShardpassError."""
     if trial.check is not None and trial.check.failed:
         worst = trial.check.failed[0] if trial.check.worst is None else trial.check.worst
         raise table.DIFFERS.error(
@@ -286,7 +286,7 @@ def _print_check(console: Console, trial: Trial) -> None:
 
 
 def _print_special(console: Console, check: Check) -> None:
-    """What became of NaN, infinities and -0; the reasons are remarks."""
+    """Prints how NaN, infinities and -0 compare; the reasons are remarks."""
     special = check.special
     if special.mismatches:
         verdict = f"differ: {special.mismatches[0]}"

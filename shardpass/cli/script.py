@@ -42,7 +42,8 @@ def program_of(path: str) -> tuple[bytes, str]:
 
 
 def program_or_repairs(path: str, machine: str | None, findings: bool) -> tuple[bytes, str] | dict[str, str]:
-    """As ``program_of``; or of a function that raises an error of types, the edits as "text" and "json".
+    """Returns the program of a function, as ``program_of``. Of a function that raises an error of types, returns the
+    edits that repair it, as "text" and "json".
 
     With ``findings``, also those about the types of a program with explicit axes, as "text", where there are any.
     Raises ShardpassError: as ``program_of``, and SP840 and SP841 where there are no edits.

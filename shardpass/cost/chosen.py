@@ -65,7 +65,7 @@ def chosen(given: object = None) -> Machine:
 
 
 def content_text(given: object = None) -> str:
-    """As ``machine_text``, of a file by the digest of what it describes: for keys of caches."""
+    """Returns a key for caches: the text of a machine, as ``machine_text``, but of a file the digest of its content."""
     text = machine_text(given)
     return identity(named_machine(text)) if is_file(text) else text
 

@@ -71,7 +71,7 @@ class Collective:
 
     @property
     def devices(self) -> int:
-        """Devices in a group."""
+        """The number of devices in a group."""
         return prod(axis.size for axis in self.axes)
 
     @property

@@ -34,7 +34,7 @@ class Operands(enum.Enum):
 
 
 class Result(enum.Enum):
-    """Where the result of an op is made."""
+    """The memory in which the result of an op is made."""
 
     FREE = "made in each fusion, of nothing"
     VIEW = "the operand's memory under another shape"
@@ -44,7 +44,7 @@ class Result(enum.Enum):
 
 
 class Flops(enum.Enum):
-    """How the additions and multiplications of an op are counted."""
+    """The rule by which the additions and multiplications of an op are counted."""
 
     NONE = "none"
     RESULTS = "one for each element of the results"

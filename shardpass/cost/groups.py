@@ -76,7 +76,7 @@ def axes_of(groups: IntArray, borders: Sequence[int] = ()) -> tuple[Axis, ...]:
 
 
 def _cut(axis: Axis, borders: Sequence[int]) -> list[Axis]:
-    """``axis`` cut where an axis of the mesh begins, the innermost part first."""
+    """Cuts ``axis`` where an axis of the mesh begins, the innermost part first."""
     parts, start, end = [], axis.stride, axis.stride * axis.size
     for border in sorted(borders):
         if start < border < end and border % start == 0 and end % border == 0:

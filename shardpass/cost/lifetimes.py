@@ -180,7 +180,9 @@ class Lifetimes:
     # ---------------------------------------------------------------- one block
 
     def _block(self, block: Block, carried: Sequence[Life | None]) -> None:
-        """``carried``: the buffers into which the block's results go; a loop's body has its arguments in them too."""
+        """Adds the lives of a block's buffers. ``carried``: the buffers into which the block's results go; the
+        arguments of a loop's body are in them too.
+        """
         moments = self._fuse(self._moments(block))
         moments = self._put_off(moments) if self.client.late else _first_come(moments)
         last = {buffer: place for place, one in enumerate(moments) for buffer in (*one.makes, *one.reads)}

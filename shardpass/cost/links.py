@@ -27,7 +27,9 @@ from shardpass.cost.collective import ALL_REDUCE, ALL_TO_ALL, PERMUTE, bytes_rec
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """``devices``: of a block that the switch joins; None: all. ``latency``: seconds of a collective of no bytes."""
+    """A link through which any device reaches any other at full bandwidth. ``devices``: how many in a block the switch
+    joins; None: all. ``latency``: seconds of a collective of no bytes.
+    """
 
     devices: int | None
     latency: float
@@ -49,7 +51,9 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """``devices``: of a block whose devices are joined two by two. ``bandwidth``: of one link, each way."""
+    """Links from each device to each other of its block. ``devices``: those of a block. ``bandwidth``: of one link,
+    each way.
+    """
 
     devices: int
     latency: float
@@ -69,7 +73,8 @@ class Direct:
 
 @dataclass(frozen=True, slots=True)
 class Torus:
-    """``shape``: the greatest; devices may be a part of it. ``wrap``: a ring of so many, or a multiple, is closed.
+    """Links to neighbours on a grid of devices. ``shape``: the greatest grid, of which a program may use a part.
+    ``wrap``: a dimension of this length, or of a multiple, is closed to a ring.
 
     ``hop``: seconds from neighbour to neighbour. ``bandwidth``: of one link, each way.
     """
@@ -134,5 +139,5 @@ def described(link: Link) -> str:
 
 
 def shown_rate(rate: float) -> str:
-    """``rate``, in bytes a second, with a unit."""
+    """Formats ``rate``, in bytes a second, with a unit."""
     return f"{rate / 1e12:g} TB/s" if rate >= 1e12 else f"{rate / 1e9:g} GB/s"

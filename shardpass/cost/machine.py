@@ -45,7 +45,7 @@ IN_TURN = (ALL_GATHER, REDUCE_SCATTER)
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a device computes. ``flops``: additions and multiplications; ``bytes``: read from memory and written."""
+    """The work of a device. ``flops``: additions and multiplications. ``bytes``: read from memory and written."""
 
     flops: float
     element: str  # as MLIR or HLO spells it
@@ -54,7 +54,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a number of a machine comes from. ``date``: when the source was read, or the number measured."""
+    """The origin of a number of a machine. ``date``: when the source was read, or the number measured."""
 
     of: str
     where: str
@@ -93,7 +93,7 @@ class Machine:
         return f"<Machine {self.name}: {self.about}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: rates and links, with the sources below."""
+        """Shows the machine in notebooks: rates and links, with the sources below."""
         from shardpass.html_table import html_table
 
         size = "no limit" if self.memory == math.inf else f"{self.memory / 1e9:g} GB"

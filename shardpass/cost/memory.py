@@ -30,7 +30,7 @@ from shardpass.cost.lifetimes import ALIGNED, OTHERS, Block, Buffer, Client, Lif
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Bytes on one device.
+    """The account of a program's memory: bytes on one device.
 
     Attributes:
         arguments, results: of main.

@@ -73,7 +73,7 @@ def from_json(data: Any, name: str) -> Machine:
 
 
 def to_json(machine: Machine) -> dict[str, Any]:
-    """What ``from_json`` reads as ``machine``, one of switches."""
+    """Writes ``machine``, one of switches, as JSON for ``from_json``."""
     *inner, outer = machine.links
     data: dict[str, Any] = {"name": machine.name, "about": machine.about, **_link_json(outer)}
     data |= {"copies": machine.memory_bandwidth, "products": machine.rate("f32") / 2, **machine.local}

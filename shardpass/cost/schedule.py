@@ -34,7 +34,7 @@ COMPUTE = "compute"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something that runs.
+    """Work or a collective that takes time on a device, or a loop with tasks inside.
 
     Attributes:
         key: what it is called in the schedule.
@@ -54,7 +54,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A task's place in time, all its runs together. ``depth``: how many tasks it stands in."""
+    """The start and end of a task in a schedule, all its runs together. ``depth``: the number of tasks around it."""
 
     task: Task
     start: float

@@ -36,7 +36,7 @@ _FIRST_INDEX = re.compile(r"^\[\d+\]")
 
 
 class Candidates:
-    """Edits of one program.
+    """Lists the edits of one program that may save.
 
     ``lines``: those that send most, the first most; ``arrays``: the names of what is sent.
     """
@@ -275,7 +275,7 @@ def _divides(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> bool:
 
 
 def _whole(sharding: Sharding | None, rank: int, program: Program) -> Spec | None:
-    """``sharding`` in whole axes, parts of axes left out; None where axes of the mesh cannot express it."""
+    """Returns ``sharding`` by whole axes, without parts of axes; None where axes of the mesh cannot express it."""
     dims = None if sharding is None else program.mesh.dims(sharding, rank)
     if dims is None:
         return None
@@ -284,7 +284,7 @@ def _whole(sharding: Sharding | None, rank: int, program: Program) -> Spec | Non
 
 
 def _common(one: str, other: str) -> int:
-    """How many steps at the end two paths have in common; 0 where both are one step."""
+    """Counts the steps that two paths have in common at their end; 0 where both are one step."""
     steps, others = ([step for step in re.split(r"[\[.]", name) if step] for name in (one, other))
     count = 0
     while count < min(len(steps), len(others)) and steps[-1 - count] == others[-1 - count]:

@@ -92,7 +92,7 @@ class Reading:
 
 
 def read(data: Any, file: str, sources: Sources, *, trusted: bool = True) -> Reading:
-    """``data`` imported; ``trusted``: as ``parse_module`` takes it.
+    """Imports ``data`` and reads its annotations; ``trusted``: as for ``parse_module``.
 
     Raises ShardpassError as the import does, and SP214 where no mesh is known.
     """

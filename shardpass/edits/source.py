@@ -23,7 +23,7 @@ _SPECS, _NAMED = ("P", "PartitionSpec"), "NamedSharding"
 
 @dataclass(frozen=True)
 class Replacement:
-    """``text`` in place of the bytes from ``start`` to ``end``."""
+    """A change of a file's text: ``text`` in place of the bytes from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -206,7 +206,7 @@ class SourceFile:
     # ---------------------------------------------------------------- edits
 
     def changed(self, replacements: Sequence[Replacement]) -> bytes:
-        """The file with ``replacements``."""
+        """Returns the file's text with ``replacements`` made."""
         raw = self.raw
         for one in sorted(set(replacements), key=lambda one: -one.start):
             raw = raw[: one.start] + one.text.encode() + raw[one.end :]

@@ -24,7 +24,7 @@ from shardpass.sharding import Mesh, Sharding
 
 @dataclass(frozen=True)
 class Change:
-    """An annotation in another form: ``spec`` at ``site``; None: no annotation."""
+    """A new annotation for ``site``: ``spec``, or none at all where that is None."""
 
     site: Site
     spec: Spec | None

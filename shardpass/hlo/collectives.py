@@ -54,7 +54,7 @@ Sums = NDArray[np.object_]  # by device; Python's integers, which have no bound
 
 @dataclass(frozen=True, slots=True)
 class HloCollective:
-    """One collective.
+    """A collective of an HLO program.
 
     Attributes:
         computation: the name of the one that it stands in.
@@ -164,7 +164,7 @@ class HloCollectives:
         return HloCollective(op, computation, name, groups) if groups else None
 
     def _groups(self, op: HloOp, kind: str) -> Groups:
-        """The groups by devices."""
+        """Reads the groups as lists of devices."""
         program = self.program
         partitions = program.partitions
         channel, by_device = "channel_id=" in op.attributes, "use_global_device_ids=true" in op.attributes

@@ -42,7 +42,7 @@ def check_count(devices: int) -> None:
 
 
 def devices_of_line(line: str) -> int:
-    """How many devices the groups of a collective of HLO name."""
+    """Counts the devices that the groups of a collective of HLO name."""
     if _LISTED.search(line):
         return 1 + max((device for row in _rows(line, 0) for device in row), default=0)
     if match := _IOTA.search(line):

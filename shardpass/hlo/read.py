@@ -70,7 +70,7 @@ class Shape:
 
     @property
     def mlir(self) -> str:
-        """``tensor<4x8xf32>``."""
+        """Returns MLIR's spelling, ``tensor<4x8xf32>``."""
         try:
             element = element_type(self.element).mlir
         except KeyError:
@@ -184,7 +184,7 @@ class Computation:
 
 @dataclass(frozen=True)
 class HloProgram:
-    """A module.
+    """A module of HLO, parsed.
 
     Attributes:
         header: its first line.

@@ -34,7 +34,9 @@ _SPREAD = "stablehlo.broadcast_in_dim"
 
 
 def erase_unused_and_copy_constants(lists: OpLists) -> None:
-    """Applies the three steps to the function whose ops ``lists`` holds."""
+    """Folds slices, erases unused ops and copies constants in the function whose ops ``lists`` holds, as the module
+    describes.
+    """
     stale = False
     for inside in reversed(lists.blocks):
         if inside.owner_name in _HOLDS_PROGRAM:

@@ -69,7 +69,7 @@ def stacked_sharding(partial: Sharding) -> Sharding:
 
 
 class Summands:
-    """The summands of values, for one import. ``shardings``: those known before propagation.
+    """Makes the summands of values in one import, each once. ``shardings``: those known before propagation.
 
     Callers give shardings of partial sums with the axes of its mesh (``KnownShardings.annotation``).
     """
@@ -354,7 +354,8 @@ class Summands:
 
 @dataclass(frozen=True, slots=True)
 class _Local:
-    """How each device computes its summand. ``places``: the operands that are summands too.
+    """A summing op as a region in which each device computes its summand. ``places``: the operands that are summands
+    too.
 
     ``split``: the axes, manual in the region, that split the factors which a summing op of ``rule`` adds up along.
     """

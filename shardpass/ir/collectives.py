@@ -101,7 +101,7 @@ def total_bytes(uses: Sequence[CollectiveUse]) -> int:
 
 
 class _Around(NamedTuple):
-    """How often ops at this place run: known trips, and loops of unknown trips."""
+    """The loops around ops: the product of known trips, and the number of loops of unknown trips."""
 
     times: int
     unknown: int

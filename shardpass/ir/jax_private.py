@@ -270,7 +270,8 @@ def _span(code: Any, offset: int) -> tuple[int | None, int | None, int | None, i
 
 
 def call_being_compiled() -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-    """Inside of the compile hook: the jitted function whose call compiles it, and the arguments; None under ``lower``.
+    """Returns, inside of the compile hook, the jitted function whose call compiles it, and the arguments; None under
+    ``lower``.
 
     Leans on the frame of ``cache_miss`` of ``jax._src.pjit._cpp_pjit`` and on the variables of that frame.
     """

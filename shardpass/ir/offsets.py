@@ -23,7 +23,7 @@ from shardpass.ir.integers import check_range, integer, numbers
 
 @dataclass(frozen=True, slots=True)
 class OffsetTerm:
-    """``factor * (id // stride % size)``."""
+    """One summand of a device's offset: ``factor * (id // stride % size)``."""
 
     factor: int
     stride: int

@@ -57,7 +57,9 @@ class Order:
     """The ops of ``block``; the last, its terminator, stays the last."""
 
     def __init__(self, block: Any, slack: int = 0, inner_bytes: Mapping[Any, int] | None = None) -> None:
-        """``inner_bytes``: the bytes that the regions of control flow hold at most, where that is known."""
+        """Reads the order from ``block``. ``inner_bytes``: the most bytes alive in the regions of each control flow op,
+        where known.
+        """
         self.slack = slack
         self.ops = [operation(op) for op in block.operations]
         inner_bytes = _bytes_inside(self.ops) if inner_bytes is None else inner_bytes

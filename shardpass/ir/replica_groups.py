@@ -36,7 +36,9 @@ def list_devices(op: Any, meshes: Mapping[str, Mesh | int]) -> None:
 
 
 def list_devices_in(module: Any) -> None:
-    """``list_devices`` for all collectives of ``module``, whose meshes are its own. Raises as that does."""
+    """Lists devices, as ``list_devices``, for all collectives of ``module``, whose meshes are its own. Raises as that
+    does.
+    """
     meshes = meshes_of(module)
     for op in every_op(module.operation):
         if op.name in OPS and GROUPS in op.attributes:

@@ -20,7 +20,7 @@ from shardpass.ir.doors import LARGE, PIECE, LargeFile
 
 
 def spooled(stream: BinaryIO) -> bytes | LargeFile:
-    """Reads all of ``stream``.
+    """Reads all of ``stream`` into memory, or into a temporary file where it is large.
 
     Raises OSError where it cannot be read, and ShardpassError (SP121) where there is no room for the temporary file.
     """

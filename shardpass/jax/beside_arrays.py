@@ -101,7 +101,7 @@ def with_tokens(module: Any, sides: Sequence[Rows], tokens: Sequence[Sequence[in
 
 
 def _inserted(items: list[Any], places: Sequence[int], more: Sequence[Any]) -> list[Any]:
-    """``items`` with ``more`` at ``places``, which ascend."""
+    """Inserts ``more`` into a copy of ``items`` at ``places``, which ascend."""
     result = list(items)
     for place, item in zip(places, more, strict=True):
         result.insert(place, item)

@@ -43,7 +43,9 @@ def is_between(x: Any, target: Any) -> bool:
 def move(
     arrays: Sequence[Any], targets: Sequence[NamedSharding], machine: str, limit: Limit, donate: bool
 ) -> list[Any]:
-    """``arrays`` under ``targets``. Raises ShardpassError (SP616, SP413); SP617 where a transfer fails."""
+    """Moves ``arrays`` to the shardings ``targets``. Raises ShardpassError (SP616, SP413); SP617 where a transfer
+    fails.
+    """
     facts = tuple((x.shape, x.dtype, x.sharding, target) for x, target in zip(arrays, targets, strict=True))
     plan = planned(facts, machine or machine_of_mesh(targets[0].mesh), limit)
     transport = _transport(facts)
@@ -175,5 +177,5 @@ def _common(one: Box | None, other: Box | None) -> Box | None:
 
 
 def _offset(side: Side, device: int, start: Sequence[int]) -> tuple[int, ...]:
-    """Where in the device's tile the element ``start`` of the array is."""
+    """Returns the offset of the array's element ``start`` in the device's tile."""
     return tuple(a - b for a, b in zip(start, side.boxes[device][0], strict=True))

@@ -81,7 +81,7 @@ def use(
     partitioner: str = OURS,
     prove: bool = False,
 ) -> Iterator[None]:
-    """Inside the block every ``jax.jit`` over several devices is partitioned by shardpass.
+    """Partitions each ``jax.jit`` over several devices by shardpass, inside the block.
 
     That holds for the thread, and for the task of asyncio, that enters the block.
 
@@ -118,7 +118,7 @@ def use(
 
 @contextmanager
 def using(mode: Mode) -> Iterator[None]:
-    """Inside the block programs are dealt with as ``mode`` says."""
+    """Sets the mode of programs that are compiled inside the block."""
     put_in_place()
     with entered(mode):
         yield
@@ -126,7 +126,8 @@ def using(mode: Mode) -> Iterator[None]:
 
 @functools.lru_cache(maxsize=64)
 def for_jax(pipeline: str, prove: bool = False) -> str:
-    """``pipeline``, named (with or without options) or textual, for a program of arrays of JAX.
+    """Returns ``pipeline``, named (with or without options) or textual, with the passes that a program of arrays of JAX
+    needs.
 
     Open arguments and results are split over whole axes, evenly, once shardings are propagated; results that follow
     from a constraint are as it says. With ``prove``, a program without a proof is an error.
@@ -140,7 +141,7 @@ def for_jax(pipeline: str, prove: bool = False) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _steps_for_jax(pipeline: str, prove: bool) -> tuple[Step, ...]:
-    """As ``for_jax``, ready to run: passes keep nothing of a module."""
+    """Returns the steps of ``for_jax``, ready to run. One list serves all programs, as passes keep no state."""
     return resolve(for_jax(pipeline, prove), ir.Context())
 
 
@@ -149,7 +150,7 @@ def _settling(own: ModulePass | None) -> ModulePass | None:
 
 
 def install() -> None:
-    """As ``use()`` for the whole process, until ``uninstall()``. Forgets what JAX has compiled before."""
+    """Partitions as ``use()`` for the whole process, until ``uninstall()``. Forgets what JAX has compiled before."""
     global _everywhere
     put_in_place()
     if not _everywhere:
@@ -166,7 +167,8 @@ def uninstall() -> None:
 
 
 def stats() -> dict[str, Any]:
-    """How many programs were partitioned, passed through (one device), or left to XLA (fallback), in this process.
+    """Counts the programs of this process that were partitioned, passed through (one device), or left to XLA
+    (fallback).
 
     Under ``reasons``: for each code of a reason the functions that were left to XLA, with how often each was.
     """
@@ -240,7 +242,7 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
 def _compile_pinned(
     pinning: Pinning, backend: Any, computation: Any, devices: Any, options: Any, *rest: Any, **more: Any
 ) -> Any:
-    """As ``_compile``, of a program that XLA partitions, with constraints of ours."""
+    """Compiles a program as ``_compile``, but by XLA's partitioner, with shardpass's decisions as constraints."""
     assert _original is not None
     begun = time.monotonic()
     name = (names.get_text(computation.operation, "sym_name") or "a program").removeprefix("jit_")

@@ -133,7 +133,9 @@ def _by_shardy(module: Any, signature: Signature, arguments: Rows, results: Rows
 
 
 def _kept_partial(value: Any, boundary: Boundary, text: str) -> Any:
-    """``value``, an argument. Shardy of jaxlib 0.12 refuses a partial sum that enters a region without a constraint."""
+    """Constrains an argument ``value`` to its own sharding. Shardy of jaxlib 0.12 refuses a partial sum that enters a
+    region without a constraint.
+    """
     if not boundary.sharding.unreduced:
         return value
     return sdy.ShardingConstraintOp(value, ir.Attribute.parse(text)).result

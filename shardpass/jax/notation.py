@@ -51,7 +51,7 @@ def from_partition_spec(spec: Iterable[Any], mesh: Any, rank: int | None = None)
 
 
 def from_jax(sharding: Any, rank: int | None = None) -> Sharding:
-    """The sharding of a JAX ``NamedSharding``, ``GSPMDSharding`` or ``SingleDeviceSharding``.
+    """Converts a JAX ``NamedSharding``, ``GSPMDSharding`` or ``SingleDeviceSharding``.
 
     Raises:
         ShardingError: a sharding of another class, or one that is not well formed.

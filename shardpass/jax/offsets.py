@@ -31,12 +31,12 @@ def cut_flat(vector: Any, start: int, shape: tuple[int, ...]) -> Any:
 
 
 def write(array: Any, piece: Any, start: Sequence[int]) -> Any:
-    """``array``, which is used up, with ``piece`` at ``start``."""
+    """Writes ``piece`` at ``start`` into ``array``, which is used up, and returns it."""
     return _run(_writer(), array, piece, at=offsets(start, array.shape))
 
 
 def offsets(start: Sequence[int], shape: Sequence[int]) -> Any:
-    """``start`` in an array of ``shape``, in as many bits as indices into the array need."""
+    """Converts ``start`` in an array of ``shape`` to integers of as many bits as its indices need."""
     return np.array(start, np.int64 if max(shape, default=0) > MOST else np.int32)
 
 

@@ -51,7 +51,7 @@ def partition(
     machine: str | os.PathLike[str] | Machine | None = None,
     **options: Any,
 ) -> Partitioned:
-    """``f`` as ``jax.jit(f, ...)``, partitioned by shardpass.
+    """Compiles ``f`` as ``jax.jit(f, ...)`` does, partitioned by shardpass.
 
     Args:
         f: the function.
@@ -98,7 +98,9 @@ def inside(mesh: Any, mode: Mode) -> Iterator[None]:
 
 
 class Partitioned:
-    """What ``partition`` returns: call it, or ``lower`` it to look at it."""
+    """A function that shardpass partitions, as ``partition`` returns it: call it, or ``lower`` it to look at its
+    program.
+    """
 
     def __init__(self, jitted: Any, mesh: Any, pipeline: str, machine: str = "") -> None:
         self._jitted = jitted
@@ -107,7 +109,9 @@ class Partitioned:
         update_wrapper(self, jitted)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises ShardpassError (SP607) where shardpass cannot partition the program."""
+        """Runs the partitioned program on arrays of JAX. Raises ShardpassError (SP607) where shardpass cannot partition
+        it.
+        """
         with self._inside():
             return self._jitted(*args, **kwargs)
 
@@ -150,7 +154,7 @@ class Lowered:
 
     @cached_property
     def plan(self) -> ProgramPlan:
-        """What partitioning decides about each op, with bytes; of the named pipeline ``partition``, with its loops."""
+        """Returns the decision for each op, with bytes; of the named pipeline ``partition``, with its loops."""
         from shardpass.pipeline.plan import plan_module
 
         with collect():
@@ -172,7 +176,7 @@ class Lowered:
             return explain_module(self._whole(), UNNAMED, pipeline=for_jax(self._pipeline))
 
     def check(self) -> tuple[Diagnostic, ...]:
-        """What is wrong with the program's shardings, errors first; empty where nothing is."""
+        """Lists faults of the program's shardings, errors first; empty where there are none."""
         with collect() as collected:
             try:
                 run_pipeline(self._whole(), "check")

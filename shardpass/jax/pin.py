@@ -44,7 +44,7 @@ def pin(
     trials: int = TRIALS,
     **options: Any,
 ) -> Pinned:
-    """``f`` with shardpass's decisions as sharding constraints in each of its programs, which XLA partitions.
+    """Compiles ``f`` by XLA, with shardpass's decisions as sharding constraints in each of its programs.
 
     The result is called like ``f``: inside of ``jax.jit``, ``jax.grad`` and others, where the whole program that ``f``
     is part of is pinned; or by itself, as ``jax.jit(f, ...)`` would be.
@@ -76,7 +76,7 @@ def pin(
 
 
 class Pinned:
-    """What ``pin`` returns."""
+    """A jitted function with shardpass's decisions pinned, as ``pin`` returns it."""
 
     def __init__(self, f: Any, options: dict[str, Any], mesh: Any, pinning: Pinning) -> None:
         self._f, self._mesh, self._pinning = f, mesh, pinning
@@ -91,7 +91,7 @@ class Pinned:
             return self._jitted(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """As a method, which takes the object first."""
+        """Binds the function as a method, which takes the object first."""
         return (
             self if instance is None else update_wrapper(lambda *a, **k: self(instance, *a, **k), self._f, updated=())
         )
@@ -109,7 +109,9 @@ class Pinned:
         return self.lower(*args, **kwargs).pins
 
     def _marked(self, args: Any, kwargs: Any) -> Any:
-        """``f`` of traced arguments, in a function of JAX's with the mark's name. What is no array stays as it is."""
+        """Calls ``f`` on traced arguments, in a function of JAX's with the mark's name. What is no array stays as it
+        is.
+        """
         put_in_place()
         leaves, tree = jax.tree.flatten((args, kwargs))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
@@ -152,7 +154,7 @@ class PinnedLowered:
 
     @property
     def pins(self) -> Any:
-        """What is pinned: ``print`` it."""
+        """The pins of the program, which ``print`` shows."""
         return self._made()[1]
 
     @property
@@ -161,7 +163,7 @@ class PinnedLowered:
         return self._made()[0]
 
     def as_text(self) -> str:
-        """``stablehlo`` as text."""
+        """Returns the pinned program as StableHLO text."""
         return str(self.stablehlo)
 
     def compile(self) -> Any:

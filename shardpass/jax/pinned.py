@@ -37,7 +37,7 @@ def mark_of(pinning: Pinning) -> str:
 
 
 def marked(module: Any) -> Pinning | None:
-    """How ``module`` is to be pinned, by the first mark in it; None without one."""
+    """Returns how ``module`` is to be pinned, by the first mark in it; None without one."""
     if not _marks:
         return None
     for op in module.body.operations:

@@ -42,7 +42,7 @@ def redistribute(
     donate: bool = False,
     memory_limit: int | str | None = "max",
 ) -> Any:
-    """``x`` with ``sharding``; works eagerly and under jit, grad and vmap.
+    """Moves ``x`` to ``sharding``; works eagerly and under jit, grad and vmap.
 
     Args:
         x: an array of any rank and element type, or a tree of arrays.
@@ -178,7 +178,9 @@ def _same_devices(one: NamedSharding, other: NamedSharding) -> bool:
 
 
 def _staged(x: Any, *, source: Any, target: NamedSharding, machine: str) -> Any:
-    """What the primitive stands for, in JAX's own terms."""
+    """Implements the primitive with JAX's own: a reshard or constraint, or a region with tiles where the source is
+    known.
+    """
     if source is None or source.mesh != target.mesh:
         if AxisType.Explicit in target.mesh.axis_types:
             return jax.sharding.reshard(x, target)
@@ -210,7 +212,9 @@ def _transpose(cotangent: Any, _: Any, *, source: Any, target: NamedSharding, ma
 
 
 def _jvp(primals: Any, tangents: Any, *, source: Any, target: NamedSharding, machine: str) -> tuple[Any, Any]:
-    """As of any linear function; the way back from a gradient leads to where the array is, if that is known here."""
+    """Redistributes the tangent as the array, since redistribution is linear. The way back from a gradient leads to
+    where the array is, if that is known here.
+    """
     (x,), (dx,) = primals, tangents
     y = redistribute_p.bind(x, source=source, target=target, machine=machine)
     if isinstance(dx, ad.Zero):

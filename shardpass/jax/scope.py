@@ -34,7 +34,7 @@ TRIALS = 40  # variants of a program that is pinned
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """How programs are pinned: see ``jax.pin``. ``machine``: "" for that of a program's devices."""
+    """The options for pinning programs: see ``jax.pin``. ``machine``: "" for that of a program's devices."""
 
     machine: str = ""
     verify: bool = True
@@ -43,7 +43,7 @@ class Pinning:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """What is to be done with a program. ``strict``: an error is raised in place of leaving the program to XLA.
+    """The options for programs of a scope. ``strict``: an error is raised in place of leaving the program to XLA.
 
     ``pin``: the program gets constraints, and XLA partitions it. ``prove``: a program without a proof is left to XLA.
     """
@@ -70,7 +70,7 @@ def current() -> Mode:
 
 @contextmanager
 def entered(mode: Mode) -> Iterator[None]:
-    """Inside the block, in this thread and in this task of asyncio, programs are dealt with as ``mode`` says."""
+    """Sets the mode of programs compiled inside the block, in this thread and in this task of asyncio."""
     _follow_asyncio()
     token = _entered.set((threading.get_ident(), mode))
     _tell_jax(_entered.get())

@@ -35,7 +35,7 @@ Failed = Callable[[BaseException], dict[str, Any]]
 
 
 def run(folder: str, function: str, file: str, *arguments: str) -> None:
-    """``run_script`` as a process of its own does it."""
+    """Calls ``run_script`` as the entry point of a process of its own."""
     run_script(folder, function, file, arguments)
 
 

@@ -33,7 +33,7 @@ class Piece:
 
 
 class Transport(Protocol):
-    """How pieces get from device to device."""
+    """Carries pieces of arrays from device to device."""
 
     def exchange(self, pieces: Sequence[Piece], values: Mapping[int, Any]) -> Iterable[tuple[Piece, Any]]:
         """The pieces that arrive on devices of this process. ``values``: by number, those that leave its devices."""
@@ -94,7 +94,7 @@ class Permutes:
 
 
 def one_each(pairs: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """``pairs`` in groups in which no device sends twice or receives twice."""
+    """Splits ``pairs`` into groups in which no device sends twice or receives twice."""
     groups: list[list[tuple[int, int]]] = []
     for sender, receiver in pairs:
         for group in groups:

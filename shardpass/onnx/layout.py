@@ -26,7 +26,8 @@ Coordinates = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """``holders``: the devices of each shard, row-major over ``counts``. ``fused``: axes that are cut as several sizes.
+    """Which devices hold which shard of a tensor. ``holders``: the devices of each shard, row-major over ``counts``.
+    ``fused``: axes that are cut as several sizes.
 
     A fused axis has the same ``counts`` as a plain one with as many shards, but its shards are other elements.
     """

@@ -27,12 +27,12 @@ PREVIOUS = -1  # instead of the number of an input: the result of the stage befo
 
 
 class NoLoops(Exception):
-    """Why a node of a known group has no loops: an equation or axes that cannot be read."""
+    """Raised with the reason for which a node of a known group has no loops: its equation or axes cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One operand: the number of the node's input, and the label of each of its axes."""
+    """An operand in a loop nest: the number of the node's input, and the loop's label for each of its axes."""
 
     input: int
     labels: Labels

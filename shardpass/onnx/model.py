@@ -24,7 +24,7 @@ Dim = int | str | None  # a size, a name, or nothing known
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """``shape`` is None where not even the rank is known; ``bits`` of an element, 0 where unknown."""
+    """A tensor's type. ``shape`` is None where not even the rank is known; ``bits`` of an element, 0 where unknown."""
 
     shape: tuple[Dim, ...] | None = None
     bits: int = 0
@@ -54,7 +54,7 @@ class NodeAnnotation:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """``attributes``: numbers, text and lists of them; ``proto``: the message itself."""
+    """A node of a graph. ``attributes``: its numbers, texts and lists of them. ``proto``: ONNX's own message."""
 
     number: int
     name: str
@@ -76,7 +76,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """``constants``: initializers and the values of Constant nodes that are small, by name, as NumPy arrays.
+    """An ONNX model. ``constants``: the initializers and the values of Constant nodes that are small, by name, as NumPy
+    arrays.
 
     ``opset``: the version of ONNX's own ops. ``remarks``: changes to the model while it was read. ``given``:
     specs of inputs and weights that stand beside the model, for its first configuration, over the axes of ``mesh``.

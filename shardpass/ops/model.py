@@ -131,7 +131,7 @@ class Split:
 
 @dataclass(frozen=True)
 class LocalPlan:
-    """What a device does for an op under ``split``. Families that decide more extend the class.
+    """A device's part of an op under ``split``. Families that decide more extend the class.
 
     ``ignored``: operands that ``emit`` does not read, as their shapes alone matter; they are not fetched.
     """
@@ -181,7 +181,7 @@ class Pointwise(OpModel[LocalPlan]):
 
 
 class Site:
-    """Where ``emit`` builds: the op, whose operands are tiles, and its place in the block."""
+    """The place where ``emit`` builds: the op, whose operands are tiles, and the position in the block."""
 
     def __init__(
         self, op: Any, split: Split, next_op: Any, channels: Iterator[int], results: list[Any] | None = None

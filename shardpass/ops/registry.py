@@ -25,7 +25,7 @@ Expand = Callable[[Any], list[Any] | None]
 
 @dataclass(frozen=True, slots=True)
 class OpDef:
-    """How ops of one name are treated.
+    """The treatment of ops of one name.
 
     Attributes:
         read: returns the op's model; None where this form of the op is computed whole on every device.

@@ -29,7 +29,7 @@ from shardpass.program.table import scope
 
 
 class Sends(enum.Enum):
-    """Which redistributions are reported."""
+    """Selects the redistributions that a check reports."""
 
     NONE = "none"
     BYTES = "those that send bytes, as remarks"

@@ -89,6 +89,6 @@ def _of(value: Any, element: Any) -> Any:
 
 
 def _ordered(value: Any, bits: int) -> Any:
-    """``value`` with all bits but the sign inverted where it is negative."""
+    """Inverts all bits of ``value`` but the sign where it is negative."""
     negative = hlo.shift_right_arithmetic(value, splat(value.type, bits - 1))  # all bits, or none
     return hlo.xor(value, hlo.and_(negative, splat(value.type, 2 ** (bits - 1) - 1)))

@@ -121,7 +121,7 @@ def _merge_equal(blocks: list[OpList]) -> bool:
 
 
 class _Work:
-    """What is done in one module; see the head of this file."""
+    """Combines the collectives of one module; see the head of this file."""
 
     def __init__(self, module: Any) -> None:
         self.module = module

@@ -120,7 +120,7 @@ class _Work:
         return channels(self.module)
 
     def ends(self, op: Any) -> tuple[DimAxes, DimAxes] | None:
-        """How ``op`` splits its array, before and after; None where the mesh cannot say it."""
+        """Reads the splits of ``op``'s array before and after; None where the mesh cannot express them."""
         rank = _global_type(op).rank
         sides = (parse_sharding(get_text(op, name) or "") for name in (FROM, TO))
         source, target = (self.mesh.dims(s, rank) if isinstance(s, Sharding) else None for s in sides)

@@ -152,7 +152,7 @@ def _bytes(op: Any) -> int:
 
 
 def _key(op: Any) -> Any:
-    """What collectives must have in common to be joined; None where this one cannot be."""
+    """Returns a key that is equal for collectives that can be joined; None where this one cannot be."""
     own = {CHANNEL, CAUSE, AXES, *KINDS[op.name]}
     common = tuple((name, op.attributes[name]) for name in sorted(op.attributes) if name not in own)
     channel = str(op.attributes[CHANNEL]).partition("type")[2] if CHANNEL in op.attributes else ""
@@ -206,14 +206,14 @@ def _packed(members: list[Any]) -> Any:
 
 
 def _rows(op: Any) -> int:
-    """How many parts of its operand go to different devices."""
+    """Counts the parts of the operand that go to different devices."""
     if op.name == ALL_TO_ALL:
         return int(op.attributes["split_count"].value)
     return prod(shape_of(op.operands[0])) // prod(shape_of(op.results[0])) if op.name == REDUCE_SCATTER else 1
 
 
 def _parts(op: Any) -> int:
-    """How many parts its result has from different devices."""
+    """Counts the parts of the result that come from different devices."""
     if op.name == ALL_TO_ALL:
         return int(op.attributes["split_count"].value)
     return prod(shape_of(op.results[0])) // prod(shape_of(op.operands[0])) if op.name == ALL_GATHER else 1
@@ -244,7 +244,7 @@ def _tile(op: Any, part: Any, parts: int) -> Any:
 
 
 def _as_bits(value: Any, kind: Any) -> Any:
-    """``value`` read as elements of another type of the same width."""
+    """Reads ``value`` as elements of another type of the same width."""
     wanted = ir.RankedTensorType.get(list(shape_of(value)), kind)
     return value if value.type == wanted else hlo.bitcast_convert(wanted, value)
 

@@ -71,7 +71,9 @@ class Partition(ModulePass):
         emit(plan, table.handles)
 
     def plan(self, module: Any) -> tuple[Table, ProgramPlan]:
-        """What the pass builds, with the table that it is built from; for the machine that ``module`` names then."""
+        """Plans what the pass builds. Returns the plan with the table that it is built from, for the machine named by
+        ``module``.
+        """
         set_module_machine(module, machine_for(module, self.name, self.machine))
         table = spliced_table(module)
         machine, decided = machine_of(module), table.decided  # by plans of the program before, on whichever machine

@@ -113,7 +113,7 @@ class Propagate(ModulePass):
             print(on_one_line(line), file=sys.stderr)
 
     def decided(self, module: Any) -> tuple[Decision, Handles]:
-        """What is decided about ``module``, which then says so."""
+        """Decides the shardings of ``module`` and writes the machine and the limit of the decision into it."""
         self.say_constraints(module)
         machine = machine_for(module, self.name, self.machine)
         set_module_machine(module, machine)
@@ -259,5 +259,5 @@ class DecisionLog:
         return f"{self._place(of_engine.op)}: {of_engine.name}"
 
     def _place(self, op: int) -> Place:
-        """Of an op of what was decided, which may be a part of one of the program."""
+        """Returns the place of an op of the decided program, which may be a part of an op of the user's."""
         return place_of(self.handles.ops[self.decision.parts.get(op, op)].location)

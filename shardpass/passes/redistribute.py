@@ -128,7 +128,7 @@ class Redistribute(ModulePass):
 
 
 def _placed(failure: ShardpassError, place: Place) -> ShardpassError:
-    """``failure`` at the op's place; that of a fault in a sharding's text is only a place in that text."""
+    """Moves ``failure`` to the op's place; that of a fault in a sharding's text is only a place in that text."""
     return ShardpassError(*(dataclasses.replace(d, place=place) for d in failure.diagnostics))
 
 

@@ -81,7 +81,7 @@ class WholeAxes(ModulePass):
 
 
 def can_hold(sharding: Sharding, array: Array, mesh: PrimeMesh) -> Sharding:
-    """``sharding`` less the axes that JAX cannot split ``array`` over.
+    """Removes from ``sharding`` the axes that JAX cannot split ``array`` over.
 
     Example: on a mesh x=8, y=2 an array of 12 x 6 rows split over ``x:(1)4`` and ``y`` is split over ``y`` alone.
     """

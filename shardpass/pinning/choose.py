@@ -45,7 +45,7 @@ FAMILIES = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """The result of ``choose``.
+    """The pins that make XLA's program cheapest, as ``choose`` returns them.
 
     Attributes:
         points: the points to pin, in program order.

@@ -24,7 +24,7 @@ PROPAGATE = "propagate"
 
 @dataclass(frozen=True)
 class Figures:
-    """What one run of XLA's program costs a device. ``bytes_received``: of the program for GPUs and TPUs."""
+    """The costs of one run of XLA's program for a device. ``bytes_received``: of the program for GPUs and TPUs."""
 
     bytes_received: int
     temporaries: int
@@ -34,7 +34,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Pins:
-    """What was pinned in a program.
+    """The pins of a program, with its costs before and after.
 
     Attributes:
         name, axes, machine: of the program, its mesh as text, and the machine that it is decided for.
@@ -52,12 +52,12 @@ class Pins:
     compiled: int = 0
 
     def json(self) -> str:
-        """As text that ``from_json`` reads."""
+        """Writes the pins as text for ``from_json``."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> Pins:
-        """Raises ValueError, KeyError or TypeError for a text that ``json`` did not make."""
+        """Reads what ``json`` wrote. Raises ValueError, KeyError or TypeError for any other text."""
         given = json.loads(text)
         for side in ("before", "after"):
             given[side] = None if given[side] is None else Figures(**given[side])
@@ -90,7 +90,8 @@ class Pins:
 def pin_module(
     module: Any, *, machine: str | None = None, verify: bool = True, most: int = MOST, pipeline: str = PROPAGATE
 ) -> tuple[Any, Pins]:
-    """``module``, as JAX lowered it or a person annotated it, with constraints; and what they are.
+    """Pins shardpass's decisions in ``module``, as JAX lowered it or a person annotated it. Returns the module with
+    constraints, and the pins.
 
     ``machine``: for which the program is decided; by default the one that the module names, or the usual one.
     ``verify``: XLA compiles variants in a child process, ``most`` at most, and those constraints are kept under which

@@ -81,7 +81,7 @@ class Point:
 
     @property
     def spec_text(self) -> str:
-        """``P('data', None)``."""
+        """Returns the spec as JAX's text, ``P('data', None)``."""
         entries = [repr(axes[0]) if len(axes) == 1 else repr(axes) if axes else "None" for axes in self.spec]
         return f"P({', '.join(entries)})" if any(self.spec) else "P()"
 
@@ -217,7 +217,7 @@ class _Points:
 
 
 def _spec(dims: DimAxes, shape: tuple[int, ...], mesh: PrimeMesh) -> Spec | None:
-    """``dims`` by whole axes; None where these do not say it, or do not divide the array."""
+    """Converts ``dims`` to whole axes; None where these do not express it, or do not divide the array."""
     if any(size % mesh.count(axes) for axes, size in zip(dims, shape, strict=True)):
         return None
     return mesh.whole_axes(dims)

@@ -20,7 +20,9 @@ _OPTION = re.compile(r"(\w[\w-]*): (.*)")
 
 @dataclass(frozen=True, slots=True)
 class PassPage:
-    """``options`` pairs each option with its text; ``input`` and ``output`` are MLIR, with the options ``example``."""
+    """The page of a pass. ``options`` pairs each option with its text; ``input`` and ``output`` are MLIR, with the
+    options ``example``.
+    """
 
     name: str
     summary: str

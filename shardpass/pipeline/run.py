@@ -77,7 +77,7 @@ class Instruments:
         return after or (self.tree_dir is not None and not self.print_before_all)
 
     def printed(self, module: Any) -> str:
-        """Formats ``module``."""
+        """Formats ``module`` with the flags for printing."""
         return str(module.operation.get_asm(**self._form))
 
     def print_to(self, pieces: Any, module: Any) -> None:
@@ -141,7 +141,7 @@ def run_steps(module: Any, steps: tuple[Step, ...], instruments: Instruments = I
 
 @contextmanager
 def _deep_regions() -> Iterator[None]:
-    """Raises the limit of recursion: functions that read, plan and emit regions call themselves at each level.
+    """Raises Python's limit of recursion: functions that read, plan and emit regions call themselves at each level.
 
     Calls among Python functions take no C stack (Python 3.11), so the interpreter's limit is only a number.
     """

@@ -47,7 +47,7 @@ def array_of(shape: tuple[int, ...], element: ElementType) -> Array:
 
 
 class OpKind(enum.Enum):
-    """How partitioning handles an op."""
+    """The ways in which partitioning handles an op."""
 
     SPLIT = "split as its model allows"
     WHOLE = "computed whole on every device"
@@ -61,7 +61,7 @@ class OpKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One op.
+    """An op of the program, with numbers for its values.
 
     Attributes:
         operands, results: numbers of values.
@@ -157,7 +157,7 @@ NO_ANNOTATION = ValueAnnotation()
 
 @dataclass(frozen=True)
 class Program:
-    """``main``.
+    """The facts of ``main``: values, ops and annotations by number.
 
     Attributes:
         mesh: the module's, outside of manual regions.

@@ -18,7 +18,8 @@ from shardpass.runtime.peers import OURS, Peer, ask
 
 @dataclass(frozen=True)
 class Against:
-    """``peers``: the others, in the order in which they were asked; ``failed``: those that failed, and why.
+    """A report beside those of other partitioners. ``peers``: the others, as asked. ``failed``: those that failed, and
+    why.
 
     ``memory``: of our program as XLA has compiled it; None where it did not.
     """
@@ -35,7 +36,7 @@ class Against:
         return joined(rows)
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Returns the comparison as plain values for JSON."""
         peers = {
             peer.way: {"bytes_received": peer.bytes_received, "kinds": dict(peer.kinds), "memory": peer.memory}
             for peer in self.peers

@@ -38,7 +38,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """``changes``: what differs, the greatest first; ``same``: rows that are equal in both."""
+    """The difference between two reports. ``changes``: rows that differ, the greatest first. ``same``: the number of
+    equal rows.
+    """
 
     before: Report
     after: Report

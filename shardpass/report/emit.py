@@ -20,7 +20,9 @@ FORMS = (*SCHEDULES, "sarif")
 
 
 def emitted(report: Report, form: str) -> str:
-    """``report`` in one of FORMS. Raises ShardpassError (SP628) where the form is of a schedule and there is none."""
+    """Writes ``report`` in one of FORMS. Raises ShardpassError (SP628) where the form is of a schedule and there is
+    none.
+    """
     if form not in SCHEDULES:
         return as_sarif(report, judged(report))
     if report.schedule is None:

@@ -18,7 +18,7 @@ from shardpass.runtime.peers import OURS
 
 @dataclass(frozen=True)
 class Explanation(Report):
-    """What ``shardpass.explain`` returns; its parts are those of ``Report``."""
+    """The report of ``shardpass.explain``; its parts are those of ``Report``."""
 
     def __str__(self) -> str:
         return text(self)

@@ -62,7 +62,7 @@ class Annotated:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An edit that saves.
+    """An edit of an annotation that saves, with its figures before and after.
 
     Attributes:
         action: DROP, REPLACE or ADD.
@@ -86,7 +86,7 @@ class Finding:
     lines: tuple[LineChange, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Returns the finding as plain values for JSON."""
         return {
             "action": self.action,
             "sentence": self.sentence,
@@ -139,7 +139,7 @@ class Findings(Sequence[Finding]):
         return iter(self.ranked)
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Returns the findings as plain values for JSON."""
         surplus = [{"place": str(one.place), "sent": one.sent, "ours": one.ours} for one in self.surplus]
         return {"found": [one.as_dict() for one in self.ranked], "surplus": surplus, "why_not": self.why_not}
 

@@ -26,7 +26,7 @@ ValueOf = Callable[[Origin], int | None]
 
 
 def type_text(shape: Any, element: str) -> str:
-    """``f32[64,128]``."""
+    """Formats an array's type: ``f32[64,128]``."""
     return f"{element}[{','.join(map(str, shape))}]"
 
 
@@ -77,7 +77,9 @@ class BuiltOps:
         ops: Mapping[int, Op] | None = None,
         value_of: ValueOf | None = None,
     ) -> None:
-        """``ops``: the ops of the program by number; ``value_of``: returns the value that an origin refers to."""
+        """Reads the marks of the watched pipeline. ``ops``: the program's ops by number. ``value_of``: returns an
+        origin's value.
+        """
         self.seen, self.names, self.ops, self.value_of = seen, names, ops or {}, value_of
         self.program: Program | None = None if seen.plan is None else seen.plan.program
 

@@ -62,7 +62,7 @@ def as_data(value: object) -> str:
 
 
 def _for_eyes(value: Any) -> Any:
-    """``value`` with each text in it on one line, as scripts show it."""
+    """Copies ``value`` with each text in it on one line, as scripts show it."""
     if isinstance(value, str):
         return on_one_line(value)
     if isinstance(value, Mapping):

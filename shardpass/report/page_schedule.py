@@ -15,7 +15,9 @@ LEAST = 1e-4  # of the step: what is shorter is no bar
 
 
 def schedule(report: Report, numbers: Mapping[int, int]) -> dict[str, Any] | None:
-    """``numbers``: the row of the page by the ``id`` of a report's row."""
+    """Prepares the schedule for the page; None where no seconds are known. ``numbers``: the page's row by ``id`` of a
+    report's.
+    """
     plan = report.schedule
     if plan is None or not plan.seconds:
         return None

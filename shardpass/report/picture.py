@@ -97,7 +97,7 @@ def files_for(file: Path, count: int) -> list[Path]:
 
 
 def shape_of(type_text: str) -> tuple[int, ...]:
-    """The shape of ``f32[8,16]`` or ``tensor<8x16xf32>``.
+    """Reads the shape of ``f32[8,16]`` or ``tensor<8x16xf32>``.
 
     Raises:
         ShardingParseError: ``type_text`` is no array type.

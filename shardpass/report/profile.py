@@ -45,7 +45,7 @@ class Measured:
 
     @property
     def joined(self) -> int:
-        """How many rows have events."""
+        """The number of rows that have events."""
         return sum(one is not None for one in self.seconds)
 
     @property

@@ -40,7 +40,9 @@ class Annotated:
 
 
 class Provenance:
-    """Of one program under ``shardings``. ``arguments``, ``results``: the places of those that the user annotated."""
+    """Traces shardings of a program back to annotations. ``arguments``, ``results``: the places of those that the user
+    annotated.
+    """
 
     def __init__(
         self, program: Program, shardings: Shardings, arguments: Collection[int], results: Collection[int]
@@ -76,7 +78,9 @@ class Provenance:
         return None
 
     def at(self, value: int, dim: int, axis: int) -> Annotated | None:
-        """As ``of``, for a dimension that an op splits over ``axis``, whether or not ``value`` itself is split so."""
+        """Traces as ``of``, for a dimension that an op splits over ``axis``, whether or not ``value`` itself is split
+        so.
+        """
         reached, node = self._nearest(axis), (value, dim)
         return next((reached[each] for each in (node, *self._ties.get(node, ())) if each in reached), None)
 

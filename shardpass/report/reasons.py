@@ -117,7 +117,7 @@ class Reasons:
         return f"{who} takes it as {shown}"
 
     def _users_of(self, plan: SplitPlan, index: int, axes: Sequence[int]) -> list[tuple[Axes, tuple[int, int]]]:
-        """Of ``axes``, those that split another value of the op, with that value and its dimension."""
+        """Groups those of ``axes`` that split another value of the op by that value and its dimension."""
         result: dict[tuple[int, int], list[int]] = {}
         for axis in axes:
             node = self._user_of(plan, index, axis)

@@ -125,7 +125,7 @@ class Report(Totals):
 
     @property
     def total_bytes_received(self) -> int:
-        """``bytes_received``."""
+        """The bytes that the busiest device receives in one run."""
         return self.bytes_received
 
     @property
@@ -158,7 +158,7 @@ class Report(Totals):
         return sum(row.unknown_loops > 0 for row in self.rows)
 
     def bytes_at_most(self, trips: int) -> int:
-        """``total_bytes_received`` where each loop of unknown length runs ``trips`` times."""
+        """Sums bytes as ``total_bytes_received``, where each loop of unknown length runs ``trips`` times."""
         return most_received((row.bytes_at_most(trips), row.receivers) for row in self.rows)
 
     @property

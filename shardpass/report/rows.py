@@ -69,7 +69,7 @@ def where(place: Place, path: Iterable[Place | str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One collective.
+    """A collective of the program, with the line that needs it.
 
     Attributes:
         kind: "all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter", ...
@@ -137,11 +137,11 @@ class Row:
         return self.bytes_each * self.times if self.counted else 0
 
     def bytes_at_most(self, trips: int) -> int:
-        """``bytes_received`` where each loop of unknown length runs ``trips`` times."""
+        """Counts bytes as ``bytes_received``, where each loop of unknown length runs ``trips`` times."""
         return self.bytes_received * int(trips**self.unknown_loops)
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: plain values; ``place`` as file, line, column."""
+        """Returns the row as plain values for JSON; ``place`` becomes file, line, column."""
         fields: dict[str, object] = {name: getattr(self, name) for name in self.__slots__ if name != "place"}
         fields["path"] = [str(step) for step in self.path]
         place = {"file": self.place.file, "line": self.place.line, "column": self.place.column}
@@ -227,7 +227,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """Bytes on one device.
+    """The memory of one device: bytes by use, and the buffers alive at the peak.
 
     Attributes:
         arguments, results: of main.

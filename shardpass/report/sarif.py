@@ -54,7 +54,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class SarifResult:
-    """One finding.
+    """A result of SARIF: a rule, a message and a place.
 
     Attributes:
         rule: the id of its rule.

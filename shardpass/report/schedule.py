@@ -20,8 +20,9 @@ LINK = "links"  # of a collective whose axes are not known
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mark:
-    """What a task is: ``name`` of the op, its line, the numbers of the rows that a collective makes, and that of the op
-    of the program before it was partitioned."""
+    """The origin of a task: ``name`` of the op, its line, the numbers of the rows that a collective makes, and that of
+    the op of the program before it was partitioned.
+    """
 
     name: str
     place: Place = NOWHERE
@@ -83,7 +84,7 @@ class Schedule:
         return max(0.0, self.one_by_one - self.seconds)
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Returns the schedule as plain values for JSON."""
         return {
             "seconds": self.seconds,
             "one_by_one_seconds": self.one_by_one,
@@ -167,7 +168,7 @@ def _span(slot: Slot, bare: Mapping[Mark, float]) -> Span:
 
 
 def _graph(tasks: Sequence[Task], slots: Sequence[Slot]) -> tuple[tuple[tuple[int, ...], ...], tuple[int | None, ...]]:
-    """``needs`` and ``around`` of the slots; tasks without time are passed through."""
+    """Returns ``needs`` and ``around`` of the slots, across tasks without time."""
     places = {id(slot.task): number for number, slot in enumerate(slots)}
     needs: dict[int, tuple[int, ...]] = {}
     around: dict[int, int | None] = {}

@@ -86,7 +86,9 @@ class _Tasks:
         return tuple(tasks)
 
     def _block(self, block: Any, runs: int, made: dict[Any, int]) -> Iterator[Task]:
-        """``runs``: of the block in one step. ``made``: by value, the task that makes it."""
+        """Yields the tasks of a block. ``runs``: how often a step runs the block. ``made``: the task that makes each
+        value.
+        """
         place = 0
         for op in map(operation, block.operations):
             needs = tuple(dict.fromkeys(made[value] for value in inputs_of(op) if value in made))

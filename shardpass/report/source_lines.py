@@ -33,7 +33,7 @@ def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) ->
 
 
 def source_lines(file: str, folders: Sequence[Path]) -> tuple[str, ...]:
-    """The lines of ``file``, without their ends; () where it may not be quoted, or is not there."""
+    """Reads the lines of ``file``, without their ends; () where it may not be quoted, or is not there."""
     return _lines(file, tuple(folders))
 
 

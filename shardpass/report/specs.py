@@ -8,7 +8,7 @@ from shardpass.sharding import Sharding
 
 
 def spec(dims: DimAxes, mesh: PrimeMesh) -> str:
-    """``dims`` without the dimensions at the end that nothing splits."""
+    """Removes from ``dims`` the dimensions at the end that nothing splits."""
     length = max((place + 1 for place, axes in enumerate(dims) if axes), default=0)
     return f"P({', '.join(_entry(mesh, axes) for axes in dims[:length])})"
 

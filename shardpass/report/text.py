@@ -94,7 +94,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
 
 
 def _too_much(report: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
-    """What does not fit: by how much, and what takes most."""
+    """Says by how much memory does not fit, and which arrays need most."""
     limit = report.memory_limit or 0
     over = memory.total - limit
     listed = "; at the peak" if memory.holdings else ""  # XLA's statistics list nothing
@@ -112,7 +112,9 @@ def _time(report: Report) -> str:
 
 
 def step_text(report: Report) -> str:
-    """What a device computes, the line that takes most of it, and what bounds a step; "" where that is not known."""
+    """Describes a device's computation: its time, the line that needs most, and whether compute or communication bounds
+    the step; "" where that is not known.
+    """
     compute, step = report.compute_seconds, report.step_seconds
     if compute is None or step is None:
         return ""
@@ -122,7 +124,9 @@ def step_text(report: Report) -> str:
 
 
 def overlap_text(report: Report) -> str:
-    """What a step takes where collectives run beside work that does not need them; "" where that is not known."""
+    """Describes the time of a step in which collectives run beside work that does not need them; "" where that is not
+    known.
+    """
     plan = report.schedule
     if plan is None or not report.seconds or not plan.seconds:
         return ""
@@ -133,7 +137,7 @@ def overlap_text(report: Report) -> str:
 
 
 def _measured(report: Report, width: int) -> Iterator[str]:
-    """What collectives took, by line, beside what they are modelled to take."""
+    """Lists the measured times of collectives, by line, beside the modelled ones."""
     known = report.measured
     if known is None or not report.rows:
         return
@@ -222,7 +226,7 @@ def _finding(one: Finding, number: int, width: int) -> Iterator[str]:
 
 
 def _totals(report: Report) -> Iterator[str]:
-    """By kind of collective."""
+    """Sums the collectives and bytes of each kind."""
     for kind, (count, size) in report.by_kind.items():
         yield f"{count} x {kind}: {show_bytes(size)}"
 
@@ -273,7 +277,7 @@ def decided_saving(one: DecidedFact) -> str:
 
 
 def _search_changes(report: Report, width: int) -> Iterator[str]:
-    """What the search changed, most first."""
+    """Lists the changes of the search, those that save most first."""
     paying = [one for one in report.changes if one.saved > 0]
     moves = sorted(paying, key=lambda one: -one.saved)[:MOST_DECISIONS]
     if moves:
@@ -286,7 +290,7 @@ def _search_changes(report: Report, width: int) -> Iterator[str]:
 
 
 def _decision(report: Report, width: int) -> Iterator[str]:
-    """How near the best sharding the decision is known to be."""
+    """Says how near the best sharding the decision is known to be."""
     if report.decision is not None and report.rows:
         yield ""
         yield from wrapped(f"the shardings are {report.decision['text']}", width, "", "  ")
@@ -411,12 +415,12 @@ def wrapped(words: str, width: int, first: str = "", rest: str = "  ") -> list[s
 
 
 def shortened(words: str, width: int) -> str:
-    """``words`` cut to ``width`` columns."""
+    """Cuts ``words`` to ``width`` columns."""
     return words if len(words) <= width else words[: width - 3] + "..."
 
 
 def counted(number: int, what: str) -> str:
-    """``1 device``, ``2 devices``."""
+    """Formats a number with its noun: ``1 device``, ``2 devices``."""
     return f"{number:,} {what if number == 1 else 'axes' if what == 'axis' else what + 's'}"
 
 
@@ -425,7 +429,7 @@ def _share(part: int, total: int) -> str:
 
 
 def show_bytes(count: int) -> str:
-    """``count`` bytes with a unit, three digits or so: '48.0 KiB'."""
+    """Formats ``count`` bytes with a unit, in about three digits: '48.0 KiB'."""
     size, unit = float(count), 0
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1

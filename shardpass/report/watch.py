@@ -65,7 +65,8 @@ class Origin:
 
 @dataclass
 class Watched:
-    """What was seen. ``plan`` is None where the pipeline has no pass that plans.
+    """The facts that a watched pipeline leaves for a report. ``plan`` is None where the pipeline has no pass that
+    plans.
 
     Attributes:
         decision: of propagation; ``change_locations``: the locations of the ops that the search's moves name.
@@ -117,7 +118,7 @@ def _watched(step: Step, seen: Watched) -> Step:
 
 @dataclass(frozen=True)
 class _Instead(ModulePass):
-    """``does`` in the place of ``own``, under its name."""
+    """Runs ``does`` in the place of the pass ``own``, under its name."""
 
     own: Any
     does: Callable[[Any], Any]
@@ -198,7 +199,7 @@ def _move(first: Origin, attributes: Any) -> Origin:
 
 
 def marked(location: Any, mark: str) -> Any:
-    """``location``, its name followed by ``mark``."""
+    """Appends ``mark`` to the name of ``location``."""
     name, stack = named(location)
     return ir.Location.name(f"{name}/{mark}" if name else mark, stack)
 

@@ -13,8 +13,9 @@ from shardpass.report.text import exposed_by_line, show_bytes, show_seconds
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """``sentence``: with its figures. ``code``: the edit as JAX's text, or as a diff; () where none is known.
-    ``saves``: what it saves, and how that is known."""
+    """The first thing to look at in a report. ``sentence``: with its figures. ``code``: the edit as JAX's text or as a
+    diff, () where none is known. ``saves``: how much the edit saves, and how that is known.
+    """
 
     sentence: str
     code: tuple[str, ...] = ()
@@ -27,8 +28,9 @@ def micro(seconds: float) -> str:
 
 
 def worst(report: Report) -> Worst:
-    """In this order: the first finding, the constraint that costs most, the hint that saves most, the line by which a
-    device receives most."""
+    """Returns the first of these that the report has: a finding, the constraint that costs most, the hint that saves
+    most, the line by which a device receives most.
+    """
     for finding in report.findings or ():
         before, after = finding.before, finding.after
         received = f"received {show_bytes(before.bytes)} \u2192 {show_bytes(after.bytes)}"

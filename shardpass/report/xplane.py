@@ -28,7 +28,7 @@ class XEvent:
 
 
 def read_xplane(data: bytes) -> Iterator[XEvent]:
-    """The events of a profile. Raises ValueError for bytes that are none."""
+    """Yields the events of a profile. Raises ValueError for bytes that are none."""
     for number, plane in _fields(memoryview(data)):
         if number == 1:
             yield from _plane(_message(plane))

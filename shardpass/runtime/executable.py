@@ -48,7 +48,7 @@ class Executable:
         self._results = [_Placement(b, self.devices) for b in signature.results]
 
     def __call__(self, *arrays: Any) -> list[Any]:
-        """Computes ``run(*place(*arrays))``."""
+        """Places whole arrays on the devices and runs the program: ``run(*place(*arrays))``."""
         return self.run(*self.place(*arrays))
 
     def place(self, *arrays: Any, padding: Any = 0) -> list[Any]:

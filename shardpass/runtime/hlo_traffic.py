@@ -17,7 +17,7 @@ from shardpass.hlo.read import read_program
 
 @dataclass
 class Received:
-    """By kind, in StableHLO's names: how many collectives run, and the bytes that each device receives."""
+    """Counts, by kind in StableHLO's names, the collectives that run and the bytes that each device receives."""
 
     runs: Counter[str] = field(default_factory=Counter)
     by_device: dict[str, Sums] = field(default_factory=dict)

@@ -73,7 +73,7 @@ class Trial:
         return not self.added and (self.check is None or self.check.passed)
 
     def as_dict(self) -> dict[str, Any]:
-        """Converts to JSON."""
+        """Returns the trial as plain values for JSON."""
         boundaries = [
             boundary_as_dict(label, b, self.mesh)
             for label, b in zip(self.labels, (*self.signature.arguments, *self.signature.results), strict=True)

@@ -73,7 +73,9 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """``compared``: how often; ``mismatches``: one for each result that differed; ``remarks``: SP555, SP556."""
+    """The check of NaN, infinities and -0. ``compared``: the number of comparisons. ``mismatches``: one for each result
+    that differed. ``remarks``: SP555, SP556.
+    """
 
     compared: int = 0
     mismatches: tuple[Mismatch, ...] = ()

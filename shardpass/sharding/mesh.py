@@ -128,7 +128,7 @@ class Mesh:
 
     @cached_property
     def device_digits(self) -> tuple[Digit, ...] | None:
-        """``order`` as an iota: the digits, major to minor, of which the device ids are the values; or None.
+        """Returns ``order`` as an iota: the digits, major to minor, of which the device ids are the values; or None.
 
         The positions of the mesh, row-major, count through these digits of the device number.
         """

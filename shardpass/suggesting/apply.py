@@ -28,7 +28,7 @@ from shardpass.suggesting.trials import Annotation
 
 @dataclass(frozen=True)
 class Figures:
-    """What one run costs a device.
+    """The costs of one run for a device.
 
     Attributes:
         bytes: received, loops multiplied.
@@ -85,7 +85,7 @@ def built(module: Any, file: str) -> Explanation:
 
 
 def annotated(imported: Any, annotations: Iterable[Annotation]) -> Any:
-    """A copy of ``imported`` with ``annotations``."""
+    """Copies ``imported`` and writes ``annotations`` into the copy."""
     module = copy_module(imported)
     with module.context, ir.Location.unknown():
         _annotate(module, annotations)

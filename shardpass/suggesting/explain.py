@@ -55,7 +55,8 @@ def explain(
     profile_dir: str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Explanation:
-    """What each device of the partitioned program receives and holds, by the line of ``f`` that it comes from.
+    """Reports the bytes that each device of the partitioned program receives and the memory it needs, by the line of
+    ``f`` that causes them.
 
     ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit``,
     ``shardpass.jax.partition``, ``lower`` or ``compile`` returned, a module, its text, or the path of a file that holds

@@ -59,7 +59,7 @@ class Group:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The distinct names."""
+        """The distinct names of the group's arrays."""
         return tuple(dict.fromkeys(self.names))
 
     @property

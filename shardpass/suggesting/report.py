@@ -29,7 +29,7 @@ HEADS = {ARGUMENT: "in_shardings:", RESULT: "out_shardings:", LINE: "in the prog
 
 @dataclass(frozen=True)
 class Advice:
-    """One annotation.
+    """An annotation to add, with the time and the memory that it saves.
 
     Attributes:
         kind: "argument", "result" or "line".
@@ -94,7 +94,7 @@ class Suggestion:
         return joined(_lines(self))
 
     def json(self) -> str:
-        """Every number and annotation, for programs."""
+        """Returns every number and annotation as JSON."""
         advice = []
         for one in self.advice:
             fields: dict[str, object] = {"kind": one.kind, "paths": list(one.paths), "spec": one.spec}

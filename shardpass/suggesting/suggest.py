@@ -133,7 +133,7 @@ def suggest_module(
     machine: str | None = None,
     partitioner: str = OURS,
 ) -> Suggestion:
-    """As ``suggest``, for a module's text or bytecode."""
+    """Suggests annotations, as ``suggest``, for a module's text or bytecode."""
     limit = read_limit(memory_limit)
     module = imported(data, file, mesh)
     machine = machine_text(machine or module_machine(module))

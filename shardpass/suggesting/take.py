@@ -114,7 +114,7 @@ def is_abstract(mesh: Any) -> bool:
 
 
 def partitioner_of(function: str, given: Any) -> str:
-    """The name of a partitioner. Raises ShardpassError (SP140) for any other."""
+    """Checks the name of a partitioner. Raises ShardpassError (SP140) for any other."""
     name = text_of(function, "partitioner", given, f"one of {', '.join(PARTITIONERS)}")
     if name not in PARTITIONERS:
         raise wrong_argument(function, "partitioner", name, f"one of {', '.join(PARTITIONERS)}")
@@ -122,7 +122,9 @@ def partitioner_of(function: str, given: Any) -> str:
 
 
 def effort_of(function: str, effort: Any, least: int) -> int:
-    """``effort`` of ``shardpass-propagate``. Raises ShardpassError (SP140) where it is no number from ``least`` up."""
+    """Checks ``effort`` of ``shardpass-propagate``. Raises ShardpassError (SP140) where it is no number from ``least``
+    up.
+    """
     number = whole(effort)
     if number is None or number < least:
         raise wrong_argument(function, "effort", effort, "1, or 2 to look longer" if least else "0, 1 or 2")

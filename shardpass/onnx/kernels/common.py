@@ -16,7 +16,7 @@ MOST_FOLDED = 4096  # elements of a constant that the program holds as such
 
 
 class Unsupported(Exception):
-    """Why a node of a known op cannot be built."""
+    """Raised with the reason for which a node of a known op cannot be built."""
 
 
 def numbers(value: Any, what: str) -> list[int]:

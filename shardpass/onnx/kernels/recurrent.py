@@ -141,7 +141,7 @@ def _recurrent(make: Callable[[Node, Sequence[Any], int, Function], Step], state
 
 
 def _directions(node: Node) -> tuple[bool, ...]:
-    """For each direction, whether it runs backwards."""
+    """Lists for each direction whether it runs backwards."""
     name = node.attributes.get("direction", "forward")
     return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[name]
 

@@ -63,7 +63,9 @@ mlir.register_lowering(_constraint, _lower)
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """``text``: the module. ``inputs``: names of main's first arguments; ``weights``: the others, in order."""
+    """A model as StableHLO. ``text``: the module. ``inputs``: the names of main's first arguments. ``weights``: the
+    others, in order.
+    """
 
     text: str
     inputs: tuple[str, ...]

@@ -78,7 +78,7 @@ def _constant_model(shape: Shape, one_number: bool) -> Constant:
 
 @dataclass(frozen=True)
 class IotaPlan(LocalPlan):
-    """``axes`` split the dimension that is counted along into tiles of ``tile`` elements."""
+    """A device's part of an iota. ``axes`` split the dimension that is counted along; tiles have ``tile`` elements."""
 
     axes: Axes = ()
     tile: int = 0

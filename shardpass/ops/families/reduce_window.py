@@ -43,7 +43,7 @@ from shardpass.ops.tiles.positions import compare, i32, spread
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """How a window moves along one dimension."""
+    """The parameters by which a window slides along one dimension."""
 
     window: int
     stride: int

@@ -67,7 +67,9 @@ class BitsPlan(LocalPlan):
 
 @dataclass(frozen=True, eq=False)
 class Bits(OpModel[BitsPlan]):
-    """``along``: the dimension of rows; ``block``: elements in a block."""
+    """Generates random bits, a block of elements at a time. ``along``: the dimension of rows. ``block``: elements in a
+    block.
+    """
 
     rule: Rule
     along: int | None

@@ -42,7 +42,7 @@ from shardpass.ops.splits.lattices import axes_over
 
 
 class Strategy(enum.Enum):
-    """How a window is fetched; see the module's docstring."""
+    """The way to fetch a window's elements from other tiles; see the module's docstring."""
 
     BESIDE = "beside"
     ROUNDS = "rounds"

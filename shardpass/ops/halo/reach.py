@@ -33,7 +33,7 @@ from shardpass.ops.splits.factors import Kind, RuleBuilder
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Which elements of an operand's dimension a result's dimension needs.
+    """The elements of an operand's dimension that a result's dimension needs.
 
     Result j needs ``first + j * step`` up to ``span`` coordinates further; element i of the operand has the coordinate
     ``i * dilation``. ``backward``: results count from the end, so that tile p is the p-th from the end. ``strict``: a

@@ -45,7 +45,7 @@ class IndexedDims:
         return cls(**rows, vector_dim=int(numbers.index_vector_dim))
 
     def walked(self, operand_rank: int) -> dict[int, int]:
-        """Maps each operand dimension to the dimension of the other tensor that walks it."""
+        """Maps each operand dimension of the windows to the dimension of the other tensor that has its elements."""
         gone = {*self.dropped, *self.operand_batching}
         return dict(zip([d for d in range(operand_rank) if d not in gone], self.window, strict=True))
 

@@ -132,7 +132,7 @@ class Known:
     def settle(
         self, rule: Rule, sides: Sequence[Side], option: dict[int, Axes], sizes: Sequence[int]
     ) -> dict[int, Axes]:
-        """Caches ``settle``."""
+        """Returns the split that an option comes to, cached (``assignment.settle``)."""
         key = tuple(sorted(option.items()))
         cached = self._settle_cache.get(key)
         if cached is None:

@@ -37,7 +37,7 @@ class Kind(enum.Enum):
 
 
 class Priority(enum.IntEnum):
-    """In which round of propagation a rule takes part."""
+    """The round of propagation in which a rule takes part."""
 
     PASS_THROUGH = 0
     CONTRACTION = 1
@@ -69,7 +69,8 @@ DimMap = tuple[tuple[int, ...], ...]  # for each dimension of a tensor, indices 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one op may be split. ``combiner`` names the reduction of REDUCTION factors ("add", "maximum", ...).
+    """The ways in which one op may be split. ``combiner`` names the reduction of REDUCTION factors ("add", "maximum",
+    ...).
 
     ``self_completing``: the family's rewrite completes partial results itself; the partitioner adds no reduction.
     ``masks``: the rewrite deals with padding along REDUCTION factors itself.

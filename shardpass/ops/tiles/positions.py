@@ -31,7 +31,7 @@ def i1(shape: Sequence[int] = ()) -> Any:
 
 
 def spread(scalar: Any, shape: Sequence[int]) -> Any:
-    """Broadcasts ``scalar`` to ``shape``."""
+    """Broadcasts ``scalar`` to a tensor of ``shape``."""
     if not shape:
         return scalar
     return hlo.broadcast_in_dim(retype(scalar.type, shape), scalar, i64_array([]))

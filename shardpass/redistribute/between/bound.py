@@ -61,7 +61,7 @@ def least_seconds(wanted: Sequence[Demand], ports: Ports) -> float:
 
 
 def _latencies(wanted: Sequence[Demand], ports: Ports) -> list[float]:
-    """By tier, the latency after the last byte at a port of that tier.
+    """Returns for each tier the latency after the last byte at a port of that tier.
 
     Some message crosses the outermost tier that a receiver has to all of its holders, so that no plan is done before
     its latency, and a port of a tier that sends nothing need not count one of its own.
@@ -107,7 +107,9 @@ class _Program:
         self.rows[equal].append((terms, value))
 
     def late_variable(self, tier: int, receiver: int, size: float, came: Sequence[int]) -> int:
-        """Of the bytes that come over the tiers beyond ``tier`` (variables ``came``), those that are late."""
+        """Adds the bytes that come late of those that come over the tiers beyond ``tier``, which are the variables
+        ``came``.
+        """
         seconds = size / sum(self.rates[tier + 1 :]) / self.scale
         self.beyond[tier, receiver] += [(column, seconds) for column in came]
         self.late[tier, receiver].append((self.count, seconds))

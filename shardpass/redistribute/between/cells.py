@@ -30,7 +30,7 @@ class Cell:
 
     @property
     def elements(self) -> int:
-        """Elements of one array."""
+        """The number of elements of one array in the cell."""
         return math.prod(b - a for a, b in zip(*self.box, strict=True))
 
     @property

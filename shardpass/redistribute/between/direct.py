@@ -31,7 +31,9 @@ CHOICES: tuple[Choice, ...] = ("near", "turns", "first")
 
 @dataclass(frozen=True, eq=False)
 class Direct:
-    """``sent``, and its makespan. ``bytes``: of the greatest message."""
+    """A plan in which holders send directly to receivers: ``sent``, and its makespan. ``bytes``: of the greatest
+    message.
+    """
 
     sent: Sent
     seconds: float
@@ -99,7 +101,7 @@ def _holders(cells: Cells, cell: IntArray, receiver: IntArray, choice: Choice, p
 
 
 def _place(group: IntArray, receiver: IntArray) -> IntArray:
-    """How many entries of the same group come before each, in the order of receivers."""
+    """Numbers the entries of each group in the order of receivers."""
     order = np.lexsort((receiver, group))
     ordered = group[order]
     first = np.searchsorted(ordered, ordered)

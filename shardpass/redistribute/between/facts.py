@@ -25,7 +25,7 @@ FloatArray = NDArray[np.float64]
 
 
 def members(sets: Cells, number: IntArray) -> tuple[IntArray, IntArray]:
-    """For the sets with these numbers: rows (of ``number``) and devices, a pair for each member."""
+    """Lists the members of the sets with these numbers: pairs of a row (of ``number``) and a device."""
     sizes = np.array([len(devices) for devices in sets.sets], np.int64)
     flat = np.array([device for devices in sets.sets for device in devices], np.int64)
     begin = np.cumsum(sizes) - sizes

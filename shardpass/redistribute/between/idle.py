@@ -28,7 +28,9 @@ Port = tuple[bool, int, int]  # whether it receives, tier, device
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """``ports`` are idle for ``idle`` seconds together, where the makespan is ``until`` at least."""
+    """A bound on idle ports: ``ports`` are idle for ``idle`` seconds together, where the makespan is ``until`` at
+    least.
+    """
 
     ports: tuple[Port, ...]
     idle: float
@@ -36,7 +38,7 @@ class Start:
 
 
 def idle(wanted: Sequence[Demand], ports: Ports, used: Iterable[Port]) -> tuple[dict[Port, float], list[Start]]:
-    """For each of the ports ``used`` the seconds in which it carries nothing, and what holds of ports together."""
+    """Returns the seconds in which each port of ``used`` carries nothing, and bounds on ports idle together."""
     needs: dict[int, list[Demand]] = defaultdict(list)
     for demand in wanted:
         for receiver in demand.receivers:
@@ -65,12 +67,12 @@ def idle(wanted: Sequence[Demand], ports: Ports, used: Iterable[Port]) -> tuple[
 
 
 def _until_sent(device: int, demand: Demand, ports: Ports) -> float:
-    """Case 1."""
+    """Returns the seconds before a receiver can pass on bytes: the least latency from a holder (case 1)."""
     return min(ports.latencies[min(ports.tier(holder, device) for holder in demand.holders) :])
 
 
 def _until_received(device: int, demand: Demand, tier: int, ports: Ports) -> float:
-    """Case 2."""
+    """Returns the least seconds before a port of ``tier`` can receive (case 2)."""
     tiers = {ports.tier(holder, device) for holder in demand.holders}
     if tier in tiers:
         return 0.0

@@ -29,7 +29,7 @@ def turns(i: IntArray, j: IntArray, m: int, n: int) -> IntArray:
 
 
 def circulant(i: IntArray, j: IntArray, seconds: FloatArray) -> FloatArray:
-    """When each pair starts."""
+    """Returns when each pair starts if all take turns in the order of a circulant."""
     m, n = int(i.max()) + 1, int(j.max()) + 1
     turn = turns(i, j, m, n)
     free_out, free_in, start = np.zeros(m), np.zeros(n), np.zeros(len(i))
@@ -41,7 +41,7 @@ def circulant(i: IntArray, j: IntArray, seconds: FloatArray) -> FloatArray:
 
 
 def greedy(i: IntArray, j: IntArray, seconds: FloatArray) -> FloatArray:
-    """When each pair starts."""
+    """Returns when each pair starts if the ports that are free choose greedily."""
     m, n = int(i.max()) + 1, int(j.max()) + 1
     number = np.full((m, n), -1)
     number[i, j] = np.arange(len(i))

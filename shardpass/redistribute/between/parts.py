@@ -19,7 +19,7 @@ COARSE = 128  # rows of a box; with more, cuts are between rows
 
 
 def split(cells: Sequence[Cell], amounts: Sequence[float]) -> list[list[Cell]]:
-    """``cells`` in as many lists as ``amounts``, in the ratio of ``amounts``."""
+    """Splits ``cells`` into as many lists as ``amounts``, in the ratio of ``amounts``."""
     parts: list[list[Cell]] = []
     left = list(reversed(cells))
     total, due, given = sum(cell.bits for cell in cells), 0.0, 0
@@ -59,7 +59,7 @@ def _cut(cell: Cell, size: int) -> tuple[list[Cell], list[Cell]]:
 
 
 def _rounded(box: Box, count: int) -> int:
-    """``count`` elements as whole rows, where the box has many."""
+    """Rounds ``count`` elements to whole rows, where the box has many."""
     start, stop = box
     for dim in range(len(start)):
         if stop[dim] - start[dim] > 1:

@@ -54,7 +54,9 @@ def periodic(
 
 
 def _pieces(tree: Tree, size: float, ports: Ports, longest: float) -> int:
-    """In how many messages a tree sends ``size`` bytes, so that none takes longer than ``longest`` seconds."""
+    """Returns the number of messages in which a tree sends ``size`` bytes, so that none takes longer than ``longest``
+    seconds.
+    """
     rate = min(ports.rates[ports.tier(edge.sender, edge.receiver)] for edge in tree)
     return max(1, math.ceil(size / rate / longest - 1e-6))
 

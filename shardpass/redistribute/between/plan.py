@@ -36,7 +36,7 @@ SHOWN = 8  # rounds that are printed
 
 @dataclass(frozen=True, eq=False)
 class TransferPlan:
-    """How arrays get from the devices of their sources to the devices of their targets.
+    """A plan that moves arrays from the devices of their sources to the devices of their targets.
 
     Attributes:
         arrays: in the order in which messages count these.
@@ -54,12 +54,12 @@ class TransferPlan:
 
     @cached_property
     def rounds(self) -> tuple[tuple[Message, ...], ...]:
-        """In a round each port of a device sends or receives one message at most."""
+        """Lists the messages of each round, in which each port of a device sends or receives one message at most."""
         return tuple(messages for wave in self.waves for messages in wave.rounds)
 
     @property
     def seconds(self) -> float:
-        """The modelled makespan."""
+        """The modelled makespan in seconds."""
         return sum(wave.seconds for wave in self.waves)
 
     @cached_property
@@ -96,12 +96,12 @@ class TransferPlan:
 
     @property
     def bytes_received(self) -> int:
-        """By the device that receives most."""
+        """The bytes that the busiest device receives."""
         return max(self.received.values(), default=0)
 
     @cached_property
     def lower_bound_bytes(self) -> int:
-        """What the device that lacks most of its target tiles must receive."""
+        """The bytes that the device that lacks most of its target tiles must receive: no plan can go below them."""
         cell, device = members(self._cells, self._cells.receivers)
         _, number = np.unique(device, return_inverse=True)
         lacks = np.bincount(number.reshape(-1), self._cells.bits[cell] / 8)
@@ -219,13 +219,13 @@ def _buffers(sent: Sent, devices: IntArray) -> FloatArray:
 
 
 def tiles_of(side: Side, value: Any) -> dict[int, Any]:
-    """The tile of each device, less what lies past the array's end."""
+    """Cuts ``value`` into the tile of each device, less the padding past the array's end."""
     whole = np.asarray(value)
     return {device: whole[cut(box, (0,) * whole.ndim)] for device, box in side.boxes.items()}
 
 
 def cut(box: Box, start: Sequence[int]) -> tuple[slice, ...]:
-    """``box`` as slices of an array that begins at ``start``."""
+    """Converts ``box`` to slices of an array that begins at ``start``."""
     return tuple(slice(a - s, b - s) for a, b, s in zip(*box, start, strict=True))
 
 

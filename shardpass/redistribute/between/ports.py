@@ -34,14 +34,14 @@ class Ports:
         return next(t for t, block in tiers if block is None or sender // block == receiver // block)
 
     def tiers(self, sender: IntArray, receiver: IntArray) -> IntArray:
-        """``tier`` of pairs of devices."""
+        """Returns the tier of each of many pairs of devices, as ``tier`` does of one."""
         tier = np.full(np.broadcast(sender, receiver).shape, len(self.blocks) - 1)
         for t in range(len(self.blocks) - 2, -1, -1):
             tier[sender // (self.blocks[t] or 1) == receiver // (self.blocks[t] or 1)] = t
         return tier
 
     def blocks_of(self, devices: IntArray, tier: int) -> IntArray:
-        """``block_of`` many devices."""
+        """Returns the block of each of many devices on ``tier``, as ``block_of`` does of one."""
         size = 1 if tier < 0 else self.blocks[tier]
         return np.zeros_like(devices) if size is None else devices // size
 

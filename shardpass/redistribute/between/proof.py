@@ -29,7 +29,7 @@ MOST_PARTS = 2**21  # that are counted together
 
 
 def check(sent: Sent) -> None:
-    """Raises Unproven."""
+    """Proves that after all rounds each device has its target tiles, by counting units of elements. Raises Unproven."""
     counts = np.array([len(move.arrays) for move in sent.moves], np.int64)
     if ((sent.first < 0) | (sent.last > counts[sent.move]) | (sent.first >= sent.last)).any():
         raise Unproven("a piece is of an array that is none")
@@ -43,7 +43,9 @@ def check(sent: Sent) -> None:
 
 
 def _units(sent: Sent, counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """For each piece and each unit that it has a part of: the piece, and the unit; and the move of each unit."""
+    """Splits pieces into units. Returns for each part the numbers of its piece and its unit, and for each unit its
+    move.
+    """
     span = int(counts.max(initial=0)) + 1
     key = sent.move * span
     ends = np.arange(len(counts)) * span

@@ -81,7 +81,7 @@ def messages(
 
 
 def chunks(cells: Sequence[Cell], chunk: float) -> list[list[Cell]]:
-    """``cells`` in parts of ``chunk`` bytes, and one of the rest: equal parts keep ports in step."""
+    """Splits ``cells`` into parts of ``chunk`` bytes, and one of the rest: equal parts keep ports in step."""
     total = bytes_of(cells)
     count = int(total / chunk * (1 + 1e-9))
     rest = total - count * chunk

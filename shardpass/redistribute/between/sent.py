@@ -18,7 +18,9 @@ from shardpass.redistribute.problem.device_arrays import IntArray
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """``cells`` from ``sender`` to ``receiver``; ``after``: the number of the message that brought these; -1: none."""
+    """A message: ``cells`` from ``sender`` to ``receiver``. ``after``: the number of the message that brought these to
+    the sender; -1: none.
+    """
 
     sender: int
     receiver: int
@@ -52,7 +54,7 @@ class Sent:
 
     @cached_property
     def bits(self) -> IntArray:
-        """Of each piece."""
+        """The size of each piece in bits."""
         width = np.array([move.width for move in self.moves], np.int64)
         size: IntArray = np.prod(self.stop - self.start, axis=1, dtype=np.int64) * (self.last - self.first)
         return size * width[self.move]
@@ -64,7 +66,7 @@ class Sent:
         return total
 
     def rounds(self) -> tuple[tuple[Message, ...], ...]:
-        """The messages as objects."""
+        """Lists the messages of each round as objects."""
         pieces: list[list[Cell]] = [[] for _ in range(len(self.sender))]
         columns = (self.message, self.move, self.start, self.stop, self.first, self.last)
         for message, move, start, stop, first, last in zip(*(column.tolist() for column in columns), strict=True):
@@ -80,7 +82,7 @@ class Sent:
 
 
 def in_order(sent: Sent) -> Sent:
-    """``sent`` with messages by round, and pieces by message."""
+    """Sorts the messages by round and the pieces by message."""
     order = np.lexsort((sent.receiver, sent.sender, sent.round))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))

@@ -38,7 +38,7 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Side:
-    """``distribution`` of an array of ``shape`` over the devices with the ids ``devices``."""
+    """A side of a move: the ``distribution`` of an array of ``shape`` over the devices with the ids ``devices``."""
 
     shape: tuple[int, ...]
     distribution: Distribution
@@ -81,7 +81,9 @@ class Side:
 def make_side(
     shape: tuple[int, ...], sharding: Sharding | TupleSharding | str, devices: tuple[int, ...] | None, name: str
 ) -> Side:
-    """Raises ShardpassError (SP0xx, SP401, SP403, SP404, SP408, SP417)."""
+    """Makes a side from a sharding in any notation, over ``devices`` or else over devices 0, 1, ... Raises
+    ShardpassError (SP0xx, SP401, SP403, SP404, SP408, SP417).
+    """
     distribution = distribution_over(shape, sharding, None if devices is None else len(devices), name)
     count = len(distribution.tiling.index)
     return Side(shape, distribution, tuple(range(count)) if devices is None else devices)

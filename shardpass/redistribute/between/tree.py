@@ -117,7 +117,7 @@ def _order(arrays: Sequence[MovedArray]) -> list[int]:
 
 
 def _cut(order: Sequence[int], arrays: Sequence[MovedArray], count: int) -> list[list[int]]:
-    """``order`` in ``count`` runs of about equal bytes."""
+    """Cuts ``order`` into ``count`` runs of about equal bytes."""
     sizes = [_bytes(arrays[number], "source") + _bytes(arrays[number], "target") for number in order]
     total, seen = sum(sizes), 0
     waves: list[list[int]] = [[] for _ in range(count)]

@@ -30,7 +30,7 @@ MOST_TREES = 256  # of one demand
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """``sender`` passes on what came by the edge number ``after`` of the tree; -1: what it holds."""
+    """A step of a tree: ``sender`` passes on the bytes that came by the edge number ``after``; -1: its own."""
 
     sender: int
     receiver: int
@@ -94,7 +94,7 @@ def _tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, turn:
 
 
 def _wide_tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, turn: int) -> Tree:
-    """Case 4."""
+    """Builds a wide tree: copies for other blocks leave by the ports of all devices of a block in turn (case 4)."""
     edges: list[Edge] = []
     by: dict[int, int] = {holder: -1}  # the edge that brings the bytes to a device
 

@@ -21,7 +21,7 @@ class Unproven(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """``size`` places on an axis, each ``stride`` further along dimension ``dim`` of the whole array."""
+    """A digit of an axis: ``size`` places, each ``stride`` further along dimension ``dim`` of the whole array."""
 
     size: int
     dim: int

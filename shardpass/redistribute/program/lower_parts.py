@@ -26,7 +26,9 @@ DeviceValues = dict[tuple[str, bytes], Any]  # the scalar of a type for a table 
 
 @dataclass(slots=True)
 class Parts:
-    """``element``: of the arrays; ``known``: the numbers per device that are built in this block already."""
+    """What the builders of a plan's ops share. ``element``: the element type. ``known``: the numbers per device that
+    are built in this block already.
+    """
 
     element: Any
     channels: Iterator[int]

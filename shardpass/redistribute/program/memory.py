@@ -38,7 +38,8 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The memory of one op: the local array's ``shape`` after it; elements beside both arrays; elements ``copied``.
+    """The memory that one op needs. ``shape``: of the local array after it. ``scratch``: elements of buffers beside
+    both arrays. ``copied``: elements that it copies.
 
     ``in_place``: the array before and the one after are one buffer.
     """

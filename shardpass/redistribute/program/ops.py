@@ -56,7 +56,7 @@ class Zeros:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DynamicSlice:
-    """``sizes`` elements from ``starts[device]`` on."""
+    """A slice of the local array: ``sizes`` elements from ``starts[device]`` on."""
 
     sizes: tuple[int, ...]
     starts: IntArray  # [devices, rank]

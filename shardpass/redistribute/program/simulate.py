@@ -222,7 +222,8 @@ def run(program: DeviceProgram, state: State, shape: tuple[int, ...]) -> State:
 
 
 def check(program: DeviceProgram, source: State, target: State, shape: tuple[int, ...]) -> None:
-    """Raises Unproven unless ``program`` takes ``source`` to ``target``, element for element.
+    """Simulates ``program`` on tiles of ``source``. Raises Unproven unless each device ends with its tile of
+    ``target``, element for element.
 
     Devices that are not real in ``source`` hold nothing that may be used; those not real in ``target`` need nothing.
     """

@@ -72,7 +72,7 @@ class Compiled:
 
     @cached_property
     def bytes_scattered(self) -> int:
-        """As ``bytes_received``, for the program that XLA compiles for GPUs and TPUs.
+        """The bytes received by the program that XLA compiles for GPUs and TPUs, counted as ``bytes_received``.
 
         A sum of which each device keeps its slice alone is a reduce_scatter there, of half the bytes.
         """
@@ -132,7 +132,7 @@ class Verifier:
         self.close()
 
     def close(self) -> None:
-        """Ends the child."""
+        """Ends the process that compiles."""
         if self._child is not None:
             self._end()
 
@@ -157,7 +157,7 @@ class Verifier:
         return lines[-1] if lines else f"its process ended with status {child.returncode}"
 
     def build(self, module: bytes) -> Compiled:
-        """``module`` (MLIR's bytecode or text), compiled.
+        """Compiles ``module`` (MLIR's bytecode or text).
 
         Raises ShardpassError (SP553) where XLA fails, ends its process, or takes too long.
         """

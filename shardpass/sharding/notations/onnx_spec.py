@@ -56,7 +56,7 @@ class ShardingSpec:
         return [self.groups.get(entry, (entry,)) for entry in self.device]
 
     def __str__(self) -> str:
-        """The documents' text form."""
+        """Formats the spec as the documents of ONNX write it."""
         out = ["{"]
         if self.tensor_name:
             out.append(f"  tensor_name = {c_quoted(self.tensor_name, QUOTE)}")

@@ -88,7 +88,7 @@ class _Exchange:
     names: tuple[str, ...]
 
     def along(self, split: int, concat: int) -> list[ops.Op]:
-        """Builds form 1."""
+        """Builds one all_to_all from dimension ``split`` to dimension ``concat`` (form 1)."""
         return [ops.AllToAll(split, concat, self.groups, self.names)]
 
     def in_place(self, dim: int) -> list[ops.Op]:

@@ -70,7 +70,7 @@ class Splits:
 
 @dataclass(frozen=True, eq=False)
 class SubAxisProblem:
-    """A problem in assignments.
+    """A redistribution as assignments of sub-axes to sub-dimensions.
 
     Attributes:
         rank: of the array.

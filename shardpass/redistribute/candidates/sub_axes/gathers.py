@@ -25,12 +25,12 @@ SHORT_RUN = 32  # bytes: XLA puts pieces as short in place itself better than a 
 
 
 def gather(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Builds form 1."""
+    """Builds one all_gather of all sub-axes that leave, and a slice (form 1)."""
     _gather_to(problem, problem.target, _gathered(problem, route), route, builder)
 
 
 def gather_in_two(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Builds form 2."""
+    """Builds two all_gathers, the second over the sub-axes that must come last (form 2)."""
     last = gathered_last(problem, route)
     inner = [m for m in _gathered(problem, route) if m not in last]
     between = tuple(route.last[m] if m in last else t for m, t in enumerate(problem.target))

@@ -45,7 +45,9 @@ def swap_in_rounds(problem: SubAxisProblem, route: Route, builder: Builder) -> N
 
 
 def swap_in_two(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Builds an all_to_all over all sub-axes but the greatest, and rounds for that one and the permute."""
+    """Builds an all_to_all over all sub-axes but the greatest, and rounds of permutes for that one and the final
+    permute.
+    """
     late = max(route.swapped, key=lambda m: problem.sub_axes.sizes[m])
     first = tuple(t if m in route.swapped and m != late else route.first[m] for m, t in enumerate(route.middle))
     swap(problem, route.first, first, builder)
