@@ -145,14 +145,14 @@ def _check_module(data: Given, file: str, args: argparse.Namespace) -> Sequence[
 
 
 def _print_to(pieces: Pieces, module: Any) -> None:
-    """The module with every sharding, in pieces."""
+    """Writes the module with every sharding, in pieces."""
     from shardpass.ir import streamed
 
     streamed.print_to(pieces, module, enable_debug_info=True)
 
 
 def run_and_collect(data: Given, file: str, pipeline: str) -> list[Diagnostic]:
-    """Every finding of ``pipeline`` on the module ``data``, errors first."""
+    """Runs ``pipeline`` on the module ``data`` and returns every diagnostic, errors first."""
     from shardpass.pipeline.run import run_pipeline
 
     with collect() as diagnostics:

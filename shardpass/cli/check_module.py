@@ -60,7 +60,9 @@ def check_module(
 
 
 def edits_that_save(data: Given, file: str, partitioner: str) -> list[Diagnostic]:
-    """The findings about the program that ``partitioner`` makes of the module ``data``, as remarks at their lines."""
+    """Finds edits that save in the program that ``partitioner`` makes of the module ``data``, as remarks at their
+    lines.
+    """
     from pathlib import Path
 
     from shardpass.diagnostics import NOWHERE, Place
@@ -94,7 +96,7 @@ def _by_itself(module: Any) -> list[Diagnostic]:
 
 
 def _given(module: Any) -> frozenset[int]:
-    """The values of an imported module that have a sharding before propagation."""
+    """Returns the values of an imported module that have a sharding before propagation."""
     from shardpass.program.read import read_program
 
     with module.context:
@@ -107,7 +109,9 @@ def _given(module: Any) -> frozenset[int]:
 
 
 def _lines(module: Any, given: frozenset[int]) -> Iterator[str]:
-    """``file:line: op tensor<8x4xf32>: {devices=[2,1]<=[2]} (propagated)``; propagation leaves values their numbers."""
+    """Yields ``file:line: op tensor<8x4xf32>: {devices=[2,1]<=[2]} (propagated)`` of each value; propagation leaves
+    values their numbers.
+    """
     from shardpass.ir.locations import place_of
     from shardpass.program.table import table_of
 

@@ -141,7 +141,7 @@ def _fill_closed_streams() -> None:
 
 @contextlib.contextmanager
 def interrupts_end_the_process() -> Iterator[None]:
-    """Inside, Ctrl-C ends the process at once, as it ends a program in C.
+    """Lets Ctrl-C end the process at once inside the block, as it ends a program in C.
 
     XLA runs programs in threads of its own and calls back into Python: an exception that arises there is lost, or meets
     threads that go on while the interpreter is torn down. Nothing may be half-written inside.
@@ -162,7 +162,7 @@ def interrupts_end_the_process() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Inside, Ctrl-C waits for the end: a file that is being written stays no part of itself."""
+    """Delays Ctrl-C to the end of the block, so that no file stays half written."""
     import signal
     import threading
 
@@ -180,7 +180,9 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def make_console(width: int | None = None) -> Console:
-    """A ``rich.console.Console`` on stdout that lets a closed pipe end the command as every other way to print does."""
+    """Returns a ``rich.console.Console`` on stdout that lets a closed pipe end the command as every other way to print
+    does.
+    """
     from rich.console import Console
 
     class Plain(Console):
@@ -191,7 +193,7 @@ def make_console(width: int | None = None) -> Console:
 
 
 def argument_parser(prog: str, description: str, *, pipeline: bool = False) -> argparse.ArgumentParser:
-    """A parser for the command ``prog``; with ``pipeline``, its help ends with what a PIPELINE is."""
+    """Returns a parser for the command ``prog``; with ``pipeline``, its help ends with what a PIPELINE is."""
     parser = _Parser(
         prog=prog,
         description=description,
@@ -305,7 +307,7 @@ def module_at(path: str) -> tuple[bytes | LargeFile, str]:
 
 
 def read_axes(text: str) -> Mesh:
-    """The mesh ``data=4,model=2``. Raises ShardpassError (SP805, or what is wrong with the axes)."""
+    """Returns the mesh ``data=4,model=2``. Raises ShardpassError (SP805, or what is wrong with the axes)."""
     from shardpass.diagnostics.table_suggest import MESH_TEXT
     from shardpass.sharding import Mesh
 
@@ -319,7 +321,7 @@ def read_axes(text: str) -> Mesh:
 
 
 def device_count(most: int) -> Callable[[str], int]:
-    """The type of an argument that is a number of devices, from 1 to ``most``."""
+    """Returns the type of an argument that is a number of devices, from 1 to ``most``."""
 
     def count(text: str) -> int:
         if re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= most:
@@ -331,7 +333,7 @@ def device_count(most: int) -> Callable[[str], int]:
 
 
 def read_input(path: str) -> tuple[bytes, str]:
-    """The bytes of the file ``path`` ("-": stdin), and the name that diagnostics give it.
+    """Returns the bytes of the file ``path`` ("-": stdin), and the name that diagnostics give it.
 
     Raises ShardpassError (SP120) where it cannot be read.
     """
@@ -369,7 +371,7 @@ def _instead_of(path: str) -> str:
 
 
 def _in_folder(path: str) -> str:
-    """A folder of --xla_dump_to holds modules: which one is meant?"""
+    """Asks which module of a folder of --xla_dump_to is meant: usage is bad."""
     names = sorted(name for name in os.listdir(path) if name.endswith((".mlir", ".before_optimizations.txt", ".pb")))
     if not names:
         return "it is a folder: name a file"

@@ -44,7 +44,7 @@ def _shown(printed: Diagnostic) -> str:
 
 
 def read_expectations(text: str, file: str, first_line: int = 1) -> list[Expectation]:
-    """The expectations in the comments of ``text``, which starts at ``first_line`` of ``file``.
+    """Reads the expectations in the comments of ``text``, which starts at ``first_line`` of ``file``.
 
     Raises ShardpassError (SP132) where a comment starts like one and is none.
     """
@@ -80,7 +80,7 @@ def _comment(line: str) -> str:
 
 
 def _line(at: str | None, index: int, marked: set[int], count: int) -> int | None:
-    """The index of the line that ``at`` means, seen from the comment on line ``index``."""
+    """Returns the index of the line that ``at`` means, seen from the comment on line ``index``."""
     if at is None or at == "unknown":
         return index
     if at in ("above", "below"):

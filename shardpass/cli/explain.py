@@ -289,7 +289,7 @@ def explain(
     partitioner: str = "shardpass",
     mesh: Mesh | None = None,
 ) -> Explanation:
-    """The collectives of the module ``data``, partitioned first where it is not.
+    """Explains the collectives of the module ``data``, which is partitioned first where it is not yet.
 
     Raises ShardpassError where it does not parse or cannot be partitioned.
     """

@@ -25,7 +25,7 @@ def as_text(file: str, diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def as_json(file: str, diagnostics: Sequence[Diagnostic]) -> str:
-    """{"file", "summary": {severity: count}, "findings": [...]}, each finding with its notes."""
+    """Formats as {"file", "summary": {severity: count}, "findings": [...]}, each finding with its notes."""
     counts = Counter(str(d.severity) for d in diagnostics)
     return json.dumps({"file": file, "summary": dict(counts), "findings": [_finding(d) for d in diagnostics]}, indent=2)
 
@@ -44,7 +44,9 @@ def _finding(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def as_sarif(file: str, diagnostics: Sequence[Diagnostic], tool: str = "shardpass-check") -> str:
-    """A SARIF log of one run of the command ``tool``; a finding without a place is put at the file that was checked."""
+    """Formats the diagnostics of one run of ``tool`` as a SARIF log; one without a place is put at the file that was
+    checked.
+    """
     from shardpass.report.sarif import SarifPlace, SarifResult, sarif
 
     results = [

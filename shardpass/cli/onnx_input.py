@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_onnx_options(parser: argparse.ArgumentParser) -> None:
-    """The options about an ONNX model that every command has which takes one."""
+    """Adds the options of every command that takes an ONNX model."""
     add = parser.add_argument_group("ONNX models").add_argument
     add(
         "--sharding",
@@ -78,7 +78,7 @@ def model_of(parser: argparse.ArgumentParser, data: bytes | LargeFile, file: str
 
 
 def _shardings(parser: argparse.ArgumentParser, args: argparse.Namespace) -> tuple[Any, dict[str, str]]:
-    """The mesh and the shardings, from the file first and then from the command line."""
+    """Returns the mesh and the shardings, from the file first and then from the command line."""
     import json
 
     from shardpass.cli.common import module_at
@@ -107,14 +107,14 @@ def _json(parser: argparse.ArgumentParser, option: str, text: str) -> Any:
 def as_module(
     parser: argparse.ArgumentParser, data: bytes | LargeFile, file: str, args: argparse.Namespace
 ) -> bytes | LargeFile:
-    """The module for what was read: an ONNX model's program, and what is no model as it came."""
+    """Returns the program of an ONNX model as a module; input of any other kind as it came."""
     if not is_model(data, file):
         return data
     return program_of(model_of(parser, data, file, args)).text.encode()
 
 
 def program_of(model: Model) -> Program:
-    """The program of a model, after remarks on how it was read."""
+    """Returns the program of a model, after remarks on how it was read."""
     from shardpass.diagnostics import report
     from shardpass.onnx import to_stablehlo
 

@@ -76,7 +76,7 @@ def _count(text: str) -> int:
 
 
 def _form(text: str) -> tuple[str, str]:
-    """The form that --emit names, and its version."""
+    """Returns the form that --emit names, and its version."""
     form = re.fullmatch(r"(stablehlo|bytecode|vhlo|hlo)|vhlo=([0-9]{1,9}(?:\.[0-9]{1,9}){2})", text)
     if form is None:
         shown = text if len(text) <= 20 else f"{text[:20]}..."

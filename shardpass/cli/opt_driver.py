@@ -32,7 +32,7 @@ class Part:
 
 
 def split_input(text: str) -> Iterator[Part]:
-    """The parts of ``text`` between the lines that hold nothing but ``// -----``."""
+    """Yields the parts of ``text`` between the lines that hold nothing but ``// -----``."""
     start = 0
     for marker in _MARKER.finditer(text):
         yield Part(text[start : marker.start()], text.count("\n", 0, start) + 1)
@@ -45,7 +45,7 @@ class Driver:
     args: argparse.Namespace
 
     def pipeline_of(self, text: Given) -> str | None:
-        """The pipeline of the command line, or with --run-reproducer of the file."""
+        """Returns the pipeline of the command line, or with --run-reproducer of the file."""
         if not self.args.run_reproducer:
             return self.pipeline
         match = _CONFIGURATION.search(text) if isinstance(text, str) else None
@@ -82,7 +82,7 @@ class Driver:
         return (decode(data, file) if format_of(data) in (Format.TEXT, Format.EMPTY) else data), file
 
     def _check_pipeline(self, pipeline: str) -> None:
-        """A wrong pipeline, or name of a pass, is one error, not one for each part, and no comment can expect it."""
+        """Checks the pipeline before any part, so that a wrong one is a single error, which no comment can expect."""
         context = make_context()
         resolve(pipeline, context)
         for name in (*self.args.mlir_print_ir_before, *self.args.mlir_print_ir_after):
@@ -173,7 +173,7 @@ class Driver:
             pieces.write(b"\n")
 
     def _text(self, module: Any) -> str:
-        """All of ``module``, locations and large constants too."""
+        """Prints all of ``module``, locations and large constants too."""
         text: str = module.operation.get_asm(enable_debug_info=True)
         return text.rstrip("\n") + "\n"
 

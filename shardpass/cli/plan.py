@@ -159,7 +159,7 @@ _ARRAY = re.compile(r"\s*(?P<element>[A-Za-z][\w<>]*)\s*\[(?P<sizes>[^\[\]]*)\]\
 
 
 def array_type(text: str) -> tuple[str, tuple[int, ...]]:
-    """``f32[256,128]`` as element type and shape. Raises ShardpassError (SP406)."""
+    """Reads ``f32[256,128]`` as element type and shape. Raises ShardpassError (SP406)."""
     match = _ARRAY.fullmatch(text)
     if match is None:
         raise SHAPE.error(text=text, reason="it is not an element type followed by sizes in brackets")
@@ -172,7 +172,7 @@ def array_type(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def as_json(plan: Plan, others: Mapping[str, Plan | None]) -> dict[str, Any]:
-    """Everything that the plan says of itself, and the price of the other planners."""
+    """Collects every fact of the plan, and the prices of the other planners, for JSON."""
     from shardpass.redistribute.terms.limit import show_limit
 
     return {

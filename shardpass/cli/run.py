@@ -132,7 +132,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _partitioned(data: Given, file: str, pipeline: str | None, machine: str | None) -> tuple[Any, Watched]:
-    """The module, and what was seen of its plan."""
+    """Partitions the module and returns it, with the facts that were watched of its plan."""
     from shardpass.cost.chosen import machine_text
     from shardpass.ir.context import parse_module
     from shardpass.ir.machines import set_module_machine
@@ -192,7 +192,7 @@ def _fail(trial: Trial, file: str) -> None:
 
 
 def print_trial(trial: Trial, file: str, modelled: Explanation) -> None:
-    """The report: shardings, collectives, and the verdict."""
+    """Prints the report: shardings, collectives, and the verdict."""
     # what is not a terminal has no width of its own
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
     console = make_console(width)
@@ -270,7 +270,7 @@ def _print_collectives(console: Console, trial: Trial) -> None:
 
 
 def _source(place: Place) -> str:
-    """Without the folders, which --json has."""
+    """Formats a place without its folders, which --json has."""
     return "" if place == NOWHERE else str(replace(place, file=PurePosixPath(place.file).name))
 
 

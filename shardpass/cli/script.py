@@ -20,19 +20,19 @@ def is_script(path: str) -> bool:
 
 
 def file_of(path: str) -> str:
-    """The file of the script that ``path`` names."""
+    """Returns the file of the script that ``path`` names."""
     parts = _SCRIPT.fullmatch(path)
     assert parts is not None, path
     return parts["file"]
 
 
 def script_folder(path: str | None) -> tuple[str, ...]:
-    """The folder of the script that ``path`` names, whose lines may be quoted; nothing where it names none."""
+    """Returns the folder of the script that ``path`` names, whose lines may be quoted; nothing where it names none."""
     return (os.path.dirname(os.path.abspath(file_of(path))),) if path and is_script(path) else ()
 
 
 def program_of(path: str) -> tuple[bytes, str]:
-    """(MLIR bytecode, the name for diagnostics) of the program of ``path``: ``FILE.py:FUNCTION ARGUMENTS``.
+    """Returns MLIR bytecode and the name for diagnostics of the program of ``path``: ``FILE.py:FUNCTION ARGUMENTS``.
 
     The script runs in a process of its own, with ``ARGUMENTS`` and the environment of this one; what it prints goes to
     stderr. Raises ShardpassError: SP141 where the script fails, SP142 where it ends without compiling FUNCTION.
@@ -63,7 +63,7 @@ def _name(path: str) -> str:
 
 
 def _run(path: str, child: str, *words: str) -> tuple[bytes, dict[str, Any]]:
-    """The module (b"" where there is none), and what else the process says that ran the script."""
+    """Runs the script. Returns the module (b"" without one), and what else its process answers."""
     import json
     import subprocess
     import sys

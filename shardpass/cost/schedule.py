@@ -134,7 +134,7 @@ def _list(tasks: Sequence[Task], done: _Done) -> tuple[list[Slot], float]:
 def _starts(
     tasks: Sequence[Task], seconds: Sequence[float], wants: Sequence[tuple[str, ...]]
 ) -> Iterator[tuple[int, float]]:
-    """(task, its start), by starts."""
+    """Yields each task with its start, by starts."""
     users: list[list[int]] = [[] for _ in tasks]
     for place, task in enumerate(tasks):
         for need in set(task.needs):

@@ -104,7 +104,7 @@ class _Decisions:
 
 
 def words(name: str, spec: Spec) -> str:
-    """``splitting dimension 0 of `x` over data``."""
+    """Describes a split: ``splitting dimension 0 of `x` over data``."""
     parts = [f"dimension {dim} of `{name}` over {' and '.join(axes)}" for dim, axes in enumerate(spec) if axes]
     return f"splitting {' and '.join(parts)}" if parts else f"keeping `{name}` whole"
 

@@ -40,7 +40,7 @@ class _Tree:
 
 
 def spec_text(spec: Spec) -> str:
-    """``P('data', None, 'model')``, without ``None`` at the end."""
+    """Formats a spec: ``P('data', None, 'model')``, without ``None`` at the end."""
     length = max((place + 1 for place, names in enumerate(spec) if names), default=0)
     return f"P({', '.join(map(_entry, spec[:length]))})"
 

@@ -73,7 +73,7 @@ _keeping_nan: ContextVar[bool] = ContextVar("_keeping_nan", default=False)
 
 @contextmanager
 def kernels_that_keep_nan() -> Iterator[None]:
-    """Inside, ``compile_and_load`` makes programs whose max and min on one device keep NaN."""
+    """Makes ``compile_and_load`` build, inside the block, programs whose max and min on one device keep NaN."""
     token = _keeping_nan.set(True)
     try:
         yield

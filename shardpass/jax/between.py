@@ -77,7 +77,7 @@ def move(
 
 @lru_cache(maxsize=64)
 def planned(facts: tuple[Any, ...], machine: str, limit: Limit) -> TransferPlan:
-    """The plan of a list of (shape, element type, source, target), made once."""
+    """Plans a list of (shape, element type, source, target), each list once."""
     return plan_reshard_tree(list(facts), machine=machine, memory_limit=limit)
 
 
@@ -149,7 +149,7 @@ class _Tiles:
             tiles[piece.receiver] = offsets.write(tiles[piece.receiver], value, at)
 
     def cut(self, piece: Piece) -> Any:
-        """A piece of a source tile, or of a target tile that it came to."""
+        """Cuts a piece from a source tile, or from a target tile to which it came."""
         array = self.plan.arrays[piece.array]
         stop = tuple(a + n for a, n in zip(piece.start, piece.shape, strict=True))
         owned = array.source.boxes.get(piece.sender)

@@ -54,7 +54,7 @@ class Entry:
         self._spoiled = False
 
     def find(self, context: Any) -> Any | None:
-        """The partitioned module, in ``context``; None where no process kept it, or it cannot be read."""
+        """Returns the partitioned module, in ``context``; None where no process kept it, or it cannot be read."""
         try:
             data: bytes | None = self._cache.get(self._key)
         except Exception:  # whatever a file system raises
@@ -90,7 +90,7 @@ class Entry:
 
 
 def entry_of(backend: Any, module: Any, passes: str, machine: str) -> Entry | None:
-    """The place of ``module``, as JAX lowered it, partitioned by ``passes`` for ``machine``.
+    """Returns the place of ``module``, as JAX lowered it, partitioned by ``passes`` for ``machine``.
 
     None where nothing may be kept.
     """

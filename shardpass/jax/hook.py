@@ -280,7 +280,7 @@ def _compile_pinned(
 def partitioned(
     computation: Any, *, shardy: bool, machine: str, entry: Entry | None = None
 ) -> tuple[Any, tuple[Signature, bool]]:
-    """The module that JAX lowered, partitioned, as one manual region over whole arrays, in the same context.
+    """Partitions the module that JAX lowered. Returns it as one manual region over whole arrays, in the same context.
 
     Returned with the arguments and results of main, tiled, and whether its annotations are Shardy's. ``machine``: for
     which it is decided. ``entry``: where an earlier process may have kept it.
@@ -337,7 +337,7 @@ def _fall_back(computation: Any, error: Exception) -> str:
 
 
 def _users_level() -> int:
-    """The ``stacklevel`` of the innermost frame, seen from the caller, that is neither JAX's nor shardpass's."""
+    """Returns the ``stacklevel`` of the caller's innermost frame that is neither JAX's nor shardpass's."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):

@@ -142,7 +142,9 @@ def _kept_partial(value: Any, boundary: Boundary, text: str) -> Any:
 
 
 def _one_mesh(module: Any, signature: Signature) -> Mesh:
-    """The pipeline's mesh where it says every boundary, else the coarsest that does; by names that XLA reads."""
+    """Returns the pipeline's mesh if it expresses every boundary, else the coarsest that does; names are those XLA
+    reads.
+    """
     text = names.get_text(module.operation, names.MESH)
     prefer = parse_mesh(text) if text else None
     if prefer is not None and _says_all(prefer, signature):
@@ -199,7 +201,7 @@ def _by_gspmd(module: Any, signature: Signature, arguments: Rows, results: Rows)
 
 
 def _enter(argument: Any, boundary: Boundary, manual: Any) -> None:
-    """The argument becomes whole; its uses take its tile."""
+    """Makes the argument whole, and its uses take its tile."""
     tile = argument.type
     argument.set_type(ir.Type.parse(boundary.type))
     whole = _custom_call(names.CONSTRAINT, argument, argument.type, ir.StringAttr.get(str(boundary.sharding)))

@@ -21,12 +21,12 @@ MOST = np.iinfo(np.int32).max
 
 
 def cut(array: Any, start: Sequence[int], shape: tuple[int, ...]) -> Any:
-    """The box of ``shape`` that begins at ``start``."""
+    """Cuts the box of ``shape`` that begins at ``start``."""
     return _run(_cutter(tuple(shape)), array, at=offsets(start, array.shape))
 
 
 def cut_flat(vector: Any, start: int, shape: tuple[int, ...]) -> Any:
-    """The elements of ``vector`` from ``start`` on, in ``shape``."""
+    """Cuts the elements of ``vector`` from ``start`` on, in ``shape``."""
     return _run(_flat_cutter(tuple(shape)), vector, at=offsets((start,), vector.shape))
 
 

@@ -76,7 +76,7 @@ def check_mesh(function: str, mesh: Any) -> None:
 
 
 def over(mesh: Any, **shardings: Any) -> dict[str, Any]:
-    """The ``shardings`` that are specified, with each ``PartitionSpec`` over ``mesh``, which may be None."""
+    """Returns the ``shardings`` that are specified, with each ``PartitionSpec`` over ``mesh``, which may be None."""
     given = {name: value for name, value in shardings.items() if value is not UNSPECIFIED}
     if mesh is None:
         return given
@@ -116,7 +116,7 @@ class Partitioned:
             return self._jitted(*args, **kwargs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """The program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
+        """Lowers the program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
         with self._inside():
             return Lowered(self._jitted.lower(*args, **kwargs), self._mode, self._inside)
 
@@ -141,7 +141,7 @@ class Lowered:
         return self._machine or machine_of_lowered(self._lowered)
 
     def _whole(self) -> Any:
-        """A copy of ``stablehlo`` that names the machine."""
+        """Returns a copy of ``stablehlo`` that names the machine."""
         module = copy_module(self.stablehlo)
         set_module_machine(module, self.machine)
         return module
@@ -169,7 +169,7 @@ class Lowered:
             )
 
     def explain(self) -> Explanation:
-        """Each collective: bytes, axes, the line of the program, and the reason; ``print`` it."""
+        """Explains each collective: bytes, axes, the line of the program, and the reason; ``print`` it."""
         from shardpass.report.build import explain_module  # what explains is no part of what every program loads
 
         with collect():
@@ -185,6 +185,6 @@ class Lowered:
         return tuple(collected)
 
     def compile(self) -> Any:
-        """JAX's own ``Compiled``, of the partitioned program. Raises ShardpassError (SP607) as the call does."""
+        """Compiles the partitioned program to JAX's ``Compiled``. Raises ShardpassError (SP607) as the call does."""
         with self._inside():
             return self._lowered.compile()

@@ -97,12 +97,12 @@ class Pinned:
         )
 
     def lower(self, *args: Any, **kwargs: Any) -> PinnedLowered:
-        """The program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
+        """Lowers the program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
         with self._inside():
             return PinnedLowered(self._jitted.lower(*args, **kwargs), self._pinning, self._inside)
 
     def report(self, *args: Any, **kwargs: Any) -> Any:
-        """The constraints for arguments like these, as JAX's text, and what they save; ``print`` it.
+        """Reports the constraints for arguments like these, as JAX's text, and what they save; ``print`` it.
 
         Raises ShardpassError where shardpass cannot decide about the program, or XLA refuses it (SP553).
         """
@@ -167,6 +167,6 @@ class PinnedLowered:
         return str(self.stablehlo)
 
     def compile(self) -> Any:
-        """JAX's own ``Compiled``, of the pinned program."""
+        """Compiles the pinned program to JAX's own ``Compiled``."""
         with self._inside():
             return self.lowered.compile()

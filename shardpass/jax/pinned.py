@@ -30,7 +30,9 @@ _known: dict[str, tuple[bytes, Pins]] = {}
 
 
 def mark_of(pinning: Pinning) -> str:
-    """The name of a function that JAX lowers, by which ``marked`` knows that the program is to be pinned, and how."""
+    """Returns the name of a function that JAX lowers, by which ``marked`` knows that the program is to be pinned, and
+    how.
+    """
     digest = hashlib.sha256(repr(pinning).encode()).hexdigest()[:12]
     _marks[digest] = pinning
     return f"shardpass_pin_{digest}"
@@ -50,7 +52,7 @@ def marked(module: Any) -> Pinning | None:
 def pins_of(
     module: Any, pinning: Pinning, machine: str, entry: Entry | None = None, pipeline: str = "propagate"
 ) -> tuple[Any, Pins]:
-    """(the pinned module in the same context, ``Pins``) of ``module``, made once for each module.
+    """Pins ``module``, once for each module. Returns the pinned module in the same context, with its ``Pins``.
 
     ``entry``: its place on disk. Raises as ``pin_module``.
     """

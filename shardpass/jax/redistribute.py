@@ -99,7 +99,7 @@ def _for_each(sharding: Any, tree: Any, name: str) -> list[Any]:
 
 
 def _checked(x: Any, sharding: Any, source: Any) -> tuple[Any, Any]:
-    """Target and source as shardings over meshes."""
+    """Returns target and source as shardings over meshes."""
     sharding, source = _over_the_mesh(sharding), _over_the_mesh(source)
     for given in (sharding, *(() if source is None else (source,))):
         _check(given, jax.numpy.shape(x))
@@ -112,7 +112,7 @@ def _redistribute(x: Any, sharding: Any, source: Any, machine: str) -> Any:
 
 
 def _over_the_mesh(sharding: Any) -> Any:
-    """A ``PartitionSpec`` over the mesh of ``jax.set_mesh``; anything else as it is."""
+    """Returns a ``PartitionSpec`` over the mesh of ``jax.set_mesh``; anything else as it is."""
     if not isinstance(sharding, PartitionSpec):
         return sharding
     mesh: Any = jax.sharding.get_abstract_mesh()
@@ -124,13 +124,13 @@ def _over_the_mesh(sharding: Any) -> Any:
 
 
 def _moved(x: Any, source: Any, target: NamedSharding, machine: str) -> Any:
-    """The primitive; and a constraint, by which JAX sees on which devices a program runs that has no arguments."""
+    """Binds the primitive and a constraint, which shows JAX the devices of a program without arguments."""
     y = redistribute_p.bind(x, source=source, target=target, machine=machine)
     return jax.lax.with_sharding_constraint(y, target) if isinstance(y, jax.core.Tracer) else y
 
 
 def _explicit(x: Any, target: NamedSharding) -> NamedSharding | None:
-    """The sharding that is part of the type of ``x``, where the target's mesh has explicit axes alone."""
+    """Returns the sharding that is part of the type of ``x``, where the target's mesh has explicit axes alone."""
     known = jax.typeof(x).sharding
     if set(target.mesh.axis_types) != {AxisType.Explicit} or known.mesh != target.mesh.abstract_mesh:
         return None

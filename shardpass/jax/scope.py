@@ -63,7 +63,7 @@ _entered: ContextVar[tuple[int, Mode] | None] = ContextVar("shardpass_use", defa
 
 
 def current() -> Mode:
-    """The mode of the code that runs, in this thread."""
+    """Returns the mode of the code that runs, in this thread."""
     mode: Mode = _of_jax.value
     return mode
 

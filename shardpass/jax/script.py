@@ -99,7 +99,7 @@ def _watch(function: str, compiled: list[str], module: Path, look: Callable[[], 
 
 
 def _line_in(file: str, error: BaseException) -> int:
-    """The innermost line of ``file`` that ``error`` passed, 0 if none."""
+    """Returns the innermost line of ``file`` that ``error`` passed, 0 if none."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return error.lineno or 0
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]

@@ -36,7 +36,9 @@ class Transport(Protocol):
     """Carries pieces of arrays from device to device."""
 
     def exchange(self, pieces: Sequence[Piece], values: Mapping[int, Any]) -> Iterable[tuple[Piece, Any]]:
-        """The pieces that arrive on devices of this process. ``values``: by number, those that leave its devices."""
+        """Exchanges pieces. ``values``: by number, those that leave this process's devices. Returns those that arrive
+        on them.
+        """
         ...
 
 

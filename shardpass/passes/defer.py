@@ -204,7 +204,7 @@ class _Work:
             op.attributes[FROM] = ir.StringAttr.get(str(self.mesh.sharding(tuple(dims))))
 
     def _axes(self, total: Any) -> Axes | None:
-        """The sub-axes that an all_reduce runs over; None where its groups follow none."""
+        """Returns the sub-axes that an all_reduce runs over; None where its groups follow none."""
         groups = np.asarray(ir.DenseElementsAttr(total.attributes["replica_groups"]))
         if not groups.size or groups.min() < 0 or "use_global_device_ids" not in total.attributes:
             return None
@@ -217,7 +217,7 @@ class _Work:
 
 
 def _only_user(op: Any) -> Any:
-    """The one op, in the same block, that uses the result of ``op``, once; None where there are others or none."""
+    """Returns the only op that uses the result of ``op``, once and in the same block; None where there is none such."""
     uses = list(op.results[0].uses)
     if len(uses) != 1:
         return None

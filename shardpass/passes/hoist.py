@@ -117,7 +117,7 @@ class Hoist(ModulePass):
 
 
 def _loops(main: Any) -> list[Any]:
-    """The loops that hold a redistribution, or a loop that does, inner ones first and otherwise in order."""
+    """Returns the loops that hold a redistribution, or a loop that does, inner ones first and otherwise in order."""
     blocks = read_blocks(main)
     if not any(WHILE in inside.names for inside in blocks):
         return []
@@ -142,7 +142,9 @@ def _loops(main: Any) -> list[Any]:
 
 
 def _hoist_from(loop: Any, block: Any, most: int, devices: int | None) -> None:
-    """O(ops of the block), and as much again for each redistribution of a value that does not change."""
+    """Moves redistributions of values that do not change out of ``loop``. O(ops of the block), and as much again for
+    each such redistribution.
+    """
     redistributions = [op for op in map(operation, block.operations) if custom_call_target(op) == REDISTRIBUTE]
     if not redistributions:
         return
@@ -177,7 +179,7 @@ class _Body:
         self.changing = {a for k, a in enumerate(block.arguments) if k not in set(kept)}
 
     def chain(self, op: Any) -> list[Any] | None:
-        """The ops of the block that ``op`` needs, in order, where all they take does not change; else None.
+        """Returns the ops of the block that ``op`` needs, in order, where all they take does not change; else None.
 
         A redistribution in between leaves first, or both stay.
         """
@@ -214,7 +216,7 @@ class _Body:
 
 
 def _remark_that_it_stays(op: Any, growth: int, devices: int | None) -> None:
-    """The remark on what is received each time round, where anything is."""
+    """Remarks on the bytes received each time round, where there are any."""
     whole = ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
     source, target = (get_text(op, name) or "" for name in (FROM, TO))
     received = estimate_bytes(tuple(whole.shape), str(whole.element_type), source, target, num_devices=devices)

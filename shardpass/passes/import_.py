@@ -182,7 +182,7 @@ def _refuse_partitioned(main: Any, signature: Signature) -> None:
 
 
 def _of_main(main: Any, lists: OpLists) -> OpLists:
-    """The lists of ``main`` alone; those of the module serve where it holds nothing else."""
+    """Returns the lists of ``main`` alone; those of the module serve where it holds nothing else."""
     alone = OpLists(main)
     if lists.is_read and len(lists.blocks[0].ops) == 1:
         alone.take(lists.blocks[1:])

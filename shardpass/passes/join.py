@@ -121,7 +121,7 @@ class Join(ModulePass):
 
 
 def _groups(inside: OpList, kinds: Collection[str], most: int) -> list[list[Any]]:
-    """The collectives of a block that are to be joined; those of a group stand side by side now."""
+    """Collects the collectives of a block that are to be joined, and moves those of a group side by side."""
     keys: dict[int, Any] = {}
     for number, (op, name) in enumerate(zip(inside.ops, inside.names, strict=True)):
         if name in kinds and _bytes(op) < most and (key := _key(op)) is not None:
@@ -147,7 +147,7 @@ def _beside(leader: int, number: int, order: Order, most: int) -> bool:
 
 
 def _bytes(op: Any) -> int:
-    """The greater of what ``op`` takes and gives."""
+    """Returns the bytes of ``op``'s operand or result, the greater of the two."""
     return max(sum(bytes_of(v.type) for v in side) for side in (op.operands, op.results))
 
 
@@ -174,7 +174,7 @@ def _width(kind: Any) -> int:
 
 
 def _join(members: list[Any]) -> None:
-    """One collective in the place of ``members``, which stand side by side; what makes its operand before it."""
+    """Builds one collective in place of ``members``, which stand side by side, and what makes its operand before it."""
     with ir.InsertionPoint(members[-1]), joined_location([op.location for op in members]):
         joined = _packed(members)
     causes = dict.fromkeys(text for op in members if (text := get_text(op, CAUSE)))
@@ -185,7 +185,9 @@ def _join(members: list[Any]) -> None:
 
 
 def _packed(members: list[Any]) -> Any:
-    """A copy of the first of ``members`` that takes the elements of all, and gives to each its part of the result."""
+    """Builds a copy of the first of ``members`` that sends the elements of all, and cuts each one's result from its
+    result.
+    """
     first = members[0]
     rows, parts = _rows(first), _parts(first)
     kinds = {op.operands[0].type.element_type for op in members}
@@ -220,7 +222,7 @@ def _parts(op: Any) -> int:
 
 
 def _matrix(op: Any, rows: int, kind: Any) -> Any:
-    """The operand of ``op``, of elements ``kind``, as a matrix of ``rows``, each with the elements of one part."""
+    """Builds the operand of ``op``, of elements ``kind``, as a matrix with one part in each of ``rows``."""
     value, shape = _as_bits(op.operands[0], kind), shape_of(op.operands[0])
     if rows > 1:
         dim = op.attributes[KINDS[op.name][0]].value
@@ -232,7 +234,7 @@ def _matrix(op: Any, rows: int, kind: Any) -> Any:
 
 
 def _tile(op: Any, part: Any, parts: int) -> Any:
-    """The result of ``op`` from its columns of the joined result: the parts, side by side where it has them."""
+    """Builds the result of ``op`` from its columns of the joined result: its parts, side by side."""
     if parts > 1:
         block, along = list(shape_of(op.operands[0])), op.attributes[KINDS[op.name][-1]].value
         if op.name == ALL_TO_ALL:

@@ -226,7 +226,7 @@ class DecisionLog:
         self.handles = handles
 
     def conflicts(self) -> list[str]:
-        """Each op where two splits disagreed, which won, and why; and each move that a search took."""
+        """Lists each op where two splits disagreed, which won, and why; and each change of the search."""
         lines = [f"{self._where(c.step)}: {describe(c, self.mesh)}" for c in self.engine.conflicts.values()]
         for change in self.decision.changes:
             place = "" if change.op is None else f"{self._place(change.op)}: "
@@ -234,7 +234,7 @@ class DecisionLog:
         return lines
 
     def trace(self) -> list[str]:
-        """Every step of propagation, in order."""
+        """Lists every step of propagation, in order."""
         lines = []
         for event in self.engine.events:
             operands = len(self.engine.steps[event.step].rule.operands)

@@ -140,7 +140,7 @@ def _replace(op: Any, plan: Plan, fresh: Iterator[int], known: DeviceValues) -> 
 
 
 def _plan(op: Any, terms: dict[str, Any], devices: int | None, mesh: Mesh | None) -> Plan:
-    """The plan that the op's attributes ask for, by ``terms``; its tiles must be the op's types."""
+    """Plans the redistribution of the op's attributes by ``terms``; its tiles must be the op's types."""
     for name in (FROM, TO, GLOBAL_TYPE):
         if name not in op.attributes:
             raise ATTRIBUTE.error(reason=f"has no attribute {name}")

@@ -68,7 +68,7 @@ class WholeAxes(ModulePass):
         return True
 
     def _all(self, mesh: PrimeMesh, arrays: Any, given: Any, rows: list[dict[str, Any]]) -> dict[int, Sharding]:
-        """The shardings that change, by position, written in ``rows``."""
+        """Writes the shardings that change into ``rows``, and returns them by position."""
         changed = {}
         for index, (array, sharding, row) in enumerate(zip(arrays, given, rows, strict=True)):
             if array is None or sharding is None:
@@ -93,7 +93,7 @@ def can_hold(sharding: Sharding, array: Array, mesh: PrimeMesh) -> Sharding:
 
 
 def _even_whole(axes: Axes, size: int, mesh: PrimeMesh) -> Axes:
-    """The longest beginning of ``axes`` that is made of whole axes and divides ``size``."""
+    """Returns the longest beginning of ``axes`` that is made of whole axes and divides ``size``."""
     kept: Axes = ()
     for ref in mesh.refs(axes):
         more = kept + (mesh.numbered((ref,)) or ())

@@ -16,7 +16,7 @@ _given: ContextVar[Any | None] = ContextVar("shardpass_given", default=None)
 
 @contextmanager
 def giving(copy: Any | None) -> Iterator[None]:
-    """The run of one pipeline, whose first pass gets the module of which ``copy`` is a copy; None: nobody asks."""
+    """Marks the run of one pipeline, whose first pass gets the module that ``copy`` copies; None: nobody asks."""
     token = _given.set(copy)
     try:
         yield

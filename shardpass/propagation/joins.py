@@ -51,7 +51,7 @@ class Joins:
 
 
 def joins(sizes: tuple[int, ...]) -> Joins:
-    """Returns the table for meshes whose sub-axes have ``sizes``."""
+    """Returns the cache of joined splits for meshes whose sub-axes have ``sizes``."""
     cell = _kept(sizes)
     if len(cell[0].outcomes) > MOST_OUTCOMES:
         cell[0] = Joins()

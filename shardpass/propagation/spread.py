@@ -36,7 +36,9 @@ Place = tuple[int, int]  # a value and a dimension of it
 
 
 class Spread(NamedTuple):
-    """New splits by value, and the dimensions that have them: other starts among these give much the same."""
+    """Splits that spreading from a start changes. ``splits``: the new ones, by value. ``reached``: the dimensions that
+    have them; other starts among these lead to much the same splits.
+    """
 
     splits: dict[int, DimAxes]
     reached: set[Place]

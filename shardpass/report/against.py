@@ -47,7 +47,7 @@ class Against:
 
 
 def against(ours: Report, ways: Sequence[str]) -> Against:
-    """Asks each of ``ways`` about the program that ``ours`` is of."""
+    """Compares ``ours`` with the programs that each of ``ways`` makes of the same module."""
     result: dict[str, Peer] = {}
     failed = []
     for way in (OURS, *ways):

@@ -65,7 +65,7 @@ def explain_module(
     machine: Any = None,
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
-    """The explanation of ``module``, which is partitioned in place by ``pipeline`` where it is not yet.
+    """Explains ``module``, after ``pipeline`` has partitioned it in place where it is not partitioned yet.
 
     ``file``: what the report calls it. ``machine``: whose time is modelled; by default the one that the module names
     once it is partitioned. ``folders``: below which files of the user's program are quoted; None for any, of programs
@@ -82,7 +82,9 @@ def explain_module(
 def explain_built(
     module: Any, file: str, seen: Watched, *, machine: Any = None, folders: Sequence[Path] | None = None
 ) -> Explanation:
-    """The explanation of ``module`` as it is. ``seen``: what was watched while it was partitioned; others as above."""
+    """Explains ``module`` as it is. ``seen``: the facts that were recorded while it was partitioned; other arguments as
+    of ``explain_module``.
+    """
     machine = chosen(module_machine(module) if machine is None else machine)
     mesh = _mesh(module)
     file = called(module, file)
@@ -366,7 +368,9 @@ class _Rows:
     def _split(
         self, origin: Origin, asked: Op | None, use: CollectiveUse, dims: tuple[DimAxes, DimAxes] | None
     ) -> tuple[Dims | None, Dims | None]:
-        """The axes of each dimension before and after; of partial results each summand is split as their sum is."""
+        """Returns the axes of each dimension before and after; of partial results each summand is split as their sum
+        is.
+        """
         mesh = self._mesh(asked)
         if dims is not None:
             return axes_of(dims[0], mesh), axes_of(dims[1], mesh)
@@ -410,7 +414,7 @@ class _Rows:
     # ---------------------------------------------------------------- the program
 
     def ops(self) -> tuple[OpFact, ...]:
-        """The program before it was partitioned."""
+        """Lists the ops of the program before it was partitioned."""
         body = self.program.body
         arguments = tuple(self._fact(value) for value in body.arguments if self.program.arrays[value] is not None)
         out = [OpFact(-1, "argument", NOWHERE, FORWARD, arguments)]

@@ -145,5 +145,5 @@ class Findings(Sequence[Finding]):
 
 
 def headline(one: Finding) -> str:
-    """The sentence behind its line, where it has one."""
+    """Returns the finding's sentence, with its line in front where it has one."""
     return one.sentence if one.place == NOWHERE else f"{short(one.place)}: {one.sentence}"

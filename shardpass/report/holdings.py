@@ -59,7 +59,7 @@ def _at(memory: ModuleMemory, built_ops: BuiltOps) -> list[tuple[int, int]]:
 
 
 def _holdings(memory: ModuleMemory, built_ops: BuiltOps) -> tuple[Holding, ...]:
-    """The values alive at the peak, most bytes first; equal values of one line are merged."""
+    """Returns the values alive at the peak, most bytes first; equal values of one line are merged."""
     rows: dict[tuple[str, str, Place], list[int]] = {}
     for buffer, size in memory.account.alive:
         rows.setdefault(built_ops.about(memory.values[buffer]), []).append(size)

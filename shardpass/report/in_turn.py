@@ -51,7 +51,7 @@ class InTurn:
 
 
 def hops(loop: MatmulLoop) -> int:
-    """The permutes of a loop: each tile, or sum, passes all devices of its ring but one, once for each product."""
+    """Counts the permutes of a loop: each tile, or sum, passes all devices of its ring but one, for each product."""
     return (loop.pair.count - 1) * len(loop.pair.parts)
 
 

@@ -52,7 +52,7 @@ class Sources:
         self.folders = folders
 
     def line(self, place: Place) -> str:
-        """The text of a line, without the space around it; "" where it may not be quoted."""
+        """Returns the text of a line, without the space around it; "" where it may not be quoted."""
         if not place.line:
             return ""
         if self.folders is None:
@@ -60,7 +60,7 @@ class Sources:
         return source_line(place, self.folders)
 
     def text(self, file: str) -> str:
-        """The whole file; "" where it may not be quoted."""
+        """Returns the text of a file; "" where it may not be quoted."""
         if self.folders is None:
             return "".join(linecache.getlines(file))
         return "\n".join(source_lines(file, self.folders))
@@ -109,7 +109,7 @@ def _expression(rows: tuple[str, ...], start: int, end: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _starting_at(row: str, start: int) -> str:
-    """The longest expression of the statement ``row`` that starts at a column, where the location says no end."""
+    """Returns the longest expression of the statement ``row`` that starts at a column; the location has no end."""
     indent = len(row) - len(row.lstrip())
     try:
         nodes = list(ast.walk(ast.parse(row.strip())))
@@ -144,7 +144,7 @@ def seen_frame(location: str, stack: str) -> Frame:
 
 
 def path_of(location: str, stack: str) -> tuple[Place | str, ...]:
-    """``Row.path`` of an op with this location and name stack."""
+    """Returns the ``Row.path`` of an op with this location and name stack."""
     place, inner = seen_frame(location, stack).place, inner_places(location)
     if place == NOWHERE:
         return scopes(stack) or ((stack,) if stack else ())
@@ -181,7 +181,7 @@ class Names:
                     self._holders[value] = (op, place)
 
     def frame(self, op: Op) -> Frame:
-        """The user's frame of an op."""
+        """Returns the user's frame of an op."""
         frame = self._frames.get(op.number)
         if frame is None:
             known = op.number < len(self.locations)
@@ -190,7 +190,7 @@ class Names:
         return frame
 
     def stack(self, op: Op) -> str:
-        """The op's name: ``jit(step)/transpose(jvp())/dot_general``."""
+        """Returns the op's name: ``jit(step)/transpose(jvp())/dot_general``."""
         match = _NAME.match(self.locations[op.number]) if op.number < len(self.locations) else None
         return shown(mlir_unquoted(match[1])) if match else ""
 
@@ -264,7 +264,7 @@ class Names:
         return value, cut
 
     def _behind(self, value: int) -> tuple[int, str] | None:
-        """One step of ``_form_of``; None where ``value`` has its own name."""
+        """Returns one step of ``_form_of``; None where ``value`` has its own name."""
         op = self.makers.get(value)
         if op is None:
             holder = self._holders.get(value)
@@ -302,7 +302,8 @@ class Names:
         return GRADIENT + expression if expression else ""
 
     def _primals(self, frame: Frame, sizes: tuple[int, ...]) -> frozenset[str]:
-        """The names of the operands of forward ops at ``frame`` that have ``sizes`` and are no gradients themselves.
+        """Returns the names of the operands of forward ops at ``frame`` that have ``sizes`` and are no gradients
+        themselves.
 
         Ops of a library may share one frame: an update there has a gradient as its operand, and naming this gradient
         would search here again.

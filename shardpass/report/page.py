@@ -42,7 +42,7 @@ _MARKUP = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
 
 
 def to_html(report: Report) -> str:
-    """The page. Lines of the program are quoted where ``report.sources`` allows it."""
+    """Writes the page. Lines of the program are quoted where ``report.sources`` allows it."""
     style = _asset("page.css")
     script = f'"use strict";\n(() => {{\n{"".join(_asset(f"{name}.js") for name in SCRIPTS)}}})();\n'
     return Template(_asset("page.html")).substitute(
@@ -57,7 +57,7 @@ def to_html(report: Report) -> str:
 
 
 def as_data(value: object) -> str:
-    """JSON that stands in an element of HTML: no sign of it can end the element."""
+    """Writes JSON that stands in an element of HTML: no sign of it can end the element."""
     return json.dumps(_for_eyes(value), separators=(",", ":"), allow_nan=False).translate(_MARKUP)
 
 

@@ -73,7 +73,7 @@ class Ways:
 
 
 def _axes(groups: Any, mesh: Mesh) -> list[str]:
-    """The axes along which the devices of a group differ; for a collective_permute, those of its pairs."""
+    """Returns the axes along which the devices of a group differ; for a collective_permute, those of its pairs."""
     if not groups.size:
         return []
     places = mesh.position[groups]
@@ -108,7 +108,7 @@ def _dimension(dim: int, size: int, covers: Sequence[Intervals], shown: Sequence
 
 
 def _followed(of: Sequence[int], mesh: Mesh) -> list[str]:
-    """The axes along which the part changes, the axis of the longest stride first."""
+    """Returns the axes along which the part changes, the axis of the longest stride first."""
     grid = np.array(of).reshape(mesh.shape)
     strides = {}
     for axis, (name, size) in enumerate(mesh.axes):

@@ -44,7 +44,7 @@ class Picture:
         return picture_text.rendered(self.grid)
 
     def svg(self) -> str:
-        """The picture as an SVG document."""
+        """Returns the picture as an SVG document."""
         return picture_svg.document(self.grid)
 
     def _repr_html_(self) -> str:
@@ -52,7 +52,7 @@ class Picture:
 
 
 def picture(sharding: Sharding | str, shape: Sequence[int]) -> Picture:
-    """The picture of ``sharding`` (or of its text) of an array of ``shape``.
+    """Draws ``sharding`` (or its text) of an array of ``shape``.
 
     Raises:
         ShardingError: the text is no sharding, it is of another rank, or it has no tiles (``{unknown}``).
@@ -84,7 +84,7 @@ def show(text: str, type_text: str, *, svg: Path | None = None, console: Console
 
 
 def pictures_of(text: str, type_text: str) -> list[Picture]:
-    """The pictures that ``show`` draws: one, or one for each element of a tuple."""
+    """Returns the pictures that ``show`` draws: one, or one for each element of a tuple."""
     shape = shape_of(type_text)
     parsed = parse_sharding(text)
     elements = list(parsed) if isinstance(parsed, TupleSharding) else [parsed]
@@ -92,7 +92,7 @@ def pictures_of(text: str, type_text: str) -> list[Picture]:
 
 
 def files_for(file: Path, count: int) -> list[Path]:
-    """A file for each of ``count`` pictures: ``a.svg``, or ``a-0.svg`` and on where there are several."""
+    """Returns a file for each of ``count`` pictures: ``a.svg``, or ``a-0.svg`` and on where there are several."""
     return [file] if count == 1 else [file.with_name(f"{file.stem}-{k}{file.suffix}") for k in range(count)]
 
 

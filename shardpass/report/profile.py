@@ -54,7 +54,7 @@ class Measured:
 
 
 def newest(folder: str | Path) -> tuple[Path, ...]:
-    """The xplane files of the latest profile below ``folder``, or ``folder`` itself where it is one.
+    """Returns the xplane files of the latest profile below ``folder``, or ``folder`` itself where it is one.
 
     Raises ShardpassError (SP629) where there is none.
     """
@@ -68,7 +68,7 @@ def newest(folder: str | Path) -> tuple[Path, ...]:
 
 
 def read_events(files: Sequence[Path]) -> Iterator[Event]:
-    """The events of ops of HLO. Raises ShardpassError (SP629) for a file that is no profile."""
+    """Yields the events of ops of HLO. Raises ShardpassError (SP629) for a file that is no profile."""
     for file in files:
         try:
             yield from filter(None, map(_event, read_xplane(file.read_bytes())))
@@ -85,8 +85,9 @@ def _event(event: XEvent) -> Event | None:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a row is of a collective: the names of its ops in HLO, those of a pair both; how often it runs; and the
-    row's share of its time, as one collective may have arrays of several lines."""
+    """The part of a collective that a row stands for. ``names``: of its ops in HLO, of both ops of a pair. ``times``:
+    how often it runs. ``share``: of its time, since one collective may have arrays of several lines.
+    """
 
     names: tuple[str, ...]
     times: int
@@ -94,7 +95,7 @@ class Share:
 
 
 def join(events: Iterator[Event], module: str, rows: Sequence[Share], file: str) -> Measured:
-    """The seconds of ``rows`` of the program ``module``.
+    """Joins the profile of the program ``module`` to ``rows``: returns the seconds of each.
 
     Raises ShardpassError (SP630) where no event is of an op of the program ``module``.
     """

@@ -70,7 +70,7 @@ class Provenance:
         return dims
 
     def of(self, value: int, axis: int) -> Annotated | None:
-        """The annotation nearest to the split of ``value`` over ``axis``; None where none reaches it."""
+        """Returns the annotation nearest to the split of ``value`` over ``axis``; None where none reaches it."""
         reached = self._nearest(axis)
         for dim, axes in enumerate(self.dims(value)):
             if axis in axes and (value, dim) in reached:

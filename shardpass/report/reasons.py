@@ -56,7 +56,9 @@ class Reasons:
                     self._number(inner)
 
     def of(self, origin: Origin, kind: str, axes: str, cause: str, dims: tuple[DimAxes, DimAxes] | None) -> str:
-        """The sentence. ``dims``: of a redistribution, the splits before and after it; ``cause``: what the op says."""
+        """Returns the reason as a sentence. ``dims``: of a redistribution, the splits before and after it; ``cause``:
+        the op's own attribute.
+        """
         if origin.op == self.program.count and dims is not None:
             return self._returned(origin.index, dims)
         plan = self.plans.get(origin.op)
@@ -126,7 +128,7 @@ class Reasons:
         return [(tuple(axes), node) for node, axes in result.items()]
 
     def _user_of(self, plan: SplitPlan, index: int, axis: int) -> tuple[int, int] | None:
-        """Another operand or a result of the op that is split over ``axis``, and its dimension."""
+        """Finds another operand or a result of the op that is split over ``axis``, and its dimension."""
         op = plan.op
         if op.model is None:
             return None
@@ -193,7 +195,7 @@ class Reasons:
         return op.results[origin.index] if origin.index < len(op.results) else None
 
     def _called(self, op: Op) -> str:
-        """The op by the name of JAX's primitive."""
+        """Names the op by JAX's primitive."""
         name = self.names.stack(op).rsplit("/", 1)[-1]
         return name if name.replace("_", "").replace("-", "").isalnum() else op.called.removeprefix("stablehlo.")
 

@@ -34,7 +34,7 @@ COMPUTE, COMMUNICATION = "compute", "communication"
 
 
 def _none() -> None:
-    """The default of the ``find_`` fields whose facts are not known."""
+    """Returns None: the default of the ``find_`` fields whose facts are not known."""
 
 
 @dataclass(frozen=True)
@@ -167,15 +167,17 @@ class Report(Totals):
         return {one.key: (one.runs, one.bytes_received) for one in self.grouped(KIND)}
 
     def grouped(self, by: str = LINE, sort: str = "bytes") -> tuple[Group, ...]:
-        """The rows by "line", "axis", "kind" or "array"; sorted by "bytes", "time", or their place in the "program"."""
+        """Groups the rows by "line", "axis", "kind" or "array"; sorted by "bytes", "time", or their place in the
+        "program".
+        """
         return group(self.rows, by, sort)
 
     def by_line(self) -> tuple[Group, ...]:
-        """The rows by the user's lines, most bytes first."""
+        """Groups the rows by the user's lines, most bytes first."""
         return self.grouped(LINE)
 
     def by_axis(self) -> tuple[Group, ...]:
-        """The rows by mesh axes, most bytes first."""
+        """Groups the rows by mesh axes, most bytes first."""
         return self.grouped(AXIS)
 
     @property
@@ -186,7 +188,9 @@ class Report(Totals):
     # ---------------------------------------------------------------- for programs
 
     def json(self) -> str:
-        """Every number, for programs. Bytes are those received by one device; places count from 1, 0 is unknown."""
+        """Writes every number of the report as JSON. Bytes are those received by one device; places count from 1, 0 is
+        unknown.
+        """
         return json.dumps(self.as_dict(), indent=2)
 
     def as_dict(self) -> dict[str, object]:
@@ -247,7 +251,9 @@ class Report(Totals):
 
 
 def _line(one: Group, total: int, numbers: Mapping[int, int]) -> dict[str, object]:
-    """A line of the user's, or a part of one; ``collectives`` by their numbers in the list of all."""
+    """Returns a line of the user's, or a part of one, as plain values; ``collectives`` by their numbers in the list of
+    all.
+    """
     return {
         "place": one.key,
         "bytes_received": one.bytes_received,

@@ -36,12 +36,12 @@ _NUMBER = re.compile(r"\d+(?![A-Za-z\d])")  # conv2d keeps its 2
 
 
 def folded_name(name: str) -> str:
-    """``params['layers'][*]['w1']`` for a name with indices of lists."""
+    """Replaces indices of lists in a name: ``params['layers'][*]['w1']``."""
     return _INDEX.sub("[*]", name)
 
 
 def scopes(stack: str) -> tuple[str, ...]:
-    """The name scopes of a name stack, those that differ in a number alike.
+    """Returns the name scopes of a name stack, those that differ in a number alike.
 
     ``("M", "Dense_*")`` of "jit(step)/transpose(jvp(M))/Dense_0/dot_general": without the functions that are compiled,
     without what derives and batches, without control flow, and without the op.
@@ -58,12 +58,12 @@ def _unwrapped(part: str) -> str:
 
 
 def short(place: Place) -> str:
-    """``train.py:41``: without folders and column; "-" for nowhere."""
+    """Formats a place as ``train.py:41``: without folders and column; "-" for nowhere."""
     return "-" if place == NOWHERE else f"{place.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{place.line}"
 
 
 def where(place: Place, path: Iterable[Place | str]) -> str:
-    """``Row.where`` of a row there."""
+    """Returns the ``Row.where`` of a row at this place and path."""
     return short(place) if place != NOWHERE else "/".join(map(str, path)) or "-"
 
 

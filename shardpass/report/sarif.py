@@ -88,7 +88,7 @@ def sarif(
     rules: Sequence[SarifRule] = (),
     properties: Mapping[str, object] | None = None,
 ) -> str:
-    """The log of one run of ``command``, as text.
+    """Returns the log of one run of ``command``, as text.
 
     ``file``: where results without a file are put. ``rules``: of which those are written that have results; a rule with
     the id of a diagnostic is described by the tables of diagnostics where it is not given. ``properties``: of the run.
@@ -176,7 +176,9 @@ _OF_URIS = frozenset(b"-./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopq
 
 
 def uri(file: str) -> str:
-    """A path as RFC 3986 writes it, relative where it lies below the working directory: other bytes are ``%20``, ..."""
+    """Returns a path as RFC 3986 writes it, relative where it lies below the working directory: other bytes are
+    ``%20``, ...
+    """
     if os.path.isabs(file):
         inner = os.path.relpath(file)
         file = file if inner.split(os.sep)[0] == os.pardir else inner

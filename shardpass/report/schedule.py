@@ -107,12 +107,12 @@ class Schedule:
 
 
 def links(axes: str) -> tuple[str, ...]:
-    """The links that a collective over ``axes`` takes: whole axes, as parts of one share its links."""
+    """Returns the links that a collective over ``axes`` takes: whole axes, as parts of one share its links."""
     return tuple(dict.fromkeys(name.split(":")[0] for name in listed(axes))) or (LINK,)
 
 
 def beside(lists: Iterable[Sequence[Task]]) -> tuple[Task, ...]:
-    """The tasks of several lists as one list."""
+    """Concatenates several lists of tasks that run beside one another."""
     out: list[Task] = []
     for tasks in lists:
         first = len(out)
@@ -121,13 +121,13 @@ def beside(lists: Iterable[Sequence[Task]]) -> tuple[Task, ...]:
 
 
 def alone(tasks: Sequence[Task]) -> Task | None:
-    """The one task that takes time, where there is just one, and nothing is inside of it."""
+    """Returns the only task that takes time, if there is just one and nothing is inside of it."""
     timed = [task for task in tasks if task.seconds or task.inside]
     return timed[0] if len(timed) == 1 and not timed[0].inside else None
 
 
 def schedule_of(tasks: Sequence[Task], rows: Sequence[Row]) -> Schedule:
-    """The schedule of ``tasks``, whose keys are ``Mark`` with numbers of ``rows``."""
+    """Schedules ``tasks``, whose keys are ``Mark`` with numbers of ``rows``."""
     slots = schedule(tasks)
     bare = exposed(slots)
     seconds: dict[int, float] = {}
@@ -146,7 +146,7 @@ def schedule_of(tasks: Sequence[Task], rows: Sequence[Row]) -> Schedule:
 
 
 def _parts(mark: Mark, share: float, rows: Sequence[Row]) -> Mapping[int, float]:
-    """The seconds ``share`` of a collective by its rows, as their own seconds are to one another."""
+    """Divides the seconds ``share`` of a collective among its rows in the ratio of their own seconds."""
     whole = sum(rows[number].seconds for number in mark.rows)
     return {number: share * rows[number].seconds / whole for number in mark.rows} if whole else {}
 

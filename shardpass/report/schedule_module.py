@@ -36,7 +36,7 @@ def schedule_module(
     number_of: NumberOf,
     names: Mapping[int, str],
 ) -> Schedule:
-    """The schedule of a built ``module``.
+    """Schedules the ops of a built ``module``.
 
     ``ops``: those of ``rows``; ``number_of``: an op's number in the program; ``names``: its ops' names by number.
     """
@@ -115,7 +115,9 @@ class _Tasks:
             yield Task(Mark(name), 0.0, (), needs)
 
     def _control_flow(self, op: Any, runs: int, needs: tuple[int, ...]) -> Task:
-        """A loop as its condition and body; of a conditional all branches, one after the other, as work counts them."""
+        """Returns a loop as its condition and body; of a conditional all branches, one after the other, as work counts
+        them.
+        """
         trips = (trip_count(op) or 1) if op.name == _LOOP else 1
         regions = [tuple(self._block(region.blocks[0], runs * trips, {})) for region in op.regions]
         mark = Mark(op.name.removeprefix("stablehlo."))
@@ -129,7 +131,7 @@ class _Tasks:
 
 
 def _every(block: Any) -> Iterator[Any]:
-    """The ops of a block and of the control flow in it."""
+    """Yields the ops of a block and of the control flow in it."""
     todo = [block]
     while todo:
         for op in map(operation, todo.pop().operations):

@@ -24,7 +24,7 @@ SOURCES = frozenset({".c", ".cc", ".cpp", ".hlo", ".jl", ".mlir", ".py", ".pyi",
 
 
 def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) -> str:
-    """The text at ``place``, without the space around it; "" where it may not be quoted, or is not there."""
+    """Returns the text at ``place``, without the space around it; "" where it may not be quoted, or is not there."""
     if not place.line or not place.file:
         return ""
     lines = _lines(place.file, tuple(folders))

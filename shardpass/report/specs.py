@@ -14,18 +14,18 @@ def spec(dims: DimAxes, mesh: PrimeMesh) -> str:
 
 
 def spec_of(sharding: Sharding, rank: int, mesh: PrimeMesh) -> str:
-    """A sharding of an array of ``rank``; its own text where the mesh cannot say it."""
+    """Formats a sharding of an array of ``rank``; as its own text where the mesh cannot express it."""
     dims = mesh.dims(sharding, rank)
     return str(sharding) if dims is None else spec(dims, mesh)
 
 
 def axes_of(dims: DimAxes, mesh: PrimeMesh) -> tuple[tuple[str, ...], ...]:
-    """The names of the axes that split each dimension; a part of an axis is ``data:(1)2``."""
+    """Returns the names of the axes that split each dimension; a part of an axis is ``data:(1)2``."""
     return tuple(tuple(ref.bare for ref in mesh.refs(axes)) for axes in dims)
 
 
 def axes_text(mesh: PrimeMesh, axes: Axes) -> str:
-    """``'data'``, or ``'data' and 'model'``."""
+    """Formats axes: ``'data'``, or ``'data' and 'model'``."""
     names = [repr(ref.name + ref.part) for ref in mesh.refs(axes)]
     return " and ".join(names) if len(names) < 3 else ", ".join(names)
 

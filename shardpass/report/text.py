@@ -34,7 +34,9 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def text(report: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None) -> str:
-    """The report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen holds."""
+    """Formats the report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen
+    holds.
+    """
     lines = [*_head(report, width), *_findings(report, width)]
     if report.rows:
         lines += _Table(report, width, by, sort, top).lines(SCREEN - len(lines) - _below(report))
@@ -58,7 +60,7 @@ def _below(report: Report) -> int:
 
 
 def _head(report: Report, width: int) -> Iterator[str]:
-    """The program, its bytes, time and memory."""
+    """Yields the head: the program, its bytes, time and memory."""
     over = "".join(f" {name}={size}" for name, size in report.mesh)
     by = PARTITIONED.get(report.partitioner, "")
     yield shortened(f"{report.file}: {counted(report.devices, 'device')}{',' if over else ''}{over}{by}", width)
@@ -166,7 +168,7 @@ def exposed_by_line(report: Report) -> dict[Place, float]:
 
 
 def _line(place: Place) -> Place:
-    """A place without its column."""
+    """Formats a place without its column."""
     return replace(place, column=0)
 
 
@@ -188,7 +190,7 @@ def _findings(report: Report, width: int) -> Iterator[str]:
 
 
 def findings_text(report: Report, findings: Findings, width: int = 80) -> str:
-    """The findings of a report alone."""
+    """Formats the findings of a report alone."""
     return "\n".join(_listed(report.partitioner, findings, width))
 
 
@@ -256,7 +258,9 @@ def _constraints(report: Report, width: int) -> Iterator[str]:
 
 
 def _decided(report: Report, width: int) -> Iterator[str]:
-    """The shardings of the search that save most, with their annotations; where none is known, what the search did."""
+    """Yields the shardings of the search that save most, with their annotations; where none is known, the changes of
+    the search.
+    """
     if not report.decided:
         yield from _search_changes(report, width)
         return
@@ -270,7 +274,7 @@ def _decided(report: Report, width: int) -> Iterator[str]:
 
 
 def decided_saving(one: DecidedFact) -> str:
-    """The bytes that it saves; of one that saves work alone, the time."""
+    """Formats the bytes that a decision saves; where it saves work alone, the time."""
     if one.saves > 0:
         return f"{show_bytes(one.saves)} of {show_bytes(one.before)}"
     return f"{show_seconds(one.seconds_before - one.seconds_after)} of {show_seconds(one.seconds_before)}"
@@ -321,7 +325,7 @@ class _Table:
     top: int | None
 
     def lines(self, room: int) -> Iterator[str]:
-        """The groups with their rows, as far as there is ``room``; the others as one line each."""
+        """Yields the lines of the groups with their rows, as far as there is ``room``; the others as one line each."""
         total, top = self._total, self.top
         groups = self.report.grouped(self.by, self.sort)
         shown = groups[:top] if top else groups
@@ -350,13 +354,15 @@ class _Table:
         return max(1, self.report.total_bytes_received)
 
     def _group(self, one: Group, room: int) -> list[str]:
-        """A group; where it has parts and there is no ``room`` for the rows of all, with those of the dearest."""
+        """Formats a group; where it has parts and not all rows have ``room``, with the most expensive rows."""
         most = None if self.top == 0 else MOST_ROWS
         whole = ["", *self._inside(one, most, most)]
         return whole if most is None or len(whole) <= room else ["", *self._inside(one, most, 0)]
 
     def _inside(self, one: Group, most: int | None, others: int | None) -> Iterator[str]:
-        """A group with ``most`` of its rows; or with its parts, ``most`` rows of the first, ``others`` of the rest."""
+        """Yields the lines of a group with ``most`` of its rows; or with its parts, ``most`` rows of the first,
+        ``others`` of the rest.
+        """
         yield self._heading(one)
         parts, indent = one.parts(self._total, self.sort), "  " * one.level
         if parts:
@@ -437,7 +443,7 @@ def show_bytes(count: int) -> str:
 
 
 def show_flops(count: float) -> str:
-    """Three figures or so: ``6.66 GFLOP``."""
+    """Formats in about three figures: ``6.66 GFLOP``."""
     for unit, size in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3)):
         if count >= size:
             return f"{count / size:.3g} {unit}"
@@ -445,7 +451,7 @@ def show_flops(count: float) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Three figures or so: 12.3 us, 4.56 ms."""
+    """Formats in about three figures: 12.3 us, 4.56 ms."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

@@ -67,9 +67,9 @@ def over_devices(module: Any, devices: int) -> None:
 
 
 def for_xla(mesh: Mesh) -> Mesh:
-    """``mesh``, by names of ours where XLA does not read its own: it prints names as they are, and cannot read a name
-    with a quote again (jaxlib 0.12); it ends the process on a backslash, and on letters beyond ASCII, which MLIR writes
-    with backslashes (0.10).
+    """Renames axes of ``mesh`` whose names XLA does not read: it prints names as they are, and cannot read a name with
+    a quote again (jaxlib 0.12); it ends the process on a backslash, and on letters beyond ASCII, which MLIR writes with
+    backslashes (0.10).
     """
     if all(_READ_BY_XLA.fullmatch(name) for name in mesh.names):
         return mesh

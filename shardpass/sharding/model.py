@@ -189,7 +189,7 @@ class Sharding:
         return tuple(math.prod(map(size, axes)) for axes in self.dims)
 
     def tile_counts(self, rank: int) -> tuple[int, ...]:
-        """Into how many tiles each of ``rank`` dimensions is cut.
+        """Returns the number of tiles into which each of ``rank`` dimensions is cut.
 
         Raises:
             ShardingError: the sharding splits another number of dimensions.
@@ -247,7 +247,7 @@ class Sharding:
         return index
 
     def tile_assignment(self) -> tuple[tuple[int, ...], Ints]:
-        """XLA's grid of devices: its dimensions, subgroups last, and the devices in row-major order (int64).
+        """Returns XLA's grid of devices: its dimensions, subgroups last, and the devices in row-major order (int64).
 
         Raises:
             ShardingError: the sharding names no devices.

@@ -70,7 +70,9 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Position p gets ``size`` elements of ``source[p]`` (-1: of none); ``extent[p]`` of them count."""
+    """One permute of a transfer: position p gets ``size`` elements from position ``source[p]`` (-1: from none), of
+    which ``extent[p]`` count.
+    """
 
     size: int
     source: Table

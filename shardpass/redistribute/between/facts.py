@@ -36,7 +36,7 @@ def members(sets: Cells, number: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def simple_seconds(cells: Cells, ports: Ports) -> float:
-    """The greatest of the facts."""
+    """Returns the greatest of the simple bounds on the makespan."""
     if not len(cells):
         return 0.0
     joined, which = np.unique(np.column_stack([cells.holders, cells.receivers]), axis=0, return_inverse=True)

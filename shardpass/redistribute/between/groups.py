@@ -23,7 +23,7 @@ from shardpass.redistribute.between.ports import Ports
 
 
 def grouped(demand: Demand, ports: Ports) -> list[Demand]:
-    """The demands of the groups: ``demand`` alone where holders or receivers are one block."""
+    """Returns the demands of the groups: ``demand`` alone where holders or receivers are one block."""
     for tier in reversed(range(len(ports.rates))):
         sides = [_blocks(devices, ports, tier - 1) for devices in (demand.holders, demand.receivers)]
         count = min(map(len, sides))

@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 
 
 def turns(i: IntArray, j: IntArray, m: int, n: int) -> IntArray:
-    """The round of each pair in ``circulant``."""
+    """Returns the round of each pair in ``circulant``."""
     return (i - j * m // n) % m if m >= n else (j - i * n // m) % n
 
 

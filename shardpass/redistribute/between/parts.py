@@ -45,7 +45,7 @@ def split(cells: Sequence[Cell], amounts: Sequence[float]) -> list[list[Cell]]:
 
 
 def _cut(cell: Cell, size: int) -> tuple[list[Cell], list[Cell]]:
-    """About ``size`` bits of ``cell``, and the rest."""
+    """Cuts about ``size`` bits off ``cell``. Returns them and the rest."""
     each = cell.elements * cell.width
     arrays, within = divmod(size, each)
     first = [Cell(cell.arrays[:arrays], cell.box, cell.width)] if arrays else []
@@ -69,7 +69,7 @@ def _rounded(box: Box, count: int) -> int:
 
 
 def run(box: Box, first: int, last: int) -> Iterator[Box]:
-    """The elements ``first`` to ``last`` of ``box`` in row-major order, as boxes."""
+    """Yields the elements ``first`` to ``last`` of ``box`` in row-major order, as boxes."""
     start, stop = box
     if first >= last:
         return

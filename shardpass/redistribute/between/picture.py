@@ -39,7 +39,7 @@ def traffic(plan: TransferPlan, most: int = MOST) -> Traffic:
 
 
 def _grouped(devices: NDArray[np.int64], most: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """The names of groups, and the group of each entry."""
+    """Returns the names of groups, and the group of each entry."""
     ids, place = np.unique(devices, return_inverse=True)
     size = max(1, -(-len(ids) // most))
     groups = [ids[k : k + size].tolist() for k in range(0, len(ids), size)]

@@ -133,7 +133,7 @@ class TransferPlan:
         resident[np.searchsorted(devices, holders)] += sign * -(-volumes * array.element_type.bits // 8)
 
     def simulate(self, values: Sequence[Any]) -> list[dict[int, Any]]:
-        """The tile of each array on each device after the last round, of whole NumPy arrays ``values``.
+        """Returns the tile of each array on each device after the last round, of whole NumPy arrays ``values``.
 
         A device sends from its source tile, or from what it has received. Elements that never arrive are what
         ``numpy.empty`` leaves.
@@ -167,7 +167,7 @@ class TransferPlan:
         raise Unproven(f"device {sender} does not have {box}")
 
     def json(self) -> str:
-        """The schedule as text (docs/device_sets.md)."""
+        """Returns the schedule as text (docs/device_sets.md)."""
         facts = {
             "machine": self.machine.name,
             "seconds": self.seconds,
@@ -208,7 +208,7 @@ def _title(arrays: Sequence[MovedArray]) -> str:
 
 
 def _buffers(sent: Sent, devices: IntArray) -> FloatArray:
-    """The most bytes of a round's messages on each device."""
+    """Returns the most bytes of a round's messages on each device."""
     most = np.zeros(len(devices))
     if len(sent.sender):
         ends = [np.searchsorted(devices, ends) for ends in (sent.sender, sent.receiver)]

@@ -69,7 +69,7 @@ def plan_between(
     machine: Machine,
     limit: Limit,
 ) -> TransferPlan:
-    """A proved plan for one array. Raises ShardpassError (SP0xx, SP4xx)."""
+    """Returns a proved plan for one array. Raises ShardpassError (SP0xx, SP4xx)."""
     kind = find_element_type(element)
     sides = (
         make_side(shape, source, source_devices, "source"),
@@ -79,7 +79,7 @@ def plan_between(
 
 
 def plan_arrays(arrays: Sequence[MovedArray], machine: Machine, limit: Limit) -> TransferPlan:
-    """A proved plan that moves all arrays together. Raises ShardpassError (SP409, SP413)."""
+    """Returns a proved plan that moves all arrays together. Raises ShardpassError (SP409, SP413)."""
     numbers = range(len(arrays))
     plan = plan_waves(arrays, [numbers], machine, None)
     if isinstance(limit, int) and plan.peak_bytes > limit:
@@ -96,7 +96,7 @@ def plan_arrays(arrays: Sequence[MovedArray], machine: Machine, limit: Limit) ->
 def plan_waves(
     arrays: Sequence[MovedArray], waves: Sequence[Sequence[int]], machine: Machine, most: float | None
 ) -> TransferPlan:
-    """A proved plan that moves the arrays of each wave together. ``most``: bytes of a message. Raises SP409."""
+    """Returns a proved plan that moves the arrays of each wave together. ``most``: bytes of a message. Raises SP409."""
     planned = [best_wave(_alike(wave, arrays), ports_of(machine), most) for wave in waves]
     for wave, _, _ in planned:
         try:
@@ -109,7 +109,7 @@ def plan_waves(
 
 
 def _alike(numbers: Sequence[int], arrays: Sequence[MovedArray]) -> tuple[Moved, ...]:
-    """The arrays ``numbers``; those with equal shape, width and sides together."""
+    """Groups the arrays ``numbers`` by equal shape, width and sides."""
     alike: dict[object, list[int]] = defaultdict(list)
     for number in numbers:
         one = arrays[number]
@@ -119,7 +119,7 @@ def _alike(numbers: Sequence[int], arrays: Sequence[MovedArray]) -> tuple[Moved,
 
 
 def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tuple[Wave, str, dict[str, float]]:
-    """The fastest candidate, its name, and the makespans of the others. ``most``: bytes of a message."""
+    """Returns the fastest candidate, its name, and the makespans of the others. ``most``: bytes of a message."""
     cells = cells_of(moves)
     near = NEAR if len(cells) > MOST_EXACT else 1 + 1e-9
     enough = near * simple_seconds(cells, ports)
@@ -152,7 +152,7 @@ def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tup
 
 
 def _fastest(routed: Routed, ports: Ports, busiest: float, most: float | None) -> tuple[Schedule, Sequence[Message]]:
-    """The best schedule over sizes of chunks and rules, or the first that is near enough to the busiest port."""
+    """Returns the best schedule over sizes of chunks and rules, or the first that comes near the busiest port's time."""
     best: tuple[Schedule, Sequence[Message]] | None = None
     latency = (
         max(ports.latencies[ports.tier(edge.sender, edge.receiver)] for tree, _ in routed for edge in tree)

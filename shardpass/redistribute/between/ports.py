@@ -29,7 +29,7 @@ class Ports:
     latencies: tuple[float, ...]
 
     def tier(self, sender: int, receiver: int) -> int:
-        """The innermost tier that joins two devices."""
+        """Returns the innermost tier that joins two devices."""
         tiers = enumerate(self.blocks)
         return next(t for t, block in tiers if block is None or sender // block == receiver // block)
 
@@ -46,7 +46,7 @@ class Ports:
         return np.zeros_like(devices) if size is None else devices // size
 
     def block_of(self, device: int, tier: int) -> int:
-        """The block of ``tier`` in which a device lies; of tier -1 the device itself."""
+        """Returns the block of ``tier`` in which a device lies; of tier -1 the device itself."""
         size = 1 if tier < 0 else self.blocks[tier]
         return 0 if size is None else device // size
 

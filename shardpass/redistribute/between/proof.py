@@ -57,7 +57,7 @@ def _units(sent: Sent, counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def _repeated(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Each number k ``counts[k]`` times, and the number of the repetition."""
+    """Repeats each number k ``counts[k]`` times; returns the numbers, and which repetition each is."""
     which = np.repeat(np.arange(len(counts)), counts)
     return which, np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
 
@@ -144,7 +144,7 @@ def _check_filled(
 
 
 def _check_once(devices: IntArray, width: int, owner: IntArray, low: IntArray, high: IntArray) -> None:
-    """No element of an owner (ascending) is in two of its boxes."""
+    """Checks that no element of an owner (ascending) is in two of its boxes."""
     if not len(owner):
         return
     first, last, parts = [], [], []

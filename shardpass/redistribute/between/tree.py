@@ -41,7 +41,7 @@ def plan_reshard_tree(
     machine: str | Machine | None = None,
     memory_limit: int | str | None = "max",
 ) -> TransferPlan:
-    """One plan for all arrays of ``tree``.
+    """Returns one plan for all arrays of ``tree``.
 
     Args:
         tree: mappings and lists, nested in any way, whose leaves are tuples (shape, element type, source, target), as
@@ -107,7 +107,7 @@ def _leaves(tree: Any, path: str) -> Iterable[tuple[str, Any]]:
 
 
 def _order(arrays: Sequence[MovedArray]) -> list[int]:
-    """Those first whose targets are small beside their sources; of equal ones the small ones."""
+    """Sorts the arrays: first those whose targets are small beside their sources, and of equal ones the small ones."""
 
     def key(number: int) -> tuple[float, int]:
         source, target = (_bytes(arrays[number], side) for side in ("source", "target"))

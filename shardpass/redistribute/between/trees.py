@@ -43,7 +43,8 @@ Tree = tuple[Edge, ...]
 def trees(
     holders: Sequence[int], receivers: Sequence[int], ports: Ports, *, relay: bool, wide: bool = False
 ) -> list[Tree]:
-    """Every level, holder and turn, the simple ones first; with many holders and turns, one turn for each holder.
+    """Lists the trees of every level, holder and turn, the simple ones first; with many holders and turns, one turn for
+    each holder.
 
     ``wide``: those of case 4, too.
     """

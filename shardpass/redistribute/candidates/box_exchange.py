@@ -83,9 +83,9 @@ def append_box_exchange(
     *,
     by_shape: bool = False,
 ) -> None:
-    """Appends the exchange to ``builder``, whose value is the source tile.
+    """Appends to ``builder``, whose value is the source tile, the permutes that bring each box of the target tile.
 
-    ``by_shape``: boxes of one shape alone share a round. That takes more rounds, and no byte more than the lower bound.
+    ``by_shape``: only boxes of one shape share a round. That takes more rounds, and no byte more than the lower bound.
     """
     append_transfers(box_transfers(source, target), source_base, target_base, target_tile, builder, by_shape=by_shape)
 

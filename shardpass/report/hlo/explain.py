@@ -51,7 +51,7 @@ def explain_hlo(
     memory: MemoryFacts | None = None,
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
-    """The explanation of a partitioned program in HLO's text.
+    """Explains a partitioned program in HLO's text.
 
     ``mesh``: whose axes name the groups; by default the one that the text names, if any. ``machine``: whose time is
     modelled. ``memory``: what XLA counted. ``folders``: as ``explain_module`` takes them.
@@ -91,7 +91,7 @@ def explain_hlo(
 
 
 def mesh_in(text: str, devices: int) -> Mesh | None:
-    """The mesh of ``devices`` that replica groups or Shardy's attributes name; None where there is none.
+    """Returns the mesh of ``devices`` that replica groups or Shardy's attributes name; None where there is none.
 
     XLA calls axes ``axis_0``, ``axis_1`` where it has only a list of devices: these are nobody's names.
     """
@@ -136,7 +136,7 @@ class _Rows:
         self.words = Words(program, self.values, partitioner)
 
     def of(self, one: HloCollective) -> Iterator[Row]:
-        """The rows of a collective: one for each line whose arrays it moves, and for each size of its groups."""
+        """Yields the rows of a collective: one for each line whose arrays it moves, and for each size of its groups."""
         parts, groups = self.values.parts(one), _array(one)
         axes = "" if self.mesh is None else axes_of_groups(self.mesh, groups, one.kind != PERMUTE)
         for number, part in enumerate(parts):
@@ -187,6 +187,6 @@ def _shares(one: HloCollective, parts: Sequence[Part], number: int) -> Iterator[
 
 
 def _array(one: HloCollective) -> Ints:
-    """The largest groups of a collective, one a row."""
+    """Returns the groups of a collective that are largest, one a row."""
     size = max(map(len, one.groups))
     return np.array([group for group in one.groups if len(group) == size], dtype=np.int64)

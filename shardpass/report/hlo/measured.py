@@ -11,7 +11,7 @@ from shardpass.report.rows import Row
 
 
 def measured(program: HloProgram, made: Sequence[tuple[Row, HloCollective]], folder: str) -> Measured:
-    """The rows' seconds by the profile in ``folder``; ``made``: rows with their collectives."""
+    """Returns the rows' measured seconds by the profile in ``folder``; ``made``: rows with their collectives."""
     files = newest(folder)
     done = _dones(program)
     whole: dict[int, list[float]] = {}

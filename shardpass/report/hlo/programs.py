@@ -40,7 +40,7 @@ _ANNOTATED = re.compile(r'custom_call_target="(?:Sharding|SPMD\w+|xla\.sdy\.\w+)
 
 
 def partitioned_text(data: Given, file: str) -> str | None:
-    """The text of HLO that needs no partitioner; None of any other program.
+    """Returns the text of HLO that needs no partitioner; None of any other program.
 
     That is HLO with a schedule, which XLA makes last, or whose entry XLA's partitioner made, or with collectives and
     without annotations. Raises ShardpassError (SP127) for a proto that XLA does not read.
@@ -66,7 +66,7 @@ def is_compiled(given: Any) -> bool:
 def explain_compiled(
     compiled: Any, mesh: Mesh | None, machine: Machine | str | None, partitioner: str = "xla"
 ) -> Explanation:
-    """The explanation of a ``jax.stages.Compiled``, over ``mesh`` or else that of its arguments and results."""
+    """Explains a ``jax.stages.Compiled``, over ``mesh`` or else the mesh of its arguments and results."""
     text = compiled.as_text()
     if not text:
         raise NOT_A_PROGRAM.error(given="a compiled program of which the backend gives no HLO")
@@ -100,7 +100,7 @@ def explain_partitioned_by(
     machine: Machine | str | None,
     folders: Sequence[Path] | None,
 ) -> Explanation:
-    """The explanation of what ``partitioner`` makes of ``module``, which is annotated and not partitioned.
+    """Explains the program that ``partitioner`` makes of ``module``, which is annotated and not partitioned.
 
     Its ``given`` is the module, with its number of devices, and its ``built`` the partitioner's program.
 

@@ -36,7 +36,7 @@ def schedule_hlo(
     owners: Sequence[HloOp],
     work: Mapping[int, OwnWork],
 ) -> Schedule:
-    """The schedule of ``program``. ``owners``: the op of each row; ``work``: by the ``id`` of an op."""
+    """Schedules ``program``. ``owners``: the op of each row; ``work``: by the ``id`` of an op."""
     return schedule_of(_Tasks(program, rows, owners, work).of(program.entry), rows)
 
 
@@ -56,7 +56,7 @@ class _Tasks:
         self.open: set[str] = set()  # computations around this one: a call back to these is passed over
 
     def of(self, name: str) -> tuple[Task, ...]:
-        """The tasks of a computation."""
+        """Returns the tasks of a computation."""
         if name not in self.made and name not in self.open and name in self.program.computations:
             self.open.add(name)
             self.made[name] = tuple(self._tasks(name))
@@ -92,7 +92,7 @@ class _Tasks:
         return Task(Mark(op.name), needs=needs, inside=tuple(parts))
 
     def _called(self, op: HloOp) -> list[str]:
-        """The computations inside of the task of ``op``; of a fusion those with collectives."""
+        """Returns the computations inside of the task of ``op``; of a fusion those with collectives."""
         if op.opcode == "fusion":
             return [name for _, name in op.called if self._sends(name)]
         return [name for _, name in op.called] if op.opcode in _RUNS else []

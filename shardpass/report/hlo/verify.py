@@ -234,7 +234,9 @@ atexit.register(_shared.close)
 
 
 def shared(devices: int) -> Verifier:
-    """The verifier for ``devices`` devices that all reports of this process use, so that JAX starts once for them."""
+    """Returns the verifier for ``devices`` devices that all reports of this process use, so that JAX starts once for
+    them.
+    """
     return _shared.of(devices)
 
 

@@ -38,7 +38,7 @@ class Words:
         self.slices = Slices(program)
 
     def reason(self, one: HloCollective, part: Part) -> str:
-        """One sentence about the arrays of ``part``."""
+        """Says in one sentence why the arrays of ``part`` are moved."""
         stack = shown(part.named.stack)
         own = _OWN.search(stack)
         if own is not None:
@@ -64,7 +64,7 @@ class Words:
         return f"{self.who} sends {what} from the first device of each group to the others: {given}"
 
     def _combines(self, one: HloCollective) -> str:
-        """The verb of the reduction."""
+        """Returns the verb of the reduction."""
         applied = dict(one.op.called).get("to_apply", "")
         root = self.program.computations[applied].root if applied in self.program.computations else None
         return _COMBINED.get("" if root is None else root.opcode, "combines")

@@ -51,7 +51,7 @@ def ordered_first(problem: SubAxisProblem, machine: Machine) -> Ends | None:
 
 
 def _tail(problem: SubAxisProblem, route: Route, dim: int) -> list[int]:
-    """The sub-axes that split the end of ``dim`` that the target leaves whole, if all of them are let go there."""
+    """Returns the sub-axes that split the end of ``dim`` which the target leaves whole, if all of them leave it."""
     kept = [t for t in problem.target if t != REPLICATED and problem.sub_dims[t].dim == dim]
     splitting = sorted((t, m) for m, t in enumerate(route.first) if t != REPLICATED and problem.sub_dims[t].dim == dim)
     tail = [m for t, m in splitting if t > max(kept, default=-1)]
