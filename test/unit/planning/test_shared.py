@@ -90,7 +90,7 @@ def test_a_machine_has_its_own_terms() -> None:
     program, slow = read(), switched("slow", 1e-3, 1e9, 1e11)
 
     def estimated(machine: Machine) -> float:
-        found = Search(program, {}, 1, machine).found
+        found = Search(program, {}, 1, machine).propagated
         return Search(program, {}, 1, machine).estimate.rebase(found.table().of, found.table().results)
 
     before = estimated(slow)
