@@ -93,7 +93,7 @@ def _sizes(parser: object, text: str) -> list[int]:
 
 @contextmanager
 def _progress() -> Iterator[Show]:
-    """Returns what shows each piece of work on stderr, where that is a terminal."""
+    """Yields a function that shows each piece of work on stderr, where that is a terminal."""
     from rich.console import Console
     from rich.status import Status
 

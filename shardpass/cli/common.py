@@ -211,7 +211,7 @@ def add_machine(parser: argparse.ArgumentParser, help: str = MACHINE_HELP) -> No
 
 
 def use_machine(arguments: argparse.Namespace) -> None:
-    """Makes ``machine`` of ``arguments`` what the user says, by either name; a remark where it is the old one."""
+    """Sets ``machine`` of ``arguments`` from --machine or --profile, its old name, for which it prints a remark."""
     if arguments.profile is None:
         return
     from shardpass.diagnostics import report

@@ -55,7 +55,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def is_model(data: bytes | LargeFile, file: str) -> bool:
-    """Whether what was read is an ONNX model."""
+    """Whether the input is an ONNX model."""
     from shardpass.onnx.model import looks_like_a_model
 
     return looks_like_a_model(data if isinstance(data, bytes) else b"", file)

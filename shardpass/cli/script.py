@@ -15,7 +15,7 @@ _SCRIPT = re.compile(r"(?P<file>[^:]*\.py):(?P<function>[^\W\d][\w.]*)(?P<argume
 
 
 def is_script(path: str) -> bool:
-    """Whether ``path`` names a function of a script, and is no file itself."""
+    """Whether ``path`` names a function of a script, and is not a file itself."""
     return _SCRIPT.fullmatch(path) is not None and not os.path.exists(path)
 
 

@@ -82,7 +82,8 @@ class Life:
 
 @dataclass(slots=True, eq=False)
 class _Moment:
-    """A step, or a fusion of several. ``straight``: what it reads element by element; ``moved``: in another way.
+    """A step of a block, or a fusion of several. ``straight``: buffers read element by element; ``moved``: buffers read
+    in another order.
 
     ``spread``: that of which it uses an element for many; ``depth``: how many written values lie one behind the other
     before it; ``joined``: how many steps it is.

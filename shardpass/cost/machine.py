@@ -122,7 +122,7 @@ class Machine:
         return min(link.latency for link in self.links) + received / max(link.most for link in self.links)
 
     def seconds(self, what: Collective | Work) -> float:
-        """Seconds that a device takes for ``what``."""
+        """Models the seconds that a device takes for a collective or for work."""
         if isinstance(what, Work):
             return max(what.flops / self.rate(what.element), what.bytes / self.memory_bandwidth)
         if not what.received:

@@ -31,7 +31,7 @@ class Replacement:
 
 
 class SourceFile:
-    """One file. Raises SyntaxError or ValueError where ``text`` is no Python."""
+    """A file of Python with its syntax tree. Raises SyntaxError or ValueError where ``text`` does not parse."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path, self.raw = path, text.encode()

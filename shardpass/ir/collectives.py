@@ -67,7 +67,7 @@ class CollectiveUse:
 
     @property
     def bytes_received(self) -> int:
-        """Counts what one of its receivers receives in one run of the program."""
+        """Counts the bytes that one of its receivers receives in one run of the program."""
         return self.bytes_each * self.times if self.counted else 0
 
     def __str__(self) -> str:

@@ -45,7 +45,7 @@ _CALLS_PYTHON = ("callback", "CustomSPMDPartitioning", "InspectSharding")
 
 
 class Entry:
-    """The place of one program in the cache. What is there and cannot be read is no program, and is written anew."""
+    """The place of one program in the cache. A file that cannot be read counts as absent, and is written anew."""
 
     def __init__(self, cache: Any, key: str) -> None:
         self._cache = cache
@@ -70,15 +70,15 @@ class Entry:
         return None
 
     def spoil(self) -> None:
-        """Says that what ``find`` returned is no partitioned program."""
+        """Marks the file that ``find`` returned as no partitioned program, so that ``keep`` overwrites it."""
         self._spoiled = True
 
     def take(self, module: Any) -> None:
-        """Holds ``module``, which was just partitioned, for ``keep``."""
+        """Keeps the bytecode of ``module``, which was just partitioned, for ``keep``."""
         self._fresh = bytecode(module)
 
     def keep(self, seconds: float) -> None:
-        """Writes what ``take`` holds, of a program that took ``seconds`` to partition and compile."""
+        """Writes the module of ``take`` to the cache, if it took ``seconds`` enough to partition and compile."""
         if not self._fresh or jax.process_index() or seconds < jax.config.jax_persistent_cache_min_compile_time_secs:
             return
         try:

@@ -24,7 +24,7 @@ from shardpass.sharding import Sharding
 @register
 @dataclass(frozen=True)
 class Check(ModulePass):
-    """Checks every sharding against its value and reports what is wrong; changes nothing.
+    """Checks every sharding against its value and reports faults; changes nothing.
 
     Errors: a value without a sharding, one that does not fit its rank or the module's devices. On request, what
     partitioning would do about shardings that do not fit each other, with its price: it is planned for that.

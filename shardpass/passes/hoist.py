@@ -166,7 +166,7 @@ def _hoist_from(loop: Any, block: Any, most: int, devices: int | None) -> None:
 
 
 class _Body:
-    """A block of a loop: what does not change while the loop runs."""
+    """A block of a loop, with the values that do not change while the loop runs."""
 
     def __init__(self, loop: Any, block: Any) -> None:
         self.loop = loop

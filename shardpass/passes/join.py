@@ -141,7 +141,7 @@ def _groups(inside: OpList, kinds: Collection[str], most: int) -> list[list[Any]
 
 
 def _beside(leader: int, number: int, order: Order, most: int) -> bool:
-    """Whether a collective could be put into the group of ``leader``; then it is there."""
+    """Puts a collective into the group of ``leader``, if it may stand there. Returns whether it did."""
     total = sum(_bytes(order.ops[i]) for i in (*order.group[leader], number))
     return total <= most and order.bring_together(leader, number, workspace=total)
 

@@ -20,7 +20,7 @@ from shardpass.program.table import Table
 @register
 @dataclass(frozen=True)
 class Partition(ModulePass):
-    """Rewrites ``main`` to what each device runs: every type becomes a tile.
+    """Rewrites ``main`` to the program of one device: every type becomes a tile.
 
     Each op is split as its rule allows, in the way that moves the fewest bytes; operands that are not split so go
     through ``custom_call @shardpass.redistribute``; partial sums are completed by ``all_reduce``, or by

@@ -167,7 +167,7 @@ class _Choosing:
 
 
 def _over(ours: float, theirs: float) -> float:
-    """The excess of ``ours`` over ``theirs``, relative to ``theirs``; 0 where there is none."""
+    """Returns by how much ``ours`` exceeds ``theirs``, relative to ``theirs``; 0 where it does not."""
     return max(0.0, _ratio(ours, theirs) - 1)
 
 

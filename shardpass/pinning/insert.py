@@ -38,7 +38,9 @@ class _Inserting:
         self.made: dict[tuple[Any, Spec, Any], Any] = {}
 
     def all(self, points: Iterable[Point]) -> None:
-        """Definitions first: an operand is constrained on top of what its definition was constrained to."""
+        """Inserts constraints at ``points``, those of definitions first: an operand is constrained after its definition
+        is.
+        """
         points = sorted(points, key=lambda point: point.spot)  # the first user in a block stands before the others
         for point in points:
             if point.spot.side != OPERAND:

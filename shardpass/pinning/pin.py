@@ -123,7 +123,7 @@ def _figures(program: Compiled, seconds: float) -> Figures:
 
 
 def constraint_text(point: Point) -> str:
-    """The constraint in JAX's words, with its place: what a user could write there."""
+    """Formats the constraint as JAX code, with its place, for a user to write there."""
     op = point.called.removeprefix("stablehlo.")
     name = point.name or f"the result of {op}"
     at = "" if not point.at.line else f"  # {_short(point.at)}"

@@ -66,7 +66,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Point:
-    """A spot and what is decided there.
+    """A place to pin, with the sharding decided there.
 
     ``called``: the op; ``name``: the value's, as the user knows it; ``bytes``: of the whole array.
     """

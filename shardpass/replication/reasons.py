@@ -66,7 +66,7 @@ def _way(flow: Flow, came_from: Mapping[Any, Any], last: tuple[Any, Pair], why: 
 
 
 def _origin(op: Any, pair: Pair) -> str:
-    """Explains why the path ends at ``op``; "" where it goes on."""
+    """Explains why devices differ at ``op``, where the path ends; "" for an op at which it continues."""
     if custom_call_target(op) == TO_SHARD:
         return f"the region's input has different tiles on devices {pair[0]} and {pair[1]}"
     return _ORIGINS.get(op.name, "")

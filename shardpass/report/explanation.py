@@ -35,8 +35,9 @@ class Explanation(Report):
         return difference(self, other)
 
     def against(self, *ways: str) -> Against:
-        """This beside what other partitioners make of the program: "xla", "shardy"; each compiles it, in a process of
-        its own. ``print`` it."""
+        """Compares with the programs of other partitioners: "xla", "shardy". Each compiles the program, in a process of
+        its own. ``print`` the result.
+        """
         if self.partitioner != OURS:
             wanted = 'none, of a program that shardpass did not partition: ask explain(..., partitioner="shardpass")'
             raise wrong_argument("against", "ways", ways or ("xla",), wanted)

@@ -43,7 +43,8 @@ class LineChange:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """One annotation of an edit: the array at ``name`` has ``spec`` in place of ``now``; "" is no annotation.
+    """A change of one annotation by an edit: the array at ``name`` gets ``spec`` in place of ``now``; "" is no
+    annotation.
 
     ``kind``: "argument", "result", "constraint" or "value". ``positions``: of arguments and results, their places in
     the signature of the program.

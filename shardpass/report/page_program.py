@@ -92,7 +92,7 @@ def course(report: Report, numbers: Mapping[int, int]) -> Plain | None:
 
 
 def _curve(memory: MemoryFacts, end: int) -> list[list[int]]:
-    """Bytes by op, the most where an op has several; a number that is none stands for the end."""
+    """Returns the most bytes alive at each op; those with a negative number belong to the end of the program."""
     most = {0: memory.arguments + memory.results}
     for number, size in memory.at:
         op = end if number < 0 else number

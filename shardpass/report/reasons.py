@@ -37,7 +37,9 @@ OPERAND_SIDE, RESULT_SIDE = "operand", "result"
 
 
 class Reasons:
-    """Reasons for one plan. ``results``: what JAX calls main's; ``annotated``: the places of those of the user."""
+    """Explains the collectives of one plan. ``results``: JAX's names of main's results. ``annotated``: the places of
+    those that the user annotated.
+    """
 
     def __init__(
         self, body: BlockPlan, names: Names, provenance: Provenance, results: Sequence[str], annotated: Collection[int]

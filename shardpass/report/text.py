@@ -234,7 +234,7 @@ def _totals(report: Report) -> Iterator[str]:
 
 
 def _loops(report: Report, width: int) -> Iterator[str]:
-    """Products in turn with collectives, those of the largest array first."""
+    """Lists the products that overlap with a collective, those of the largest array first."""
     if report.loops:
         yield ""
         yield from wrapped("products in turn with a collective, whose time passes behind them:", width)
@@ -316,7 +316,9 @@ def _hints(report: Report, width: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Table:
-    """The groups. With ``top`` 0 all is shown; with None, the dearest rows of as many groups as there is room for."""
+    """The table of groups. With ``top`` 0 all are shown; with None, as many as there is room for, with their most
+    expensive rows.
+    """
 
     report: Report
     width: int

@@ -36,7 +36,9 @@ Table = dict[Any, Values]
 
 
 class Lockstep:
-    """Emits at the current insertion point. Keeps no reference to what it has emitted but the table."""
+    """Emits the ops of all devices side by side at the current insertion point. Keeps no references to emitted ops but
+    in the table.
+    """
 
     def __init__(self, functions: dict[str, Any], devices: int) -> None:
         self.functions = functions

@@ -200,7 +200,9 @@ def _joined(free: Sequence[int], keys: Mapping[int, tuple[object, int]]) -> list
 
 
 def _pattern(name: str, kept: int = 0) -> str:
-    """A path with ``[*]`` for its indices, but for the first ``kept``: of results, those of what a function returns."""
+    """Replaces indices in a path by ``[*]``, but for the first ``kept``, which are those of a tuple that a function
+    returns.
+    """
     first = [match[0] for match in itertools.islice(_INDEX.finditer(name), kept)]
     pattern = _INDEX.sub("[*]", name)
     for index in first:

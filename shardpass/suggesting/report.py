@@ -62,7 +62,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The annotations, most important first, and what the program costs before and with them.
+    """Suggested annotations, most important first, and the program's costs before and with them.
 
     Attributes:
         mesh: its axes, as text.

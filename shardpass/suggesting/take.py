@@ -34,7 +34,7 @@ class GivenProgram(NamedTuple):
 
 
 def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> GivenProgram:
-    """The program of a function, of what ``jax.jit`` made of one, of a lowered one, or of a module.
+    """Reads the program of a function, of what ``jax.jit`` or ``lower`` made of one, or of a module.
 
     A string is MLIR's text, or the path of a file that holds it. Raises ShardpassError (SP801) for anything else.
     """

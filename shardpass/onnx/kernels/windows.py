@@ -17,8 +17,9 @@ from shardpass.onnx.model import Node
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Along one axis. ``after``: padding behind the array that all ``count`` windows need; ``declared``: what the node
-    asks for, which ``count_include_pad`` counts."""
+    """A window along one axis. ``after``: padding behind the array that all ``count`` windows need. ``declared``: the
+    padding that the node asks for, which ``count_include_pad`` counts.
+    """
 
     size: int
     kernel: int

@@ -30,7 +30,9 @@ from shardpass.ops.halo.transfers import Exchange, Round, Table
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box. ``take`` is by sender, ``put`` by receiver; positions without a run use the others' number."""
+    """The boxes of one permute. ``take``: by sender, the box that is sent. ``put``: by receiver, where it is put;
+    positions without a run use the others' numbers.
+    """
 
     round: Round
     take: Table

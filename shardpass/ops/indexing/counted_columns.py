@@ -80,7 +80,7 @@ def _op_of(value: Any) -> Any:
 
 
 def known(value: Any) -> Known:
-    """Derives what is known of an integer or truth value: Count, Same or None."""
+    """Derives facts of an integer or truth value: Count, Same or None."""
     op = _op_of(value)
     if op is None or not isinstance(value.type.element_type, ir.IntegerType):
         return None

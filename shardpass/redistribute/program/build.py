@@ -176,7 +176,7 @@ class Builder:
         self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
 
     def box_round(self, boxes: ops.BoxRound) -> None:
-        """Appends a round of a box exchange; without transfers between devices it is no step."""
+        """Appends a round of a box exchange, as a local op where no device receives from another."""
         here = np.arange(self.devices)
         moved = (boxes.source_of != here) & (boxes.source_of >= 0)
         if not moved.any():

@@ -79,7 +79,7 @@ def _slid(op: ops.Slide, values: list[Array], device: int) -> Array:
 
 
 def _collected(op: Op, members: list[Array], place: int) -> Array:
-    """Returns what the device at ``place`` of a group receives."""
+    """Returns the value that the device at ``place`` of a group receives."""
     match op:
         case ops.AllGather():
             return np.concatenate(members, op.axis)

@@ -228,7 +228,7 @@ class _Walk:
 
 
 def _innermost(shape: Shape) -> int:
-    """Returns the innermost dimension that is no 1."""
+    """Returns the size of the innermost dimension that is not 1; 1 without one."""
     return next((n for n in reversed(shape) if n > 1), 1)
 
 

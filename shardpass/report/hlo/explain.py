@@ -174,7 +174,9 @@ class _Rows:
 
 
 def _shares(one: HloCollective, parts: Sequence[Part], number: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Bytes of the part ``number`` and who receives them; the first part has what rounding leaves."""
+    """Yields the bytes of the part ``number`` with the devices that receive them; the first part has the rest from
+    rounding.
+    """
     if len(parts) == 1:
         yield from one.received.items()
         return

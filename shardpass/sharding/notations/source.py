@@ -23,7 +23,9 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text, and how it is read: ``strict`` refuses what XLA's parser accepts and then drops or misreads."""
+    """The text of a sharding while it is parsed. ``strict`` refuses text that XLA's parser accepts and then drops or
+    misreads.
+    """
 
     text: str
     strict: bool
