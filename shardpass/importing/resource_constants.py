@@ -32,7 +32,9 @@ _MANY = 65536  # bytes: more than all else that the bytecode of one constant has
 
 
 def hold_resources(module: Any, constants: Iterable[Any]) -> None:
-    """Puts its elements into each of ``constants``. Raises ShardpassError (SP234) where the module lacks them."""
+    """Puts the elements of its resource into each of ``constants``. Raises ShardpassError (SP234) where the module
+    lacks it.
+    """
     values: dict[Any, Any] = {}  # several constants may name one blob
     for op in constants:
         value = _value(op)

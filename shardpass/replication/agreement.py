@@ -36,7 +36,7 @@ class Agreement:
 
 
 class Agreements:
-    """The relations over ``devices`` devices, each made once."""
+    """Makes relations over ``devices`` devices. Equal relations are one object."""
 
     def __init__(self, devices: int) -> None:
         self.devices = devices

@@ -23,7 +23,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A diagnostic, the bytes that a device would receive less, or receives, and the edit as a diff."""
+    """A diagnostic with its bytes, which a device would save or receives, and the edit as a diff."""
 
     diagnostic: Diagnostic
     bytes: int

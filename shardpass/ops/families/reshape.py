@@ -71,7 +71,9 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class ReshapePlan(LocalPlan):
-    """The plan of a reshape. ``rounds`` run on one ``flat`` dimension a group; without rounds the op suffices."""
+    """The plan of a reshape. ``rounds``: the exchanges of rows, on one ``flat`` dimension for each group; empty where
+    each device reshapes its own tile.
+    """
 
     rounds: tuple[Rounds, ...]
     flat: Shape

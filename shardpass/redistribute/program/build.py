@@ -189,7 +189,7 @@ class Builder:
         self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, boxes.size, received)
 
     def slide(self, op: ops.Slide) -> None:
-        """Appends a permute of the halo's rows and each device's window; without a halo it is no step."""
+        """Appends a permute of the halo's rows and each device's window; a local op where there is no halo."""
         tile = (*self.tile[: op.axis], op.size, *self.tile[op.axis + 1 :])
         if not op.halo:
             self.local(op, tile)

@@ -83,7 +83,7 @@ class Memory:
         return live
 
     def after(self, first: Memory) -> Memory:
-        """Returns this count with the program that ``first`` has counted put before it."""
+        """Adds the count of ``first``, a program that runs before this one, to this count, and returns it."""
         self.seen += first.seen
         self.peak = max(self.peak, first.peak)
         self.tile = max(self.tile, first.tile)
