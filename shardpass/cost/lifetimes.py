@@ -7,7 +7,9 @@
 2. A reshape, a barrier, a constraint, and what a loop passes on unchanged are the buffers of their operands. An update
    in place, and an elementwise step, write into an operand that dies there.
 3. A loop's carried values have one buffer each, which is that of the initial value where it dies there. The body writes
-   the next value into the same buffer where the old one is read no more by then.
+   the next value into the same buffer where the old one is read no more by then, or where the step that reads it last
+   makes the next value element by element: ``h + w`` for ``h`` is in place, ``h @ w`` and the transposed ``h`` are made
+   beside ``h`` and copied. Carried values that change places are copied first, where the old one is read at all.
 4. Steps run in the order of the program, but for those that make no less than they let die, which run right before
    the first that reads them (``Client.late``): so XLA's schedulers save memory. Or each runs as soon as all that it
    reads is there, first come, first served: so XLA's CPU client orders them. All gathers of weights come first then,
@@ -188,11 +190,7 @@ class Lifetimes:
         moments = self._put_off(moments) if self.client.late else _first_come(moments)
         last = {buffer: place for place, one in enumerate(moments) for buffer in (*one.makes, *one.reads)}
         made_at = {buffer: place for place, one in enumerate(moments) for buffer in one.makes}
-        for index, life in enumerate(carried):
-            buffer = self._rooted(block.returned[index])
-            free_at = last.get(block.arguments[index], -1) if block.arguments else -1
-            if life is not None and buffer not in self._of and made_at.get(buffer, -1) >= max(free_at, 0):
-                self._of[buffer] = life
+        copied = self._carry(block, carried, moments)
         for place, one in enumerate(moments):
             begun = len(self.ops)
             self._place(one, [b for b in one.reads if last[b] == place and b in made_at], begun)
@@ -203,6 +201,28 @@ class Lifetimes:
             for buffer in (*one.makes, *one.reads):
                 if buffer in self._of:
                     self._of[buffer].last = max(self._of[buffer].last, now)
+        self._lives += [self._life(buffer, len(self.ops) - 1) for buffer in copied]
+
+    def _carry(self, block: Block, carried: Sequence[Life | None], moments: Sequence[_Moment]) -> list[Buffer]:
+        """Puts what ``block`` returns into the buffers ``carried``, where the old value is read no more when the new
+        one is there; lists the arguments that change places, which are copied where the old value is read at all."""
+        body, copied = moments[:-1], []
+        made_at = {buffer: place for place, one in enumerate(body) for buffer in one.makes}
+        read_at = {buffer: place for place, one in enumerate(body) for buffer in one.reads}
+        returned = [self._rooted(buffer) for buffer in block.returned]
+        for index, (life, buffer) in enumerate(zip(carried, returned, strict=False)):
+            if life is None:
+                continue
+            old = block.arguments[index] if block.arguments else None
+            made, read = made_at.get(buffer), -1 if old is None else read_at.get(old, -1)
+            if made is None:
+                if old is not None and old != buffer in block.arguments and (read >= 0 or old in returned):
+                    copied.append(buffer)
+            elif buffer not in self._of and (
+                read < made or (read == made and old in self._to_overwrite(body[made], buffer))
+            ):
+                self._of[buffer] = life
+        return copied
 
     def _inside(self, step: Step) -> None:
         lives = [self._of.get(self._rooted(buffer)) for buffer in step.makes]

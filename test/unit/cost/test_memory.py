@@ -99,6 +99,25 @@ def test_a_loop_carries_in_place() -> None:
     assert both.temporaries == 2 * K
 
 
+def test_a_loop_keeps_what_the_step_that_replaces_it_still_reads() -> None:
+    """Beside the carried value and the first product, which lies in the result's buffer: a product and a transpose read
+    other elements of the old value than they write, and a sum writes where it reads."""
+
+    def last(name: str) -> int:
+        return loop([(DOT, [20], [14]), (name, [21], [14, 20])], [21], [14]).temporaries
+
+    assert last(DOT) == last("stablehlo.concatenate") == 2 * K
+    assert last(ADD) == K
+    assert loop([(DOT, [20], [14]), (DOT, [21], [20])], [21], [14]).temporaries == K  # the old value was read before
+
+
+def test_values_that_change_places_in_a_loop_are_copied() -> None:
+    """Two buffers are carried, and each value goes through a copy to the other's; the result's buffer is one of four."""
+    assert loop([], [15, 14], [14, 15]).temporaries == 3 * K
+    # what nobody reads can be overwritten: the second moves to the place of the first, and a new one to its own
+    assert loop([(TANH, [20], [15])], [15, 20], [14, 15]).temporaries == K
+
+
 def test_what_a_loop_passes_on_is_not_copied() -> None:
     """The second value is the argument 0 all along."""
     assert loop([(DOT, [20], [14, 15]), (TANH, [21], [20])], [21, 15], [14, 15]).temporaries == K

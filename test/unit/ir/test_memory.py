@@ -23,7 +23,40 @@ DOT = f"stablehlo.dot_general {{}}, {{}}, contracting_dims = [1] x [0] : ({M}, {
 HEADS = "tensor<4x16x4x16xf32>"
 OVER_HEADS = f"""stablehlo.dot_general {{}}, {{}}, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3]
         : ({HEADS}, {HEADS}) -> tensor<4x4x16x16xf32>"""
+
+
+def a_loop(carried: str, body: str, returned: str) -> str:
+    """Nine rounds of ``body``, which carries matrices from ``carried`` to ``returned``; the first is the result."""
+    names, types = [name.split(" = ")[0] for name in carried.split(", ")], ", ".join([M] * (carried.count(",") + 1))
+    return f"""
+      %n = stablehlo.constant dense<0> : tensor<i32>
+      %0:{len(names) + 1} = stablehlo.while(%i = %n, {carried}) : tensor<i32>, {types}
+       cond {{
+        %m = stablehlo.constant dense<9> : tensor<i32>
+        %c = stablehlo.compare LT, %i, %m : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      }} do {{
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %j = stablehlo.add %i, %one : tensor<i32>
+        {body}
+        stablehlo.return %j, {returned} : tensor<i32>, {types}
+      }}
+      %1 = {DOT.format("%0#1", "%w")}
+      return %1 : {M}"""
+
+
 CASES = {
+    "a loop whose product reads what it replaces": a_loop("%h = %x", f"%p = {DOT.format('%h', '%w')}", "%p"),
+    "a loop that transposes what it carries": a_loop(
+        "%h = %x",
+        f"%t = stablehlo.transpose %h, dims = [1, 0] : ({M}) -> {M} %p = stablehlo.tanh %t : {M}",
+        "%p",
+    ),
+    "a loop that adds to what it carries": a_loop("%h = %x", f"%p = stablehlo.add %h, %w : {M}", "%p"),
+    "a loop that rotates what it carries": a_loop("%h = %x, %k = %w, %l = %x", "", "%k, %l, %h"),
+    "a loop that shifts what it carries": a_loop(
+        "%h = %x, %k = %w, %l = %x", f"%p = stablehlo.tanh %l : {M}", "%k, %l, %p"
+    ),
     "a chain between two products": f"""
       %0 = {DOT.format("%x", "%w")}
       %1 = stablehlo.tanh %0 : {M}
