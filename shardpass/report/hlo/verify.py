@@ -28,11 +28,12 @@ import numpy as np
 
 from shardpass.cost.collective import ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 from shardpass.cost.groups import seconds
-from shardpass.cost.machine import Machine, Work
+from shardpass.cost.machine import Machine
 from shardpass.diagnostics.table_runtime import PEER_FAILED
 from shardpass.hlo.collectives import HloCollective, HloCollectives
-from shardpass.hlo.read import read_program
+from shardpass.hlo.read import HloProgram, read_program
 from shardpass.hlo.slices import Slices
+from shardpass.hlo.work import work_of
 from shardpass.ir.child import making_files, temporary_file
 from shardpass.runtime.hlo_traffic import received
 from shardpass.runtime.peers import TIMEOUT
@@ -47,7 +48,6 @@ QUICK = "--xla_backend_optimization_level=0"  # of machine code, which is never 
 class Compiled:
     """A variant as XLA compiles it: optimized HLO, and XLA's statistics of one device.
 
-    ``flops`` and ``accessed``: operations and bytes through memory, as XLA counts them, a loop's body once.
     ``donated``: bytes of results that lie in buffers of arguments.
     """
 
@@ -57,8 +57,6 @@ class Compiled:
     results: int
     temporaries: int
     donated: int
-    flops: float
-    accessed: float
 
     @property
     def memory(self) -> int:
@@ -85,10 +83,10 @@ class Compiled:
     def seconds(self, machine: Machine, borders: Sequence[int] = ()) -> float:
         """Models the seconds of the collectives on ``machine``, one after the other, and then of a device's work.
 
-        Sums are scattered as in ``bytes_scattered``. ``borders``: the strides of the mesh's axes, as
-        ``cost.groups.seconds`` takes them.
+        Sums are scattered as in ``bytes_scattered``. A loop counts as often as it runs, once where that is unknown.
+        ``borders``: the strides of the mesh's axes, as ``cost.groups.seconds`` takes them.
         """
-        total = machine.seconds(Work(self.flops, "f32", self.accessed))
+        total = sum(one.times * machine.seconds(one.work) for one in work_of(self._program))
         for one, sliced in self._counted:
             whole = max(one.received, default=0)
             size = max(map(len, one.groups))
@@ -99,11 +97,14 @@ class Compiled:
         return total
 
     @cached_property
+    def _program(self) -> HloProgram:
+        return read_program(self.hlo)
+
+    @cached_property
     def _counted(self) -> list[tuple[HloCollective, float]]:
         """The collectives, and of each sum the part of which devices keep slices alone."""
-        program = read_program(self.hlo)
-        slices = Slices(program)
-        rows = (one for one in HloCollectives(program, self.devices).rows if one.counted)
+        slices = Slices(self._program)
+        rows = (one for one in HloCollectives(self._program, self.devices).rows if one.counted)
         result = []
         for one in rows:
             size = sum(shape.bytes for shape in one.op.results)
@@ -310,7 +311,7 @@ def _answer(module: bytes, donate: bool) -> tuple[dict[str, Any], bytes]:
         executable = compile_by_xla(module, donate=donate)
     except Exception as error:  # whatever XLA raises: the parent says it
         return {"failed": " ".join(str(error).split())}, b""
-    stats, costs = executable.memory_stats(), executable.cost_analysis()
+    stats = executable.memory_stats()
     hlo = executable.hlo_text().encode()
     return {
         "length": len(hlo),
@@ -318,6 +319,4 @@ def _answer(module: bytes, donate: bool) -> tuple[dict[str, Any], bytes]:
         "results": stats.output_size_in_bytes,
         "temporaries": stats.temp_size_in_bytes,
         "donated": stats.alias_size_in_bytes,
-        "flops": costs.get("flops", 0.0),
-        "accessed": costs.get("bytes accessed", 0.0),
     }, hlo

@@ -31,7 +31,6 @@ def test_one_child_compiles_all_variants():
     assert split.bytes_received == 0
     assert whole.bytes_received == 7 * 8 * 16 * 4
     assert split.arguments == whole.arguments == 4 * (8 * 32 + 32 * 16)
-    assert split.flops == 2 * 8 * 32 * 16
     assert whole.memory - whole.temporaries == whole.arguments + 64 * 16 * 4
 
 
@@ -42,6 +41,35 @@ def test_seconds_are_those_of_the_machine():
     with Verifier(8) as verifier:
         assert verifier.build(SPLIT.encode()).seconds(slow) == pytest.approx(0, abs=1e-12)
         assert verifier.build(WHOLE.encode()).seconds(slow) == pytest.approx(1 + 7 * 8 * 16 * 4 / 448)
+
+
+def test_a_loop_counts_as_often_as_it_runs():
+    """12 trips of a product of 2 * 64 * 64 * 64 operations, at one a second; the bytes take no time to speak of."""
+    from shardpass.cost.machine import switched
+
+    matrix = "tensor<64x64xf32>"
+    loop = f"""
+module attributes {{mhlo.num_partitions = 8 : i32}} {{
+  func.func @main(%x: {matrix}, %w: {matrix}) -> {matrix} {{
+    %n = stablehlo.constant dense<0> : tensor<i32>
+    %0:2 = stablehlo.while(%i = %n, %h = %x) : tensor<i32>, {matrix}
+     cond {{
+      %m = stablehlo.constant dense<12> : tensor<i32>
+      %c = stablehlo.compare LT, %i, %m : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    }} do {{
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %p = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : ({matrix}, {matrix}) -> {matrix}
+      stablehlo.return %j, %p : tensor<i32>, {matrix}
+    }}
+    return %0#1 : {matrix}
+  }}
+}}
+"""
+    machine = switched("slow", 1.0, 1.0, 1e30, flops=1.0)
+    with Verifier(8) as verifier:
+        assert verifier.build(loop.encode()).seconds(machine) == pytest.approx(12 * 2 * 64**3)
 
 
 @pytest.mark.parametrize("bad", ["module {", SPLIT.replace("num_partitions = 8", "num_partitions = 16")])
@@ -110,7 +138,7 @@ ENTRY %main_spmd (p: f32[64,64], q: f32[16,16]) -> (f32[8,64], f32[16,16]) {
   ROOT %out = (f32[8,64]{1,0}, f32[16,16]{1,0}) tuple(%slice, %second)
 }
 """  # noqa: E501  HLO is not wrapped
-    program = Compiled(hlo, 8, 0, 0, 0, 0, 0.0, 0.0)
+    program = Compiled(hlo, 8, 0, 0, 0, 0)
     first, second = 64 * 64 * 4, 16 * 16 * 4
     assert program.bytes_received == 2 * (first + second) * 7 // 8
     assert program.bytes_scattered == first * 7 // 8 + 2 * second * 7 // 8
