@@ -34,6 +34,7 @@ MOST_JOINED = 15
 LARGE = 4096 * 4  # bytes: 4096 numbers of four
 WHILE, REDUCE = "stablehlo.while", "stablehlo.reduce"
 END = -1  # the op of what a block returns
+NOTHING = -1  # in the place of a buffer
 
 Buffer = int
 
@@ -213,10 +214,10 @@ class Lifetimes:
         for index, (life, buffer) in enumerate(zip(carried, returned, strict=False)):
             if life is None:
                 continue
-            old = block.arguments[index] if block.arguments else None
-            made, read = made_at.get(buffer), -1 if old is None else read_at.get(old, -1)
+            old = block.arguments[index] if block.arguments else NOTHING
+            made, read = made_at.get(buffer), read_at.get(old, -1)
             if made is None:
-                if old is not None and old != buffer in block.arguments and (read >= 0 or old in returned):
+                if old != buffer in block.arguments and (read >= 0 or old in returned):
                     copied.append(buffer)
             elif buffer not in self._of and (
                 read < made or (read == made and old in self._to_overwrite(body[made], buffer))
