@@ -86,18 +86,18 @@ class _Steps:
 
     def _of(self, one: Copy | int) -> Buffer:
         """The buffer of a copy, or of a value of a manual region."""
-        found = self._numbers.get(one)
-        if found is None:
+        buffer = self._numbers.get(one)
+        if buffer is None:
             value, sharding = (one, None) if isinstance(one, int) else one
             array = None if value == NOTHING else self.program.arrays[value]
             if array is None:
-                found = self._new(0)
+                buffer = self._new(0)
             elif sharding is None or sharding.is_maximal:
-                found = self._new(array.bytes)
+                buffer = self._new(array.bytes)
             else:
-                found = self._new(array.element.bytes(prod(sharding.tile_shape(array.shape))))
-            self._numbers[one] = found
-        return found
+                buffer = self._new(array.element.bytes(prod(sharding.tile_shape(array.shape))))
+            self._numbers[one] = buffer
+        return buffer
 
     def _new(self, size: int) -> Buffer:
         self.sizes.append(size)
@@ -229,10 +229,10 @@ def _captured(plan: ControlFlowPlan) -> Iterator[Copy]:
 
 def _from_outside(block: BlockPlan) -> list[Copy]:
     made = {Copy(value, sharding) for value, sharding in block.arguments}
-    found: dict[Copy, None] = {}
+    outside: dict[Copy, None] = {}
 
     def use(several: Iterable[Copy]) -> None:
-        found.update(dict.fromkeys(copy for copy in several if copy not in made))
+        outside.update(dict.fromkeys(copy for copy in several if copy not in made))
 
     def bring(steps: Iterable[Step]) -> None:
         for step in steps:
@@ -253,4 +253,4 @@ def _from_outside(block: BlockPlan) -> list[Copy]:
     for operand in returned:
         bring(operand.steps)
         use((operand.copy,))
-    return list(found)
+    return list(outside)

@@ -74,17 +74,17 @@ UNTOUCHED = Borders((0,), (False,), Flops.NONE)  # what passes a barrier
 
 
 def borders(program: Program) -> Mapping[int, Borders]:
-    """The borders of every op by number. Those of a folded program are what ``know_borders`` was told."""
-    found = _KNOWN.get(id(program.body))
-    return know_borders(program.body, _Analysis(program).borders()) if found is None else found
+    """The borders of every op by number. Those of a folded program are those that ``know_borders`` recorded."""
+    known = _KNOWN.get(id(program.body))
+    return know_borders(program.body, _Analysis(program).borders()) if known is None else known
 
 
-def know_borders(body: Block, found: Mapping[int, Borders]) -> Mapping[int, Borders]:
+def know_borders(body: Block, known: Mapping[int, Borders]) -> Mapping[int, Borders]:
     """Keeps the borders of the ops of a program for as long as its body lives, and returns them."""
     if id(body) not in _KNOWN:
         weakref.finalize(body, _KNOWN.pop, id(body), None).atexit = False
-    _KNOWN[id(body)] = found
-    return found
+    _KNOWN[id(body)] = known
+    return known
 
 
 def pair_borders(borders: Borders, place: int) -> Borders:

@@ -64,14 +64,14 @@ class Clock:
         if not received:
             return 0.0
         key = (kind, received, axes, mesh)
-        found = self._collectives.get(key)
-        if found is None:
+        seconds = self._collectives.get(key)
+        if seconds is None:
             if len(self._collectives) >= MOST_MOVES:
                 self._collectives.clear()
             whole = whole_of(kind, received, mesh.count(axes))
-            found = self.machine.seconds(Collective(kind, self._along(kind, axes, mesh), whole))
-            self._collectives[key] = found
-        return found
+            seconds = self.machine.seconds(Collective(kind, self._along(kind, axes, mesh), whole))
+            self._collectives[key] = seconds
+        return seconds
 
     def line(self, axes: Axes, mesh: PrimeMesh) -> tuple[float, float]:
         """(latency, seconds for each byte) of a gather over ``axes``."""
@@ -80,51 +80,51 @@ class Clock:
 
     def _along(self, kind: str, axes: Axes, mesh: PrimeMesh) -> tuple[Axis, ...]:
         key = (kind == PERMUTE, axes, mesh)
-        found = self._axes.get(key)
-        if found is None:
-            found = self._axes[key] = axes_over(self.machine, kind, axes, mesh)
-        return found
+        crossed = self._axes.get(key)
+        if crossed is None:
+            crossed = self._axes[key] = axes_over(self.machine, kind, axes, mesh)
+        return crossed
 
     # ---------------------------------------------------------------- reshards
 
     def move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
         """A reshard, as its redistribution plan is built."""
         key = (array, source, target, mesh.manual)
-        found = self._moves.get(key)
-        if found is None:
+        seconds = self._moves.get(key)
+        if seconds is None:
             self._limit()
             if least_received(array, source, target, mesh) == (0, True):
-                found = 0.0  # a slice
+                seconds = 0.0  # a slice
             else:
-                found = redistribution(Reshard(Copy(0, source), target, array, mesh, 0, ""), self.machine).seconds
-            self._moves[key] = found
-        return found
+                seconds = redistribution(Reshard(Copy(0, source), target, array, mesh, 0, ""), self.machine).seconds
+            self._moves[key] = seconds
+        return seconds
 
     def reshard(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh, prices: Prices) -> float:
         """A reshard that is weighed against others: one collective. ``prices`` has the bytes of what is planned."""
         if source is target or source == target:
             return 0.0
         key = (array, source, target, mesh.manual)
-        found = self._reshards.get(key)
-        if found is None:
+        seconds = self._reshards.get(key)
+        if seconds is None:
             self._limit()
             received = prices.move(array, source, target, mesh)
             before, after = mesh.dims(source, array.rank), mesh.dims(target, array.rank)
             if before is None or after is None:
-                found = self.move(array, source, target, mesh)
+                seconds = self.move(array, source, target, mesh)
             else:
-                found = self.collective(*_one(received, before, after), mesh) if received else 0.0
-            self._reshards[key] = found
-        return found
+                seconds = self.collective(*_one(received, before, after), mesh) if received else 0.0
+            self._reshards[key] = seconds
+        return seconds
 
     def least_move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
         """What ``move`` and ``reshard`` do not fall below: one collective. No redistribution is planned for it."""
         key = (array, source, target, mesh.manual)
-        known = self._leasts.get(key)
-        if known is None:
+        seconds = self._leasts.get(key)
+        if seconds is None:
             received = 0 if source == target else least_received(array, source, target, mesh)[0]
-            known = self._leasts[key] = self.machine.least(received)
-        return known
+            seconds = self._leasts[key] = self.machine.least(received)
+        return seconds
 
     def _limit(self) -> None:
         if max(len(self._moves), len(self._reshards)) >= MOST_MOVES:

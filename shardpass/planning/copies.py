@@ -1,12 +1,12 @@
 """What is at hand while a program is planned: each value under its sharding, and the other copies of its array.
 
-State: ``held`` says for each value its array, type and sharding; ``at_hand`` the shardings under which an array is
+State: ``placed`` has for each value its array, type and sharding; ``at_hand`` the shardings under which an array is
 there, in the order in which they came. The result of a constraint that holds is an array of its own: it is there as the
 constraint says, in the tile that was brought for it (``Held.tile``), and what its users need is made from that. Copies
 made in a region end with it: ``entered`` and ``left`` bracket a region, and a journal takes back what was added.
-Invariant: before an op is planned all its operands are held.
+Invariant: before an op is planned all its operands are placed.
 
-Example on x=2: after ``%1 = add`` held in rows, a user that needs it whole adds the copy {replicated}; the next user
+Example on x=2: after ``%1 = add`` in rows, a user that needs it whole adds the copy {replicated}; the next user
 that needs it whole finds it, and one that needs columns starts from whichever of the two receives less (a slice of the
 whole).
 """
@@ -27,7 +27,7 @@ from shardpass.sharding import Sharding
 class Held(NamedTuple):
     """A value of the whole program on one device. ``dims`` is None for an order that the mesh cannot say."""
 
-    array: int  # the number of the first value that held this array
+    array: int  # the number of the first value that was this array
     type: Array
     sharding: Sharding
     dims: DimAxes | None
@@ -52,13 +52,13 @@ class Copies:
 
     def __init__(self, prices: Prices, clock: Clock) -> None:
         self.prices, self.clock = prices, clock
-        self.held: dict[int, Held] = {}
+        self.placed: dict[int, Held] = {}
         self._at_hand: dict[int, tuple[Sharding, ...]] = {}
         self._journal: list[tuple[int, tuple[Sharding, ...]]] = []
 
     def is_made(self, value: int) -> bool:
         """Whether an op made ``value`` before: in a folded program several may, one for each op that it stands for."""
-        return value in self.held
+        return value in self.placed
 
     def hold(
         self,
@@ -69,17 +69,17 @@ class Copies:
         array: int | None = None,
         tile: Copy | None = None,
     ) -> None:
-        """``value`` is held under ``sharding`` from now on.
+        """``value`` lies under ``sharding`` from now on.
 
         ``array``: a value that holds the same array; ``tile``: a copy that is this one.
 
         Of a value that is made again, copies that one op left are not the others'.
         """
-        root = value if array is None else self.held[array].array
+        root = value if array is None else self.placed[array].array
         if array is None and self.is_made(value):
             self._journal.append((root, self._at_hand.get(root, ())))
             self._at_hand[root] = ()
-        self.held[value] = Held(root, type, sharding, mesh.dims(sharding, type.rank), mesh, tile)
+        self.placed[value] = Held(root, type, sharding, mesh.dims(sharding, type.rank), mesh, tile)
         self.add(root, sharding)
 
     def add(self, array: int, sharding: Sharding) -> None:
@@ -92,12 +92,12 @@ class Copies:
     def has(self, array: int, sharding: Sharding) -> bool:
         return sharding in self._at_hand.get(array, ())
 
-    def of(self, held: Held) -> tuple[Sharding, ...]:
+    def of(self, placed: Held) -> tuple[Sharding, ...]:
         """The shardings under which the array of ``held`` is there, its own first."""
-        known = self._at_hand.get(held.array, ())
+        known = self._at_hand.get(placed.array, ())
         if len(known) == 1:
-            return (held.sharding,) if known[0] == held.sharding else (held.sharding, *known)
-        return (held.sharding, *(s for s in known if s != held.sharding))
+            return (placed.sharding,) if known[0] == placed.sharding else (placed.sharding, *known)
+        return (placed.sharding, *(s for s in known if s != placed.sharding))
 
     def entered(self) -> int:
         """Marks the beginning of a region."""
@@ -116,26 +116,26 @@ class Copies:
                 return known
         return self._at_hand.get(array, ())
 
-    def price(self, held: Held, target: Sharding) -> float:
+    def price(self, placed: Held, target: Sharding) -> float:
         """Seconds to bring ``held`` to ``target``, from the nearest of its copies."""
-        return self.nearest(held, target)[0]
+        return self.nearest(placed, target)[0]
 
-    def least(self, held: Held, target: Sharding) -> float:
+    def least(self, placed: Held, target: Sharding) -> float:
         """What ``price`` does not fall below."""
-        return min([self.clock.least_move(held.type, source, target, held.mesh) for source in self.of(held)])
+        return min([self.clock.least_move(placed.type, source, target, placed.mesh) for source in self.of(placed)])
 
-    def nearest(self, held: Held, target: Sharding) -> tuple[float, Sharding]:
+    def nearest(self, placed: Held, target: Sharding) -> tuple[float, Sharding]:
         """(seconds, the copy to start from); among equals the value's own tile, then the first."""
-        best = (self._seconds(held, held.sharding, target), held.sharding)
-        for source in self.of(held)[1:] if best[0] else ():
-            price = self._seconds(held, source, target)
+        best = (self._seconds(placed, placed.sharding, target), placed.sharding)
+        for source in self.of(placed)[1:] if best[0] else ():
+            price = self._seconds(placed, source, target)
             if price < best[0]:
                 best = (price, source)
         return best
 
-    def bytes(self, held: Held, source: Sharding, target: Sharding) -> int:
+    def bytes(self, placed: Held, source: Sharding, target: Sharding) -> int:
         """Bytes that a device receives to bring ``held`` from its copy ``source`` to ``target``."""
-        return self.prices.move(held.type, source, target, held.mesh)
+        return self.prices.move(placed.type, source, target, placed.mesh)
 
-    def _seconds(self, held: Held, source: Sharding, target: Sharding) -> float:
-        return self.clock.reshard(held.type, source, target, held.mesh, self.prices)
+    def _seconds(self, placed: Held, source: Sharding, target: Sharding) -> float:
+        return self.clock.reshard(placed.type, source, target, placed.mesh, self.prices)

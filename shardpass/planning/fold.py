@@ -4,7 +4,7 @@ Problem: deciding about a program takes time that grows with its ops, and a netw
 question. Values that look alike from near by share one decision.
 
 Values are coloured, after Weisfeiler and Leman: at first by what is known of a value itself (its type, what the user
-said of it, the block and the kind of op that makes it), then ``ROUNDS`` times by the colours around it: operands and
+wrote of it, the block and the kind of op that makes it), then ``ROUNDS`` times by the colours around it: operands and
 results of the op that makes it, and of the ops that use it. Values of one colour share a representative, the first of
 them; ops alike in model, operands' and results' representatives become one op, with the number of ops it stands for.
 
@@ -72,15 +72,15 @@ class Folded:
         made = [value for op in self.program.body.every_op() for value in op.results]
         return len(made) > len(set(made))
 
-    def unfolded(self, found: Shardings) -> Shardings:
+    def unfolded(self, decided: Shardings) -> Shardings:
         """Shardings of the folded program as those of all values and ops of the program that it stands for."""
-        of = {value: found.of[rep] for value, rep in enumerate(self.of) if rep in found.of}
-        results = tuple(found.results[place] for place in self.results)
+        of = {value: decided.of[rep] for value, rep in enumerate(self.of) if rep in decided.of}
+        results = tuple(decided.results[place] for place in self.results)
         conflicts = {
-            self.parts.get(op, op): found.conflicts[rep] for op, rep in self.ops.items() if rep in found.conflicts
+            self.parts.get(op, op): decided.conflicts[rep] for op, rep in self.ops.items() if rep in decided.conflicts
         }
-        ways = {op: found.ways[rep] for op, rep in self.ops.items() if rep in found.ways}
-        partial = {value: found.partial[rep] for value, rep in enumerate(self.of) if rep in found.partial}
+        ways = {op: decided.ways[rep] for op, rep in self.ops.items() if rep in decided.ways}
+        partial = {value: decided.partial[rep] for value, rep in enumerate(self.of) if rep in decided.partial}
         return Shardings(of, results, conflicts, ways, partial)
 
 
@@ -135,11 +135,11 @@ class _Colours:
         around: dict[int, int] = {}
 
         def of(op: Op) -> int:
-            found = around.get(op.number)
-            if found is None:
+            colour = around.get(op.number)
+            if colour is None:
                 key = (self.alike.get(op.number), *[now[v] for v in op.operands], -1, *[now[v] for v in op.results])
-                found = around[op.number] = known.setdefault(key, len(known))
-            return found
+                colour = around[op.number] = known.setdefault(key, len(known))
+            return colour
 
         out = []
         for value, users in enumerate(self.users):

@@ -10,7 +10,7 @@ program alone, not on shardings. So its account is made once (``cost.lifetimes``
 and the bytes alive under some shardings are ``fixed @ tile bytes + rows @ tile bytes``, the peak their greatest.
 
 Copies that reshards make and partial results are not counted, as they are not values: the plan's own account is asked
-at the end, and the difference taken off the limit (``limited``).
+at the end, and the limit lowered by the difference (``limited``).
 
 Example: ``y = x @ w; z = tanh(y) @ v; return z`` has the moment {y}, whose buffer tanh takes, beside x, w, v and z.
 
@@ -49,9 +49,9 @@ class Footprint:
         self._of = folded.of
         sizes = [0 if array is None else array.bytes for array in program.arrays]
         lent = {program.body.arguments[place]: index for place, index in program.donated}
-        found = Lifetimes(_steps(program.body), sizes, OTHERS, lent)
-        self.fixed = self._count([*found.arguments, *found.results]) - self._count(found.lent)
-        self.rows = self._moments(temporaries(found), len(found.ops))
+        lifetimes = Lifetimes(_steps(program.body), sizes, OTHERS, lent)
+        self.fixed = self._count([*lifetimes.arguments, *lifetimes.results]) - self._count(lifetimes.lent)
+        self.rows = self._moments(temporaries(lifetimes), len(lifetimes.ops))
 
     def _count(self, lives: Iterable[Life]) -> Floats:
         count = np.zeros(len(self.arrays))
@@ -80,13 +80,13 @@ class Footprint:
     # ---------------------------------------------------------------- bytes
 
     def tile(self, array: Array, sharding: Sharding | None) -> int:
-        """Bytes of one device's tile; of the whole array where nothing is said."""
+        """Bytes of one device's tile; of the whole array where it has no sharding."""
         if sharding is None or not sharding.is_tiled:
             return array.bytes
-        found = self._tiles.get((array, sharding))
-        if found is None:
-            found = self._tiles[array, sharding] = array.element.bytes(prod(sharding.tile_shape(array.shape)))
-        return found
+        size = self._tiles.get((array, sharding))
+        if size is None:
+            size = self._tiles[array, sharding] = array.element.bytes(prod(sharding.tile_shape(array.shape)))
+        return size
 
     def sizes(self, shardings: Mapping[int, Sharding]) -> Floats:
         """The bytes of each representative's tile."""

@@ -4,7 +4,7 @@ Problem. A weight that a loop captures is gathered for a product inside: once a 
 count it once (``tables``: as often as the value is made); so does the plan, by placing it so.
 
 State: ``frames``, the loops and branches around what is being planned. An array is brought before the outermost loop in
-which nothing makes it, where the copies that it is made of are there; never out of a branch, which may not be taken.
+which nothing makes it, where the copies that it is made of are there; never out of a branch, which may not run.
 
 What an ``optimization_barrier`` in the loop takes and passes is made in the loop: what ``jax.checkpoint`` keeps from
 being alive stays so. A copy that is larger than what it is made of lives as long as the loop does: a program may have
@@ -94,12 +94,12 @@ class Hoists:
         """The outermost loop before which ``operand`` may be brought."""
         made = {step.made for step in operand.steps}
         sources = {source for step in operand.steps for source in sources_of(step)} - made
-        found = None
+        outermost = None
         for frame in reversed(self.frames):
             if not frame.is_loop or self.room < 0 or not all(self._is_before(frame, source) for source in sources):
                 break
-            found = frame
-        return found
+            outermost = frame
+        return outermost
 
     def _is_before(self, frame: Frame, copy: Copy) -> bool:
         """Whether ``copy`` is there before ``frame``."""

@@ -89,9 +89,9 @@ def waiting(program: Program, fixed: Iterable[int]) -> Waiting:
     paying: set[int] = set()
     for _ in range(2):  # in a folded program an op may use what a later one makes
         for op, _ in reversed(ops):
-            taken = {op.operands[place] for place in places.get(op.number, ())} & kept
-            if taken and (len(taken) > 1 or op.results[0] in paying or _shrinks(op, taken, program)):
-                paying |= taken
+            summands = {op.operands[place] for place in places.get(op.number, ())} & kept
+            if summands and (len(summands) > 1 or op.results[0] in paying or _shrinks(op, summands, program)):
+                paying |= summands
     takers = {op.number: places[op.number] for op, _ in ops if _takes(op, places, paying)}
     return Waiting(frozenset(paying), takers)
 
@@ -121,27 +121,27 @@ def _with_blocks(body: Block) -> Iterator[tuple[Op, int]]:
 
 def _summands(ops: Placed, places: Places, program: Program) -> set[int]:
     """Case 1: the values that an op may make as partial sums."""
-    found: set[int] = set()
+    reached: set[int] = set()
     for _ in range(2):
         for op, _ in ops:
-            if makes_sums(op, program) or any(op.operands[place] in found for place in places.get(op.number, ())):
-                found.update(op.results)
-    return found
+            if makes_sums(op, program) or any(op.operands[place] in reached for place in places.get(op.number, ())):
+                reached.update(op.results)
+    return reached
 
 
 def _needed_whole(ops: Placed, places: Places, program: Program) -> set[int]:
     """Case 2: the values of which a use is not linear, or in another block than what makes them."""
     made = {value: block for op, block in ops for value in op.results}
-    found = {*program.body.returned}
+    reached = {*program.body.returned}
     for op, block in ops:
         linear = places.get(op.number, ())
-        found.update(v for place, v in enumerate(op.operands) if place not in linear or made.get(v) != block)
-        found.update(op.captured, *[inner.returned for inner in op.blocks])
-    return found
+        reached.update(v for place, v in enumerate(op.operands) if place not in linear or made.get(v) != block)
+        reached.update(op.captured, *[inner.returned for inner in op.blocks])
+    return reached
 
 
-def _shrinks(op: Op, taken: set[int], program: Program) -> bool:
-    return program.array(op.results[0]).bytes < max(program.array(value).bytes for value in taken)
+def _shrinks(op: Op, summands: set[int], program: Program) -> bool:
+    return program.array(op.results[0]).bytes < max(program.array(value).bytes for value in summands)
 
 
 def _takes(op: Op, places: Places, values: set[int]) -> bool:

@@ -78,11 +78,11 @@ class _InTurn:
 
     def _results(self, results: Results, number: int) -> Results:
         """A scattered product is never a whole partial sum; a result that is gathered for products stays as it is."""
-        found = []
+        changed = []
         for result in results:
             if result is not None and number in self.scattered:
                 result = replace(result, completions=result.completions[1:])
             if result is not None and result.reshard is not None and (number, result.reshard) in self.left_out:
                 result = replace(result, reshard=None)
-            found.append(result)
-        return tuple(found)
+            changed.append(result)
+        return tuple(changed)

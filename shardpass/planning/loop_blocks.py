@@ -19,8 +19,8 @@ class Product:
     contract: tuple[Shape, Shape]
 
     def free(self, side: int) -> Shape:
-        taken = (*self.batch[side], *self.contract[side])
-        return tuple(dim for dim in range(len(self.shapes[side])) if dim not in taken)
+        others = (*self.batch[side], *self.contract[side])
+        return tuple(dim for dim in range(len(self.shapes[side])) if dim not in others)
 
     @property
     def points(self) -> int:
@@ -68,7 +68,7 @@ def reshaped(before: Shape, after: Shape, dim: int, count: int) -> int | None:
     Example: [256, 4, 128] with dim 1 is [256, 512] with dim 1: as many elements stand before it.
     """
     outer = prod(before[:dim])
-    for found, size in enumerate(after):
-        if prod(after[:found]) == outer and size % count == 0:
-            return found
+    for place, size in enumerate(after):
+        if prod(after[:place]) == outer and size % count == 0:
+            return place
     return None

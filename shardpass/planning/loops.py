@@ -11,11 +11,11 @@ Cases, in one block:
 
 1. Gather. A reshard whose last step is an all_gather along one dimension, of whose copy every use is an operand of a
    dot_general, also behind converts, transposes and reshapes that keep the tiles one after the other. Example on x=4:
-   ``w`` f32[1024, 4096] split by rows over x is taken whole by ``x @ w``: the rows are contracted, so each tile
+   ``w`` f32[1024, 4096] split by rows over x is needed whole by ``x @ w``: the rows are contracted, so each tile
    f32[256, 4096] gives a term of a sum.
 2. Scatter. A dot_general whose partial sums are completed by a reduce_scatter first.
 
-A product is in one loop. Of several that could have it, the one of the larger array takes it, if it is taken at all
+A product is in one loop. Of several that could have it, the one of the larger array takes it, if any does
 (``LoopTerms``).
 
 Collectives that the user wrote, in manual regions, are no part of a plan: the pass decides on them.
@@ -63,8 +63,8 @@ def with_loops(plan: ProgramPlan, terms: LoopTerms) -> ProgramPlan:
     loops: list[MatmulLoop] = []
     for block in blocks_of(plan.body):
         products: set[int] = set()
-        found = _Candidates(block, plan, terms).found()
-        for loop in sorted(found, key=lambda one: -one.pair.bytes):
+        candidates = _Candidates(block, plan, terms).loops()
+        for loop in sorted(candidates, key=lambda one: -one.pair.bytes):
             numbers = {number for number, _ in loop.products}
             if not numbers & products and terms.take(loop.pair, loop.price(machine)):
                 products |= numbers
@@ -83,7 +83,7 @@ class _Candidates:
         for copy, use in _uses(block, False):
             self.uses.setdefault(copy, []).append(use)
 
-    def found(self) -> Iterator[MatmulLoop]:
+    def loops(self) -> Iterator[MatmulLoop]:
         """Gathers, then scatters, in program order."""
         for plan in self.block.ops:
             for step in _reshards(plan):
@@ -105,16 +105,16 @@ class _Candidates:
         stacked = len(last.tile_after) - len(shape)  # in a region that is manual over some axes
         if len(grown) != 1 or last.tile_after[grown[0]] != count * last.tile_before[grown[0]]:
             return
-        found = self._followed(step.made, shape, grown[0] - stacked, count)
-        if not found:
+        readers = self._followed(step.made, shape, grown[0] - stacked, count)
+        if not readers:
             return
-        plans = [plan for plan, *_ in found]
+        plans = [plan for plan, *_ in readers]
         if len({plan.op.number for plan in plans}) != len(plans):
             return
-        parts = tuple(_part(plan, _product(plan).along(side, dim), self.program) for plan, side, dim, _ in found)
+        parts = tuple(_part(plan, _product(plan).along(side, dim), self.program) for plan, side, dim, _ in readers)
         pair = Pair(True, last.groups, step.type.element.bytes(prod(shape)), parts)
-        between = tuple({number: None for *_, numbers in found for number in numbers})
-        products = tuple((plan.op.number, side) for plan, side, *_ in found)
+        between = tuple({number: None for *_, numbers in readers for number in numbers})
+        products = tuple((plan.op.number, side) for plan, side, *_ in readers)
         yield self._loop("all_gather", at, step, products, between, ",".join(last.axes), pair)
 
     def _followed(self, copy: Copy, shape: Shape, dim: int, count: int) -> list[Taking]:
@@ -122,13 +122,13 @@ class _Candidates:
 
         ``copy`` is a tile of ``shape``, which holds ``count`` tiles one after the other along ``dim``.
         """
-        found: list[Taking] = []
+        readers: list[Taking] = []
         for use in self.uses.get(copy, ()):
             if use is None:
                 return []
             plan, index = use
             if plan.op.name == DOT:
-                found.append((plan, index, dim, ()))
+                readers.append((plan, index, dim, ()))
                 continue
             result = plan.results[0]
             after = _along(plan, shape, dim, count) if plan.op.name in BETWEEN else None
@@ -138,8 +138,8 @@ class _Candidates:
             inner = self._followed(made, plan.local.split.result_tile(0), after, count)
             if not inner:
                 return []
-            found += [(product, side, to, (plan.op.number, *behind)) for product, side, to, behind in inner]
-        return found
+            readers += [(product, side, to, (plan.op.number, *behind)) for product, side, to, behind in inner]
+        return readers
 
     # ---------------------------------------------------------------- case 2
 

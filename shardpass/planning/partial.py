@@ -9,7 +9,7 @@ over (``Partial``). Beside the ways of ``ways``, an op has those in which its op
 Invariants:
 
 - operands that an op takes as summands are partial over the same axes, along which nothing of the op is split;
-- a layout is never changed into, or out of, a partial one, and a value that waits is taken as it lies: so the only
+- a layout is never changed into, or out of, a partial one, and an op reads a value that waits as it lies: so the only
   collectives are those of ops that complete, as without this file. A whole operand beside partial ones is brought to
   its split, and is zero on all devices but the first along the axes.
 
@@ -122,7 +122,7 @@ def matched(costs: Costs, sources: Sequence[DimAxes], targets: Sequence[DimAxes]
 
 
 def weighed(costs: Costs, weight: Costs | float) -> Costs:
-    """``costs`` by ``weight``: what is not taken, or never, costs nothing, and may be anything."""
+    """``costs`` by ``weight``: what is not chosen, or never, costs nothing, and may be anything."""
     weights = np.broadcast_to(weight, costs.shape)
     out: Costs = np.multiply(costs, weights, out=np.zeros_like(costs), where=weights > 0)
     return out
@@ -144,27 +144,27 @@ def partial_ways(
 
     None where there are too many.
     """
-    held = [Held(0, array, mesh.replicated(array.rank), None, mesh) for array in types]
-    rule = maskable(model.rule, held)
+    values = [Held(0, array, mesh.replicated(array.rank), None, mesh) for array in types]
+    rule = maskable(model.rule, values)
     numbers = [number for number, factor in enumerate(rule.factors) if factor.kind is not Kind.REPLICATED]
     shapes = tuple(array.shape for array in types), (made.shape,)
     elements = tuple([array.element for array in types]), (made.element,)
     cheapest: dict[tuple[Any, Any], Way] = {}
-    for taken in ((), *_sets(axes)) if places else ((),):
-        free = [each for each in axes if each[0] not in taken]
+    for summed in ((), *_sets(axes)) if places else ((),):
+        free = [each for each in axes if each[0] not in summed]
         if (len(numbers) + 1) ** len(free) > MOST:
             return ()
         for factors in distributions(rule, numbers, free, mesh, sides_of(rule, types, (made,))):
             split = Split.of(rule, mesh, factors, *shapes, clock.machine)
             own = () if rule.self_completing or rule.combiner != "add" else partial_axes(rule, split.factors)
-            if not taken and not (waits and own):
+            if not summed and not (waits and own):
                 continue
             local = plan_of(model, split)
             cost = sum([clock.collective(one.kind, one.bytes, one.axes, mesh) for one in local.collectives])
             cost += clock.work(rule, split, elements, borders)
-            operands = tuple([_operand(split, local.ignored, place, taken, places) for place in range(len(types))])
-            for result, more in _results(made, rule, split, (*taken, *own), waits, axes, clock):
-                if not taken and not over(result):
+            operands = tuple([_operand(split, local.ignored, place, summed, places) for place in range(len(types))])
+            for result, more in _results(made, rule, split, (*summed, *own), waits, axes, clock):
+                if not summed and not over(result):
                     continue  # among those of ``ways``
                 known = cheapest.get((operands, result))
                 if known is None or cost + more < known.cost:
@@ -173,10 +173,12 @@ def partial_ways(
     return tuple(cheapest.values()) if len(cheapest) <= MOST else ()
 
 
-def _operand(split: Split, ignored: frozenset[int], place: int, taken: Axes, places: tuple[int, ...]) -> DimAxes | None:
+def _operand(
+    split: Split, ignored: frozenset[int], place: int, summed: Axes, places: tuple[int, ...]
+) -> DimAxes | None:
     if place in ignored:
         return None
-    return Partial(split.operands[place], taken) if taken and place in places else split.operands[place]
+    return Partial(split.operands[place], summed) if summed and place in places else split.operands[place]
 
 
 def _results(

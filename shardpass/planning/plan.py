@@ -55,10 +55,10 @@ class ProgramPlan:
     @property
     def bytes_by_axes(self) -> dict[str, int]:
         """``bytes_received`` by the mesh axes that collectives run over, as they are named: "x", "x,y", "x:(1)2"."""
-        found: dict[str, list[Sent]] = {}
+        by_axes: dict[str, list[Sent]] = {}
         for sent in self.collectives:
-            found.setdefault(sent.axes, []).append(sent)
-        return {axes: most_received((s.bytes * s.times, s.receivers) for s in some) for axes, some in found.items()}
+            by_axes.setdefault(sent.axes, []).append(sent)
+        return {axes: most_received((s.bytes * s.times, s.receivers) for s in some) for axes, some in by_axes.items()}
 
     @property
     def unknown_loops(self) -> int:
@@ -105,12 +105,12 @@ class ProgramPlan:
     def _repr_html_(self) -> str:
         """What notebooks show: the collectives as a table, those that a device receives most by first."""
         first = next(lines(self.body, self.collectives, self.program))
-        dearest = sorted(self.collectives, key=lambda sent: -sent.bytes * sent.times)
+        most_bytes = sorted(self.collectives, key=lambda sent: -sent.bytes * sent.times)
         rows = [
             ("" if sent.op is None else sent.op.called, sent.kind, sent.axes, sent.times, sent.bytes * sent.times)
-            for sent in dearest[:MOST_SHOWN]
+            for sent in most_bytes[:MOST_SHOWN]
         ]
-        more = f"and {len(dearest) - MOST_SHOWN:,} more" if len(dearest) > MOST_SHOWN else ""
+        more = f"and {len(most_bytes) - MOST_SHOWN:,} more" if len(most_bytes) > MOST_SHOWN else ""
         return html_table(first, ("op", "collective", "over", "times", "bytes received"), rows, more)
 
     def __str__(self) -> str:

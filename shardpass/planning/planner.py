@@ -106,12 +106,12 @@ class _Planner:
         returned: list[OperandPlan | None] = []
         ends: list[Sharding | None] = []
         for index, value in enumerate(program.body.returned):
-            held = self.copies.held.get(value)
-            if held is None:
+            placed = self.copies.placed.get(value)
+            if placed is None:
                 returned.append(None)
                 ends.append(None)
                 continue
-            target = self.shardings.results[index] or held.sharding
+            target = self.shardings.results[index] or placed.sharding
             returned.append(self._bring(value, target, f"result {index} of the program"))
             ends.append(target)
         body = BlockPlan(arguments, ops, tuple(returned))
@@ -159,7 +159,7 @@ class _Planner:
             case OpKind.CONTROL_FLOW:
                 return self._control_flow(op)
             case OpKind.ENTER_MANUAL:
-                return UntouchedPlan(op, self.copies.held[op.operands[0]].copy)
+                return UntouchedPlan(op, self.copies.placed[op.operands[0]].copy)
             case OpKind.UNTOUCHED:
                 return UntouchedPlan(op)
 
@@ -169,14 +169,14 @@ class _Planner:
         return f"{cause}; {why}" if why else cause
 
     def _split(self, op: Op) -> SplitPlan:
-        held = [self.copies.held[value] for value in op.operands]
+        placed = [self.copies.placed[value] for value in op.operands]
         types = [self.program.array(value) for value in op.results]
         assert op.model is not None
         wanted = [self.wanted(v, t, op.mesh) for v, t in zip(op.results, types, strict=True)]
         if op.model.looks_on:
-            wanted = [one.sharding for one in held]
+            wanted = [one.sharding for one in placed]
         sums, way = self.summands.at(op), self.shardings.ways.get(op.number)
-        at = op.model, op.mesh, held, types, wanted, self.borders[op.number]
+        at = op.model, op.mesh, placed, types, wanted, self.borders[op.number]
         if way is None or sums == NO_SUMS:
             choice = self.choices.of(*at)
         if way is not None and (sums != NO_SUMS or dict(way) != choice.factors):
@@ -186,11 +186,11 @@ class _Planner:
             self.movers.made_by(op)
         operands = []
         for index, (value, chosen) in enumerate(zip(op.operands, choice.operands, strict=True)):
-            if sums.taken and self.summands.is_taken(op, index):
-                operands.append(self._summand(op, index, chosen, sums.taken))
+            if sums.over and self.summands.is_summand(op, index):
+                operands.append(self._summand(op, index, chosen, sums.over))
                 continue
-            if (held[index].sharding is chosen.sharding and not chosen.masks) or index in choice.local.ignored:
-                operands.append(OperandPlan(held[index].copy))
+            if (placed[index].sharding is chosen.sharding and not chosen.masks) or index in choice.local.ignored:
+                operands.append(OperandPlan(placed[index].copy))
                 continue
             cause = self._explained(f"operand {index} of {op.name}", op)
             brought = self._bring(value, chosen.sharding, cause, chosen.masks)
@@ -204,10 +204,10 @@ class _Planner:
         return SplitPlan(op, tuple(operands), choice.local, results, choice.remarks)
 
     def _summand(self, op: Op, index: int, chosen: OperandChoice, over: Axes) -> OperandPlan:
-        """An operand that is taken as a summand: as it lies, or whole and then zero on all devices but the first."""
+        """An operand that counts as a summand: as it lies, or whole and then zero on all devices but the first."""
         value = op.operands[index]
         if value in self.summands.over:
-            return OperandPlan(self.copies.held[value].copy, (), chosen.masks)
+            return OperandPlan(self.copies.placed[value].copy, (), chosen.masks)
         cause = self._explained(f"operand {index} of {op.name}", op)
         return self._bring(value, chosen.sharding, cause, (*chosen.masks, Alone(over)))
 
@@ -233,11 +233,11 @@ class _Planner:
         gathered = 0
         operands: list[tuple[int, OperandPlan]] = []
         for value in dict.fromkeys((*op.operands, *op.captured)):
-            held = self.copies.held.get(value)
-            if held is None:
+            placed = self.copies.placed.get(value)
+            if placed is None:
                 continue
-            target = held.mesh.replicated(held.type.rank)
-            gathered += self.copies.bytes(held, self.copies.nearest(held, target)[1], target)
+            target = placed.mesh.replicated(placed.type.rank)
+            gathered += self.copies.bytes(placed, self.copies.nearest(placed, target)[1], target)
             who = "every device computes" if op.once is None else "one device computes"
             cause = self._explained(f"{who} {op.name}: {op.why_whole}", op)
             operands.append((value, self._bring(value, target, cause)))
@@ -276,19 +276,19 @@ class _Planner:
     def _enter_region(self, op: Op) -> BorderPlan:
         """Into a region that is manual over some axes: the tile of the whole array is the tile of the region's."""
         value, result = op.operands[0], op.results[0]
-        type_, held = self.program.array(result), self.copies.held[value]
+        type_, placed = self.program.array(result), self.copies.placed[value]
         wanted = self.wanted(result, type_, op.mesh)
-        inner = passing(op.mesh.dims(wanted, type_.rank), type_.shape, held.shape, op.mesh)
-        outer, found = with_manual(held.dims, op.mesh, inner), op.mesh.sharding(inner)
-        operand = self._bring(value, held.mesh.sharding(outer), self._explained("argument of a manual region", op))
-        self.copies.hold(result, type_, found, op.mesh)
-        return BorderPlan(op, operand, ResultPlan(result, inner, (), found, found, None))
+        inner = passing(op.mesh.dims(wanted, type_.rank), type_.shape, placed.shape, op.mesh)
+        outer, border = with_manual(placed.dims, op.mesh, inner), op.mesh.sharding(inner)
+        operand = self._bring(value, placed.mesh.sharding(outer), self._explained("argument of a manual region", op))
+        self.copies.hold(result, type_, border, op.mesh)
+        return BorderPlan(op, operand, ResultPlan(result, inner, (), border, border, None))
 
     def _leave_region(self, op: Op) -> BorderPlan:
         value, result = op.operands[0], op.results[0]
         type_ = self.program.array(result)
         wanted = self.wanted(result, type_, op.mesh)
-        inner = self.copies.held.get(value)
+        inner = self.copies.placed.get(value)
         if inner is None:  # out of a region that is manual over all axes
             dims = op.mesh.dims(wanted, type_.rank)
             self.copies.hold(result, type_, wanted, op.mesh)

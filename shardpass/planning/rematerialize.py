@@ -13,7 +13,7 @@ The price of computing a value again is that of its operands, each moved or comp
 on the tile, in seconds (``clock``). It is asked only where a move is about to be planned, at most ``DEPTH`` ops up:
 O(2^DEPTH) for ops of two operands, and as a rule a handful.
 
-Example on x=2: ``%c = convert %a : f32[8] <- bf16[8]`` is held in rows and wanted whole. Moving %c receives 16 bytes;
+Example on x=2: ``%c = convert %a : f32[8] <- bf16[8]`` is there in rows and wanted whole. Moving %c receives 16 bytes;
 moving %a receives 8 and converts twice the elements: %a is gathered, and the conversion is done again on the whole.
 """
 
@@ -43,7 +43,7 @@ class Movers:
         self.makers: dict[int, Op] = {}
 
     def made_by(self, op: Op) -> None:
-        """Notes that ``op`` may be computed again, where it may. Its results are not held yet."""
+        """Notes that ``op`` may be computed again, where it may. Its results have no copies yet."""
         again = [value for value in op.results if self.copies.is_made(value)]
         if again:  # one op that makes the value is not all that leads to it
             for value in again:
@@ -56,66 +56,66 @@ class Movers:
 
     def bring(self, value: int, target: Sharding, cause: str, steps: list[Step]) -> Copy:
         """The copy of ``value`` under ``target``; ``steps`` gets what makes it, where it is not there yet."""
-        held = self.copies.held[value]
-        if held.sharding == target:
-            return held.copy
-        if not self.copies.has(held.array, target):
-            price, source = self.copies.nearest(held, target)
-            if self._price(held, target, price, DEPTH) < price:
-                self._again(held, target, cause, steps)
+        placed = self.copies.placed[value]
+        if placed.sharding == target:
+            return placed.copy
+        if not self.copies.has(placed.array, target):
+            price, source = self.copies.nearest(placed, target)
+            if self._price(placed, target, price, DEPTH) < price:
+                self._again(placed, target, cause, steps)
             else:
-                start = held.under(source)
-                received = self.copies.bytes(held, source, target)
-                steps.append(Reshard(start, target, held.type, held.mesh, received, cause, held.array))
-            self.copies.add(held.array, target)
-        return Copy(held.array, target)
+                start = placed.under(source)
+                received = self.copies.bytes(placed, source, target)
+                steps.append(Reshard(start, target, placed.type, placed.mesh, received, cause, placed.array))
+            self.copies.add(placed.array, target)
+        return Copy(placed.array, target)
 
-    def _again(self, held: Held, target: Sharding, cause: str, steps: list[Step]) -> None:
-        op, wanted = self.makers[held.array], self._operand_dims(held, target)
-        dims = held.mesh.dims(target, held.type.rank)
+    def _again(self, placed: Held, target: Sharding, cause: str, steps: list[Step]) -> None:
+        op, wanted = self.makers[placed.array], self._operand_dims(placed, target)
+        dims = placed.mesh.dims(target, placed.type.rank)
         if op.model is None or wanted is None or dims is None:  # it would have no price
             raise ValueError(f"{op.name} cannot be computed again under {target}")
-        sides = [self.copies.held[value] for value in op.operands]
+        sides = [self.copies.placed[value] for value in op.operands]
         operands = tuple(
             self.bring(value, side.mesh.sharding(at), cause, steps)
             for value, side, at in zip(op.operands, sides, wanted, strict=True)
         )
         rule = op.model.rule
-        factors = project(rule, rule.results[0], held.shape, dims, held.mesh.sizes)
-        shapes = tuple(side.shape for side in sides), (held.shape,)
-        split = Split.of(rule, held.mesh, factors, *shapes, self.copies.clock.machine)
-        steps.append(Recompute(op, Copy(held.array, target), plan_of(op.model, split), operands))
+        factors = project(rule, rule.results[0], placed.shape, dims, placed.mesh.sizes)
+        shapes = tuple(side.shape for side in sides), (placed.shape,)
+        split = Split.of(rule, placed.mesh, factors, *shapes, self.copies.clock.machine)
+        steps.append(Recompute(op, Copy(placed.array, target), plan_of(op.model, split), operands))
 
-    def _price(self, held: Held, target: Sharding, limit: float, depth: int) -> float:
+    def _price(self, placed: Held, target: Sharding, limit: float, depth: int) -> float:
         """The least price of ``held`` under ``target``, moved or computed again; exact only where below ``limit``."""
-        best = min(limit, self.copies.price(held, target))
-        wanted = self._operand_dims(held, target) if best and depth else None
+        best = min(limit, self.copies.price(placed, target))
+        wanted = self._operand_dims(placed, target) if best and depth else None
         if wanted is None:
             return best
-        op = self.makers[held.array]
-        elements, written = prod(target.tile_shape(held.shape)), any(self.borders[op.number].writes)
-        total = self.copies.clock.made(elements, held.type.element, written)
+        op = self.makers[placed.array]
+        elements, written = prod(target.tile_shape(placed.shape)), any(self.borders[op.number].writes)
+        total = self.copies.clock.made(elements, placed.type.element, written)
         for value, dims in zip(op.operands, wanted, strict=True):
-            operand = self.copies.held[value]
+            operand = self.copies.placed[value]
             total += self._price(operand, operand.mesh.sharding(dims), best - total, depth - 1)
             if total >= best:
                 return best
         return total
 
-    def _operand_dims(self, held: Held, target: Sharding) -> list[DimAxes] | None:
+    def _operand_dims(self, placed: Held, target: Sharding) -> list[DimAxes] | None:
         """How the operands are split where the result is ``target``; None where it cannot be made so."""
-        op = self.makers.get(held.array)
-        dims = None if target.is_maximal else held.mesh.dims(target, held.type.rank)
+        op = self.makers.get(placed.array)
+        dims = None if target.is_maximal else placed.mesh.dims(target, placed.type.rank)
         if op is None or op.model is None or dims is None:
             return None
-        sizes, rule = held.mesh.sizes, op.model.rule
+        sizes, rule = placed.mesh.sizes, op.model.rule
         operands = [
             Side(operand.shape, dim_map, None, operand.type.element)
-            for operand, dim_map in zip((self.copies.held[v] for v in op.operands), rule.operands, strict=True)
+            for operand, dim_map in zip((self.copies.placed[v] for v in op.operands), rule.operands, strict=True)
         ]
-        factors = project(rule, rule.results[0], held.shape, dims, sizes)
-        said = unproject(rule, rule.results[0], held.shape, factors, sizes) == dims
-        if not said or settle(rule, operands, factors, sizes) != factors:
+        factors = project(rule, rule.results[0], placed.shape, dims, sizes)
+        alike = unproject(rule, rule.results[0], placed.shape, factors, sizes) == dims
+        if not alike or settle(rule, operands, factors, sizes) != factors:
             return None
         return [unproject(rule, side.dim_map, side.shape, factors, sizes) for side in operands]
 

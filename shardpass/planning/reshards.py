@@ -83,9 +83,9 @@ class Reshards:
     ) -> Moves:
         """The matrix from the layouts ``sources``, in which an op has ``made`` the array, to ``targets``."""
         key = (array, mesh, tuple(sources), tuple(targets), made)
-        found = self._known.get(key)
-        if found is None:
+        known = self._known.get(key)
+        if known is None:
             costs = self.distances.of(array, mesh, [*map(split_of, sources)], [*map(split_of, targets)])
             costs = matched(costs, sources, targets, made=made)
-            found = self._known[key] = Moves(self.clock, array, mesh, sources, targets, costs)
-        return found
+            known = self._known[key] = Moves(self.clock, array, mesh, sources, targets, costs)
+        return known

@@ -5,7 +5,7 @@ that are computed again), its split with the collectives of its own, how partial
 results are brought to the shardings that they must have. Nothing in a plan is MLIR; ``partition.emit`` builds exactly
 what it lists.
 
-A tile is named by ``Copy``: an array (the number of the first value that held it; a value and its constraint are one
+A tile is named by ``Copy``: an array (the number of the first value that was it; a value and its constraint are one
 array) under a sharding. Every step makes one copy out of others, so that a plan is a data-flow program over copies.
 
 Worked example on the mesh x=2, ``z = x @ y`` with x split by columns and y by rows over "x", z wanted in rows: the dot
@@ -91,7 +91,7 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class OperandPlan:
-    """An operand: the steps that bring it, in order, the copy that is taken, and what is masked of it."""
+    """An operand: the steps that bring it, in order, the copy that the op reads, and what is masked of it."""
 
     copy: Copy
     steps: tuple[Step, ...] = ()
@@ -112,7 +112,7 @@ class ResultPlan:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What the user is told about an op: SP301 (computed whole) or SP304 (an operand is taken whole).
+    """A remark to the user about an op: SP301 (computed whole) or SP304 (an operand is needed whole).
 
     ``dims``: the dimensions that the operand is split along and that cannot be; ``free``: those that could be.
     """
@@ -219,7 +219,7 @@ class MatmulLoop:
 
     ``kind``: "all_gather" or "reduce_scatter". ``at``: the op for which the collective is there; ``step``: of a
     gather, the reshard of which it is the last step. ``products``: numbers of dot_generals, and which operand of each
-    is gathered. ``between``: ops between the gather and its products. ``machine``: by whose time the loop was taken.
+    is gathered. ``between``: ops between the gather and its products. ``machine``: by whose time the loop was chosen.
     """
 
     kind: str

@@ -6,7 +6,7 @@ is, not split over the axes, and beside no value that is partial over others. Ot
 completes it, so that any text gives a right program.
 
 Example on x=4: ``add(dot(a, w), dot(b, v))`` where both dots wait over x. The first is planned with ``Sums(later=x)``,
-the addition with ``Sums(taken=x)``, and completes what it adds.
+the addition with ``Sums(over=x)``, and completes what it adds.
 
 State: the values that wait in the plan so far, which are known before an op that takes them.
 """
@@ -27,14 +27,14 @@ from shardpass.sharding import Sharding
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Some operands of an op are partial over the axes ``taken``; its result stays so over ``later``."""
+    """Some operands of an op are partial over the axes ``over``; its result stays so over ``later``."""
 
-    taken: Axes = ()
+    over: Axes = ()
     later: Axes = ()
 
     def completed(self, own: Axes) -> Axes:
         """The axes over which a result is completed, of an op that leaves sums over its ``own``."""
-        return tuple([axis for axis in (*self.taken, *own) if axis not in self.later])
+        return tuple([axis for axis in (*self.over, *own) if axis not in self.later])
 
     def made(self, dims: DimAxes, mesh: PrimeMesh) -> Sharding:
         """The sharding of a result that is split as ``dims``."""
@@ -61,19 +61,19 @@ class Summands:
         if not self.shardings.partial:
             return NO_SUMS
         places = self.waiting.places.get(op.number, ())
-        taken = next((axes for place in places if (axes := self.over.get(op.operands[place]))), ())
-        later = self._later(op, taken)
+        over = next((axes for place in places if (axes := self.over.get(op.operands[place]))), ())
+        later = self._later(op, over)
         for value in op.results:
             self.over.pop(value, None)  # in a folded program another op may make it too
             if later:
                 self.over[value] = later
-        return Sums(taken, later)
+        return Sums(over, later)
 
-    def is_taken(self, op: Op, place: int) -> bool:
+    def is_summand(self, op: Op, place: int) -> bool:
         """Whether ``op`` takes operand ``place`` as a summand."""
         return place in self.waiting.places.get(op.number, ())
 
-    def _later(self, op: Op, taken: Axes) -> Axes:
+    def _later(self, op: Op, over: Axes) -> Axes:
         """The axes over which the result of ``op`` waits."""
         value = op.results[0] if len(op.results) == 1 else -1
         axes, way = self.shardings.partial.get(value, ()), self.shardings.ways.get(op.number)
@@ -83,11 +83,11 @@ class Summands:
         left = makes_sums(op, self.program)
         own = partial_axes(rule, [split.get(f, ()) for f in range(len(rule.factors))]) if left else ()
         wanted = op.mesh.dims(self.shardings.of[value], array.rank)
-        if not {*axes} <= {*taken, *own} or wanted is None:
+        if not {*axes} <= {*over, *own} or wanted is None:
             return ()
         made = unproject(rule, rule.results[0], array.shape, split, op.mesh.sizes)
         side = Side(array.shape, rule.results[0], wanted, array.element)
-        reached, _ = complete(side, made, Sums(taken, axes).completed(own), "add", op.mesh)
+        reached, _ = complete(side, made, Sums(over, axes).completed(own), "add", op.mesh)
         agrees = reached == wanted and all(self._agrees(one, value, axes, wanted) for one in self.users.get(value, ()))
         return axes if agrees else ()
 
@@ -102,8 +102,10 @@ class Summands:
             return False
         for place, operand in enumerate(user.operands):
             if operand == value:
-                found = unproject(rule, rule.operands[place], self.program.array(value).shape, split, user.mesh.sizes)
-                if place not in places or found != dims:
+                split_of_user = unproject(
+                    rule, rule.operands[place], self.program.array(value).shape, split, user.mesh.sizes
+                )
+                if place not in places or split_of_user != dims:
                     return False
             elif self.shardings.partial.get(operand, axes) != axes:
                 return False

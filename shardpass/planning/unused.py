@@ -1,4 +1,4 @@
-"""What nothing uses is taken out of a plan: steps, completions, and whole ops.
+"""What nothing uses leaves the plan: steps, completions, and whole ops.
 
 A result that is wanted elsewhere under another sharding may be read from a nearer copy, or computed again, so that what
 it was planned from is of no use. A dead op costs time; a dead collective costs messages, and XLA aborts on some (an
@@ -7,7 +7,7 @@ ones.
 
 State: the copies that are used further on (``live``), walking each block backwards. What is returned is used; a step is
 kept where its copy is, an op where one of its results' copies is, or where it has effects (``Op.pure``); steps that
-were taken for an op that goes stay where later ops use them. A loop is kept with all that it carries. O(steps).
+were made for an op that goes stay where later ops use them. A loop is kept with all that it carries. O(steps).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _may_go(plan: SplitPlan | WholePlan | BorderPlan) -> bool:
 
 
 def _left_out(plan: OpPlan, live: set[Copy]) -> LeftOutPlan:
-    """The op goes; steps that were taken for its operands stay where later ops use their copies."""
+    """The op goes; steps that were made for its operands stay where later ops use their copies."""
     return LeftOutPlan(plan.op, _steps(operand_steps(plan), live))
 
 

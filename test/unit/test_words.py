@@ -31,6 +31,7 @@ ROOMS = (
     "passes",
     "pinning",
     "pipeline",
+    "planning",
     "program",
     "propagation",
     "redistribute",
