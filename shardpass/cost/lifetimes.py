@@ -27,50 +27,14 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from shardpass.cost.blocks import CPU, END, OTHERS, Block, Buffer, Client, Step
 from shardpass.cost.fusion import Operands, Result, Row, fusion_of
 
 ALIGNED = 64  # bytes
 MOST_JOINED = 15
 LARGE = 4096 * 4  # bytes: 4096 numbers of four
 WHILE, REDUCE = "stablehlo.while", "stablehlo.reduce"
-END = -1  # the op of what a block returns
 NOTHING = -1  # in the place of a buffer
-
-Buffer = int
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """The behaviour in which XLA's clients differ. ``late``: large values are made late; ``longest``: elements that a
-    reduction joins in the fusion that makes them."""
-
-    late: bool
-    longest: int | None
-
-
-OTHERS = Client(late=True, longest=None)
-CPU = Client(late=False, longest=32)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step. ``op``: a number for people; ``name``: as ``cost.fusion`` has it; ``scratch``: bytes beside."""
-
-    op: int
-    name: str
-    makes: tuple[Buffer, ...]
-    reads: tuple[Buffer, ...]
-    scratch: int = 0
-    blocks: tuple[Block, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Steps in order. Of a loop ``arguments`` and ``returned`` are as many as it carries."""
-
-    arguments: tuple[Buffer, ...]
-    steps: tuple[Step, ...]
-    returned: tuple[Buffer, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -278,7 +242,8 @@ class Lifetimes:
         """The steps of a block, without those that are their operands' buffers."""
         out = []
         for step in block.steps:
-            reads = [self._rooted(buffer) for buffer in step.reads]
+            outside = [buffer for inner in step.blocks for buffer in inner.outside()]
+            reads = [self._rooted(buffer) for buffer in (*step.reads, *outside)]
             makes = list(step.makes)
             if step.name.endswith(".constant"):  # a part of the program, not of its memory
                 continue
@@ -401,3 +366,6 @@ def _first_come(moments: list[_Moment]) -> list[_Moment]:
         for buffer in one.makes:
             there(buffer)
     return [*order, moments[-1]]
+
+
+__all__ = ["ALIGNED", "CPU", "END", "OTHERS", "Block", "Buffer", "Client", "Life", "Lifetimes", "Step"]

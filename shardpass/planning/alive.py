@@ -20,9 +20,8 @@ from shardpass.cost.lifetimes import Step as Moment
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.memory import Account, account
 from shardpass.ops.splits.factors import Kind, Rule
-from shardpass.planning.footprint import from_outside
 from shardpass.planning.listed import redistribution
-from shardpass.planning.op_parts import Results, operand_steps, results_of, sources_of, taken
+from shardpass.planning.op_parts import Results, operand_steps, sources_of, taken
 from shardpass.planning.steps import (
     BlockPlan,
     BorderPlan,
@@ -30,7 +29,6 @@ from shardpass.planning.steps import (
     ControlFlowPlan,
     Copy,
     LeftOutPlan,
-    OperandPlan,
     OpPlan,
     Reshard,
     SplitPlan,
@@ -133,7 +131,7 @@ class _Steps:
                     Copy(value, sharding) for value, sharding in zip(op.results, plan.shardings, strict=True)
                 )
                 blocks = tuple(map(self.block, plan.blocks))
-                yield Moment(op.number, op.name, makes, self._all([*taken(plan), *_captured(plan)]), 0, blocks)
+                yield Moment(op.number, op.name, makes, self._all(taken(plan)), 0, blocks)
             case ConstraintPlan() | LeftOutPlan():
                 pass
 
@@ -149,8 +147,7 @@ class _Steps:
                 for block in op.inside
             ]
         )
-        outside = dict.fromkeys(value for block in op.inside for value in from_outside(block))
-        reads = self._all((*op.operands, *op.captured, *outside))
+        reads = self._all((*op.operands, *op.captured))
         return Moment(number, op.name, self._all(op.results), reads, 0, blocks)
 
     def _steps(self, steps: Iterable[Step], number: int) -> Iterator[Moment]:
@@ -219,38 +216,3 @@ def _roles(rule: Rule) -> tuple[tuple[list[int], ...], tuple[list[int], ...]]:
         for wanted in (False, True)
     ]
     return batch, over
-
-
-def _captured(plan: ControlFlowPlan) -> Iterator[Copy]:
-    """The copies that the blocks of ``plan`` take from outside."""
-    for block in plan.blocks:
-        yield from _from_outside(block)
-
-
-def _from_outside(block: BlockPlan) -> list[Copy]:
-    made = {Copy(value, sharding) for value, sharding in block.arguments}
-    outside: dict[Copy, None] = {}
-
-    def use(several: Iterable[Copy]) -> None:
-        outside.update(dict.fromkeys(copy for copy in several if copy not in made))
-
-    def bring(steps: Iterable[Step]) -> None:
-        for step in steps:
-            use(sources_of(step))
-            made.add(step.made)
-
-    for plan in block.ops:
-        bring(operand_steps(plan))
-        use(taken(plan))
-        if isinstance(plan, ControlFlowPlan):
-            use(_captured(plan))
-            made.update(Copy(value, sharding) for value, sharding in zip(plan.op.results, plan.shardings, strict=True))
-        for result in results_of(plan):
-            if result is not None:
-                made.add(Copy(result.value, result.computed))
-                bring(() if result.reshard is None else (result.reshard,))
-    returned: list[OperandPlan] = [operand for operand in block.returned if operand is not None]
-    for operand in returned:
-        bring(operand.steps)
-        use((operand.copy,))
-    return list(outside)

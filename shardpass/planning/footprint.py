@@ -111,18 +111,5 @@ def _steps(block: Block) -> Steps:
 
 def _step(op: Op) -> Step:
     name = PASSES_ON if op.kind in _PASSED and len(op.operands) == len(op.results) else op.name
-    blocks = (*op.blocks, *op.inside)
-    inside = dict.fromkeys(value for block in blocks for value in from_outside(block))
-    reads = (*op.operands, *op.captured, *inside)
-    return Step(op.number, name, op.results, reads, 0, tuple(map(_steps, blocks)))
-
-
-def from_outside(block: Block) -> list[int]:
-    """The values that ``block`` uses and does not make."""
-    made, used = set(block.arguments), dict.fromkeys(block.returned)
-    for op in block.ops:
-        made.update(op.results)
-        used.update(dict.fromkeys((*op.operands, *op.captured)))
-        for inner in (*op.blocks, *op.inside):
-            used.update(dict.fromkeys(from_outside(inner)))
-    return [value for value in used if value not in made]
+    blocks = tuple(map(_steps, (*op.blocks, *op.inside)))
+    return Step(op.number, name, op.results, (*op.operands, *op.captured), 0, blocks)

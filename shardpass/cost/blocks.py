@@ -1,0 +1,56 @@
+"""A program as the account of memory takes it: blocks of steps over buffers; and whose client runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+END = -1  # the op of what a block returns
+
+Buffer = int
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The behaviour in which XLA's clients differ. ``late``: large values are made late; ``longest``: elements that a
+    reduction joins in the fusion that makes them."""
+
+    late: bool
+    longest: int | None
+
+
+OTHERS = Client(late=True, longest=None)
+CPU = Client(late=False, longest=32)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. ``op``: a number for people; ``name``: as ``cost.fusion`` has it; ``scratch``: bytes beside.
+
+    What its ``blocks`` use from outside of them is read too, and need not be among ``reads``.
+    """
+
+    op: int
+    name: str
+    makes: tuple[Buffer, ...]
+    reads: tuple[Buffer, ...]
+    scratch: int = 0
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Steps in order. Of a loop ``arguments`` and ``returned`` are as many as it carries."""
+
+    arguments: tuple[Buffer, ...]
+    steps: tuple[Step, ...]
+    returned: tuple[Buffer, ...]
+
+    def outside(self) -> list[Buffer]:
+        """Lists the buffers that the block uses and does not make."""
+        made, used = set(self.arguments), dict.fromkeys(self.returned)
+        for step in self.steps:
+            made.update(step.makes)
+            used.update(dict.fromkeys(step.reads))
+            for inner in step.blocks:
+                used.update(dict.fromkeys(inner.outside()))
+        return [buffer for buffer in used if buffer not in made]
