@@ -9,7 +9,8 @@ Which values do not change, in ``while(%i = %n, %w = %w0) { ...; return %j, %w }
 1. one from outside of the loop;
 2. a carried one that the body returns as it got it: ``%w``, which is ``%w0`` outside;
 3. one that pure ops make of such values alone. These ops, the *chain*, leave the loop with the redistribution; one that
-   the loop needs too stays, and a copy leaves. A redistribution in a chain must have left before.
+   the loop needs too stays, and a copy leaves. A redistribution in a chain must have left before. Barriers stay, and
+   what they take: ``jax.checkpoint`` wants that gone after the trip.
 
 When one leaves: its result is no larger than its operand (the loop then holds less), or the most bytes alive at once in
 the body grow by no more than ``most``, by default a sixteenth of them. Example: a body that holds 16 KiB at most may
@@ -51,6 +52,7 @@ from shardpass.pipeline.registry import register
 from shardpass.redistribute import estimate_bytes
 
 WHILE, CUSTOM_CALL = "stablehlo.while", "stablehlo.custom_call"
+BARRIER = "stablehlo.optimization_barrier"
 
 
 @register
@@ -181,8 +183,10 @@ class _Body:
     def chain(self, op: Any) -> list[Any] | None:
         """Returns the ops of the block that ``op`` needs, in order, where all they take does not change; else None.
 
-        A redistribution in between leaves first, or both stay.
+        A redistribution in between leaves first, or both stay. What a barrier takes and passes is made in the loop.
         """
+        if any(operation(use.owner).name == BARRIER for use in op.results[0].uses):
+            return None
         needed: dict[Any, None] = {}
         todo = [op]
         while todo:
@@ -192,7 +196,8 @@ class _Body:
                 source = self.made.get(value)
                 if source is None or source in needed:
                     continue
-                if not may_be_moved(source) or len(source.regions) or custom_call_target(source) == REDISTRIBUTE:
+                stays = source.name == BARRIER or custom_call_target(source) == REDISTRIBUTE
+                if stays or not may_be_moved(source) or len(source.regions):
                     return None
                 needed[source] = None
                 todo.append(source)

@@ -6,10 +6,10 @@ count it once (``tables``: as often as the value is made); so does the plan, by 
 State: ``frames``, the loops and branches around what is being planned. An array is brought before the outermost loop in
 which nothing makes it, where the copies that it is made of are there; never out of a branch, which may not run.
 
-What an ``optimization_barrier`` in the loop takes and passes is made in the loop: what ``jax.checkpoint`` keeps from
-being alive stays so. A copy that is larger than what it is made of lives as long as the loop does: a program may have
-so many bytes of them as a sixteenth of the machine's memory, or of the limit for which the program is decided. The
-first that is beyond ends it, and the rest is brought in the loops.
+What an ``optimization_barrier`` in the loop takes and passes is made in the loop, and so is the constraint whose result
+it takes: what ``jax.checkpoint`` keeps from being alive stays so. A copy that is larger than what it is made of lives
+as long as the loop does: a program may have so many bytes of them as a sixteenth of the machine's memory, or of the
+limit for which the program is decided. The first that is beyond ends it, and the rest is brought in the loops.
 
 Example on x=4: a ``while`` of 128 trips over ``h @ w``, w in rows over x and captured: one all_gather of w before it.
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -30,7 +31,7 @@ from shardpass.cost.machine import Machine
 from shardpass.planning.copies import Copies
 from shardpass.planning.op_parts import sources_of
 from shardpass.planning.steps import Copy, Hoisted, OperandPlan, Reshard, Step
-from shardpass.program.program import Block, Op, Program
+from shardpass.program.program import Block, Op, OpKind, Program
 
 BARRIER = "stablehlo.optimization_barrier"
 PART = 16  # of the memory of a device, that copies may take through loops: what little is left beside a step's arrays
@@ -60,9 +61,16 @@ class Frame:
 class Hoists:
     """The frames around what is being planned."""
 
-    def __init__(self, copies: Copies, room: float) -> None:
-        self.copies, self.room = copies, room
+    def __init__(self, copies: Copies, program: Program) -> None:
+        self.copies, self.program = copies, program
+        self.room = room_in(program, copies.clock.machine)
         self.frames: list[Frame] = []
+
+    @cached_property
+    def barred(self) -> frozenset[int]:
+        """The values that barriers take."""
+        ops = self.program.body.every_op()
+        return frozenset(value for op in ops if op.name == BARRIER for value in op.operands)
 
     def enter(self, op: Op) -> None:
         """Begins the blocks of ``op``."""
@@ -81,8 +89,9 @@ class Hoists:
 
     def place(self, operand: OperandPlan, op: Op, index: int) -> OperandPlan:
         """``operand`` of ``op``, without the steps that are done before a loop."""
-        frame = self._frame(operand) if operand.steps and op.name != BARRIER else None
-        if frame is None:
+        frame = self._frame(operand) if operand.steps and self.frames else None
+        at_barrier = op.name == BARRIER or (op.kind is OpKind.CONSTRAINT and op.results[0] in self.barred)
+        if frame is None or at_barrier:
             return operand
         self.room -= sum(map(_grown, operand.steps))
         if self.room < 0:

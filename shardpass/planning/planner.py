@@ -33,7 +33,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import borders
 from shardpass.planning.choose import Choices, Decided, OperandChoice, ResultChoice, decided_on
 from shardpass.planning.copies import Copies
-from shardpass.planning.hoists import Hoists, room_in
+from shardpass.planning.hoists import Hoists
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.regions import passing, with_manual
 from shardpass.planning.rematerialize import Movers
@@ -93,7 +93,7 @@ class _Planner:
         self.prices = decided.prices
         self.copies = Copies(decided.prices, decided.clock)
         self.borders = borders(program)
-        self.hoists = Hoists(self.copies, room_in(program, decided.clock.machine))
+        self.hoists = Hoists(self.copies, program)
         self.movers = Movers(self.copies, self.borders)
         self.choices = Choices(decided, self.copies)
         self.summands = Summands(program, shardings)
@@ -264,7 +264,7 @@ class _Planner:
         value, result = op.operands[0], op.results[0]
         type_ = self.program.array(result)
         target = self.wanted(result, type_, op.mesh)
-        operand = self._bring(value, target, self._explained("a sharding constraint", op))
+        operand = self.hoists.place(self._bring(value, target, self._explained("a sharding constraint", op)), op, 0)
         if op.number in self.program.wishes:
             self.copies.hold(result, type_, target, op.mesh, array=value)
         else:

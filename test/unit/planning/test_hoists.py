@@ -83,11 +83,35 @@ def test_out_of_two_loops_at_once() -> None:
     check_text(text, arguments())
 
 
-def test_a_barrier_in_the_loop_keeps_the_copy_there() -> None:
-    """As ``jax.checkpoint`` has it: the gathered weight is made for each trip, and gone after it."""
-    body = f"%v = stablehlo.optimization_barrier %w : {W} " + PRODUCT.replace("%w", "%v")
+WHOLE = '{mhlo.sharding = "{{replicated}}"}'
+GATHERED = f"stablehlo.custom_call @Sharding({{}}) {{{WHOLE}}} : ({W}) -> {W}"
+PASSED = f"stablehlo.optimization_barrier {{}} : {W}"
+
+
+def test_what_a_constraint_gathers_is_gathered_once() -> None:
+    text = program(loop(f"%g = {GATHERED.format('%w')} {PRODUCT.replace('%w', '%g')}"))
+    assert plan_module(text).bytes_received == ONE_GATHER
+    outcome = check_text(text, arguments())
+    assert [(use.kind, use.times) for use in outcome.collectives] == [("all_gather", 1)]
+
+
+@pytest.mark.parametrize("effort", [0, 1])
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"%v = {PASSED.format('%w')} {PRODUCT.replace('%w', '%v')}",
+        f"%g = {GATHERED.format('%w')} %v = {PASSED.format('%g')} {PRODUCT.replace('%w', '%v')}",
+        f"%v = {PASSED.format('%w')} %g = {GATHERED.format('%v')} {PRODUCT.replace('%w', '%g')}",
+    ],
+    ids=["the product's", "constrained before", "constrained behind"],
+)
+def test_a_barrier_in_the_loop_keeps_the_copy_there(body: str, effort: int) -> None:
+    """As ``jax.checkpoint`` has it: the gathered weight is made for each trip, and gone after it, after all passes."""
     text = program(loop(body))
+    later = PARTITIONED.replace("propagate", f"propagate{{effort={effort}}}")[:-1] + ",shardpass-defer,shardpass-hoist)"
+    built = str(shardpass.run_pipeline(text, later)).split("stablehlo.while")[0]
     assert "shardpass.redistribute(%arg1)" not in before_loop(text)
+    assert "shardpass.redistribute(%arg1)" not in built
     check_text(text, arguments())
 
 
