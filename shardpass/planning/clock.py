@@ -49,7 +49,6 @@ class Clock:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.latency = min(link.latency for link in machine.links)
         self.byte = 1 / machine.links[0].most  # seconds to receive one, at best
         self._collectives: dict[tuple[str, int, Axes, PrimeMesh], float] = {}
         self._moves: dict[Key, float] = {}

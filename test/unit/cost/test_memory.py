@@ -112,7 +112,7 @@ def test_a_loop_keeps_what_the_step_that_replaces_it_still_reads() -> None:
 
 
 def test_values_that_change_places_in_a_loop_are_copied() -> None:
-    """Two buffers are carried, and each value goes through a copy to the other's; the result's buffer is one of four."""
+    """Two buffers are carried, and each value goes through a copy to the other's; one of four is the result's."""
     assert loop([], [15, 14], [14, 15]).temporaries == 3 * K
     # what nobody reads can be overwritten: the second moves to the place of the first, and a new one to its own
     assert loop([(TANH, [20], [15])], [15, 20], [14, 15]).temporaries == K
