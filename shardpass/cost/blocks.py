@@ -11,15 +11,23 @@ Buffer = int
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The behaviour in which XLA's clients differ. ``late``: large values are made late; ``longest``: elements that a
-    reduction joins in the fusion that makes them."""
+    """The behaviour in which XLA's clients differ.
+
+    Attributes:
+        late: large values are made late.
+        longest: elements that a reduction joins in the fusion that makes them.
+        recomputes: each of several readers computes an elementwise value again, an expensive one too.
+        orders: products want their operands' dimensions in one order (``cost.copies``); kernels of GPUs take any.
+    """
 
     late: bool
     longest: int | None
+    recomputes: bool
+    orders: bool
 
 
-OTHERS = Client(late=True, longest=None)
-CPU = Client(late=False, longest=32)
+OTHERS = Client(late=True, longest=None, recomputes=True, orders=False)
+CPU = Client(late=False, longest=32, recomputes=False, orders=True)
 
 
 @dataclass(frozen=True, slots=True)

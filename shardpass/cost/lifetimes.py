@@ -1,9 +1,10 @@
 """When the buffers of a program live, by the rules of XLA's buffer assignment, as far as they follow from the program.
 
 1. A step whose result can be made in the loops of its users (``cost.fusion``) is fused into the steps that read it
-   where all of them make what they use: it has no buffer, and what it reads lives until they run. Of several readers
-   each computes it again where that is cheap and reads no more, and where no reader waits for another that is not
-   fused. What is expensive is not computed for each element of a broadcast.
+   where all of them make what they use: it has no buffer, and what it reads lives until they run. On GPUs each of
+   several readers computes an elementwise value again (``Client.recomputes``); on CPUs where that is cheap and reads no
+   more, and where no reader waits for another that is not fused, and what is expensive is not computed for each element
+   of a broadcast. What is made of constants alone is made again inside of the loops and branches that take it.
 2. A reshape, a barrier, a constraint, and what a loop passes on unchanged are the buffers of their operands. An update
    in place, and an elementwise step, write into an operand that dies there.
 3. A loop's carried values have one buffer each, which is that of the initial value where it dies there. The body writes
@@ -98,6 +99,7 @@ class Lifetimes:
         self._of: dict[Buffer, Life] = {}
         self._root: dict[Buffer, Buffer] = {}
         self._kept: set[Buffer] = set()  # that pass a barrier
+        self._constant: set[Buffer] = set()  # constants, and what is made of them alone
         self._makers: dict[Buffer, _Moment] = {}
         self.arguments = [self._begin(buffer, 0) for buffer in dict.fromkeys(body.arguments)]
         for life in self.arguments:
@@ -246,6 +248,7 @@ class Lifetimes:
             reads = [self._rooted(buffer) for buffer in (*step.reads, *outside)]
             makes = list(step.makes)
             if step.name.endswith(".constant"):  # a part of the program, not of its memory
+                self._constant.update(makes)
                 continue
             if self._passes_on(step) and len(makes) == len(reads):
                 self._root.update(zip(makes, reads, strict=True))
@@ -275,6 +278,8 @@ class Lifetimes:
         depth: dict[Buffer, int] = {}
         for one in moments:
             one.depth = max((depth.get(buffer, 0) for buffer in one.reads), default=0)
+            if one.row.fuses and one.row.result is not Result.ONCE and self._constant.issuperset(one.reads):
+                self._constant.update(one.makes)
             for buffer in one.makes:
                 depth[buffer] = one.depth + (not one.row.fuses)
             for buffer in one.reads:
@@ -299,11 +304,19 @@ class Lifetimes:
         """Whether ``made`` has a buffer."""
         if made in self._kept or self._is_large(one) or any(map(self._is_long, readers)):
             return True
-        if not all(reader.makes_inside(made) for reader in readers):
+        if not all(reader.makes_inside(made) or self._sinks(made, reader) for reader in readers):
             return True
+        if self.client.recomputes and one.row.straight:
+            return False
         if one.row.result is Result.ONCE and (len(readers) > 1 or any(made in reader.spread for reader in readers)):
             return True
-        return len(readers) > 1 and not self._again(one, made, readers)
+        return len(readers) > 1 and not self.client.recomputes and not self._again(one, made, readers)
+
+    def _sinks(self, made: Buffer, reader: _Moment) -> bool:
+        """Whether the blocks of ``reader``, which are given no value, make ``made`` of constants (constant sinking)."""
+        step = reader.step
+        given = step.reads[: len(step.makes)] if step.name == WHILE else step.reads[:1]
+        return bool(step.blocks) and made in self._constant and made not in map(self._rooted, given)
 
     def _is_large(self, one: _Moment) -> bool:
         """Whether ``one`` is a reduction that XLA:CPU hands to a library, and with which XLA:GPU ends a fusion."""

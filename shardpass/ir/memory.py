@@ -39,7 +39,7 @@ class ModuleMemory:
 def memory_of(module: Any, client: Client = OTHERS) -> ModuleMemory:
     """Computes the account of ``@main`` of a module."""
     main = main_of(module)
-    steps = _Steps()
+    steps = _Steps(client)
     body = steps.block(main.regions[0].blocks[0])
     given, made = ([steps.sizes[buffer] for buffer in side] for side in (body.arguments, body.returned))
     lent = {body.arguments[place]: index for place, index in donated(Signature(main), given, made)}
@@ -49,7 +49,8 @@ def memory_of(module: Any, client: Client = OTHERS) -> ModuleMemory:
 class _Steps:
     """The steps of blocks, and the tables that number their buffers and ops."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client) -> None:
+        self.client = client
         self.sizes: list[int] = []
         self.values: list[Any] = []
         self.ops: list[Any] = []
@@ -83,7 +84,7 @@ class _Steps:
             blocks = tuple(self.block(block) for region in op.regions for block in region.blocks)
         inputs = map(_untransposed, op.operands) if name == PRODUCT else inputs_of(op)
         reads, makes = list(map(self._of, inputs)), list(map(self._of, op.results))
-        find = _LAYOUTS.get(name)
+        find = _LAYOUTS.get(name) if self.client.orders or name != PRODUCT else None
         before, after = find(op) if find is not None else ((), ())
         for index in before:
             copy = self._copies.get(reads[index])

@@ -53,7 +53,7 @@ def alive(
 
     ``machine``: on which its redistributions are planned.
     """
-    steps = _Steps(program, beside or {}, machine)
+    steps = _Steps(program, beside or {}, client, machine)
     block = steps.block(body)
     lent = {block.arguments[place]: index for place, index in program.donated}
     return account(block, steps.sizes, client, lent)
@@ -62,8 +62,8 @@ def alive(
 class _Steps:
     """The steps of blocks, and the sizes of their buffers."""
 
-    def __init__(self, program: Program, beside: Mapping[int, int], machine: Machine) -> None:
-        self.program, self.beside, self.machine = program, beside, machine
+    def __init__(self, program: Program, beside: Mapping[int, int], client: Client, machine: Machine) -> None:
+        self.program, self.beside, self.client, self.machine = program, beside, client, machine
         self.sizes: list[int] = []
         self._numbers: dict[Copy | int, Buffer] = {}
         self._copies: dict[Buffer, Buffer] = {}  # in this block, of what was copied into another layout already
@@ -183,7 +183,8 @@ class _Steps:
             self._transposed[made[0]] = reads[0]
         if isinstance(plan, SplitPlan) and op.name == PRODUCT and op.model is not None:
             reads = [self._transposed.get(buffer, buffer) for buffer in reads]
-            yield from self._in_order(plan, op.model.rule, reads)
+            if self.client.orders:
+                yield from self._in_order(plan, op.model.rule, reads)
         yield Moment(op.number, op.name, tuple(made), tuple(reads), self.beside.get(op.number, 0))
         yield from after
         yield from self._moved(plan.results, op.number)

@@ -41,13 +41,58 @@ def test_what_a_product_reads_is_written() -> None:
     assert found.temporaries == 2 * K  # 2 and, as it is transposed out of place, 3; 1 lies in the result's buffer
 
 
-def test_a_costly_value_is_written_once_for_two_readers_and_a_cheap_one_is_not() -> None:
-    def with_op(name: str) -> int:
+def test_a_costly_value_is_written_once_for_two_readers_on_cpus_and_a_cheap_one_is_not() -> None:
+    def with_op(name: str, client: Client) -> int:
         steps = [(name, [1], [0]), (DOT, [2], [0, 0]), (ADD, [3], [1, 2]), (DOT, [4], [3, 3]), (ADD, [5], [1, 4])]
-        return count(steps, [5]).temporaries
+        return count(steps, [5], client=client).temporaries
 
-    assert with_op(TANH) == 2 * K  # beside the first product; its sum is in place
-    assert with_op("stablehlo.negate") == K
+    assert with_op(TANH, CPU) == 2 * K  # beside the first product; its sum is in place
+    assert with_op("stablehlo.negate", CPU) == K
+    assert with_op(TANH, OTHERS) == K  # computed again
+    assert with_op("stablehlo.gather", OTHERS) == 2 * K  # which no client computes twice
+
+
+def test_a_softmax_writes_nothing_between_the_scores_and_the_weights_on_gpus() -> None:
+    """1: scores of 16 bits; 2: as floats, twice as large; their greatest, the exponentials, their sum, the weights."""
+    wide, small = dict.fromkeys((2, 4, 5, 6, 8, 9), 2 * K), dict.fromkeys((3, 7, 12), 64)
+    steps = [
+        (DOT, [1], [0, 0]),
+        ("stablehlo.convert", [2], [1]),
+        (REDUCE, [3], [2]),
+        (BROADCAST, [4], [3]),
+        ("stablehlo.subtract", [5], [2, 4]),
+        ("stablehlo.exponential", [6], [5]),
+        (REDUCE, [7], [6]),
+        (BROADCAST, [8], [7]),
+        ("stablehlo.divide", [9], [6, 8]),
+        ("stablehlo.convert", [10], [9]),
+        (DOT, [11], [10, 10]),
+        (DOT, [12], [11, 11]),
+    ]
+    sizes = wide | small
+    assert count(steps, [12], sizes, OTHERS).temporaries == 2 * K  # 10, in the place of 1, and 11
+    assert count(steps, [12], sizes, CPU).temporaries >= 3 * K  # 1 and 6
+
+
+def test_a_loop_makes_what_is_made_of_constants_itself() -> None:
+    """1 is a constant and 2 its broadcast, which the loop's body reads, and which is carried in the second program."""
+    size = {2: 64 * K, 3: 64 * K, 5: 64 * K, 6: 64 * K}
+
+    def with_loop(reads: tuple[int, ...], arguments: tuple[int, ...], makes: tuple[int, ...]) -> int:
+        body = Block(
+            arguments, (Step(2, ADD, (6,), (arguments[0], 2)), Step(3, DOT, (7,), (6, 6))), (7, *arguments[1:])
+        )
+        steps = (
+            Step(0, "stablehlo.constant", (1,), ()),
+            Step(1, BROADCAST, (2,), (1,)),
+            Step(4, WHILE, makes, reads, 0, (Block(arguments, (), (1,)), body)),
+            Step(5, DOT, (8,), (makes[0], makes[0])),
+        )
+        return account(Block((0,), steps, (8,)), [size.get(buffer, K) for buffer in range(16)], OTHERS).temporaries
+
+    captured = with_loop((0, 2), (4,), (9,))
+    assert captured < 64 * K + 4 * K  # 6 alone
+    assert with_loop((0, 2, 2), (4, 5), (9, 3)) >= 128 * K  # its initial value
 
 
 def test_a_result_that_is_made_late_lends_its_buffer() -> None:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import shardpass
-from shardpass.cost.lifetimes import CPU
+from shardpass.cost.lifetimes import CPU, OTHERS
 from shardpass.ir.context import parse_module
 from shardpass.ir.memory import memory_of
 
@@ -204,6 +204,18 @@ def test_small_modules_as_xla_counts_them(name: str) -> None:
     stats = shardpass.compile(built).memory_stats()
     assert (found.arguments, found.results) == (stats.argument_size_in_bytes, stats.output_size_in_bytes)
     assert found.temporaries == pytest.approx(stats.temp_size_in_bytes, abs=256)
+
+
+def test_kernels_of_gpus_read_heads_where_they_lie() -> None:
+    """XLA:CPU copies both operands into the order that its product wants."""
+    text = module(
+        f"%x: {HEADS}",
+        "tensor<4x4x16x16xf32>",
+        f"%0 = {OVER_HEADS.format('%x', '%x')}\nreturn %0 : tensor<4x4x16x16xf32>",
+    )
+    built = parse_module(text)
+    assert memory_of(built, OTHERS).account.temporaries == 0
+    assert memory_of(built, CPU).account.temporaries > 0
 
 
 def test_no_fusion_crosses_a_barrier() -> None:
