@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import MODULE_HELP, Pieces, argument_parser, guarded, read_module, write_output
-from shardpass.cli.findings import FORMATS, summary
+from shardpass.cli.findings import FORMATS, summary, written
 from shardpass.cli.onnx_input import add_onnx_options, is_model, model_of
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
 from shardpass.diagnostics.printable import joined, on_one_line
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         help="modules, with --perf: compile the program by XLA's partitioner, or Shardy's passes, and report the edits "
         "of one annotation that save there, each compiled too",
     )
-    parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="text (default), json, or sarif 2.1.0")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, or sarif 2.1.0")
     parser.add_argument(
         "--print-inferred", action="store_true", help="print the sharding of every value, and what it comes from"
     )
@@ -92,7 +92,7 @@ def _run(argv: Sequence[str]) -> int:
     diagnostics = _check_onnx(parser, data, file, args) if is_model(data, file) else _check_module(data, file, args)
     errors = any(d.severity is Severity.ERROR for d in diagnostics)
     if args.format != "text":
-        print(FORMATS[args.format](file, diagnostics))
+        print(written(args.format, file, diagnostics, parser.prog))
         return int(errors)
     for diagnostic in diagnostics:
         print(diagnostic, file=sys.stderr)

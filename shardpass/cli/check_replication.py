@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module
-from shardpass.cli.findings import FORMATS, summary
+from shardpass.cli.findings import FORMATS, summary, written
 from shardpass.diagnostics import Severity, collect
 from shardpass.diagnostics.printable import joined, on_one_line
 from shardpass.diagnostics.table_passes import NOT_REPLICATED
@@ -31,7 +31,7 @@ def _run(argv: Sequence[str]) -> int:
         "GSPMD's.",
     )
     parser.add_argument("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
-    parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="text (default), json, or sarif 2.1.0")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, or sarif 2.1.0")
     parser.add_argument(
         "--print-varying", action="store_true", help="also print over which axes of the mesh each value may vary"
     )
@@ -45,7 +45,7 @@ def _run(argv: Sequence[str]) -> int:
     if args.print_varying and all(d.code == NOT_REPLICATED.id for d in errors):
         print(joined(_varying(data, file)))
     if args.format != "text":
-        print(FORMATS[args.format](file, errors))
+        print(written(args.format, file, errors, parser.prog))
     elif errors:
         print("\n".join(map(str, errors)), file=sys.stderr)
     else:

@@ -1,15 +1,13 @@
-"""Findings for people (text), for programs (JSON), and for editors and code review (SARIF 2.1.0)."""
+"""The findings of a command as ``--format`` names it, and how many there are in words."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from shardpass.diagnostics import Diagnostic, Severity, on_one_line
+from shardpass.diagnostics import Diagnostic, Severity
 
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.REMARK: "note", Severity.NOTE: "note"}
+FORMATS = ("text", "json", "sarif")
 
 
 def summary(diagnostics: Sequence[Diagnostic]) -> str:
@@ -20,54 +18,8 @@ def summary(diagnostics: Sequence[Diagnostic]) -> str:
     return ", ".join(f"{n} {severity}{'' if n == 1 else 's'}" for severity in Severity if (n := counts[severity]))
 
 
-def as_text(file: str, diagnostics: Sequence[Diagnostic]) -> str:
-    return "\n".join([*map(str, diagnostics), f"{on_one_line(file)}: {summary(diagnostics)}"])
+def written(form: str, file: str, diagnostics: Sequence[Diagnostic], tool: str) -> str:
+    """Formats the diagnostics of the program ``file`` as JSON or SARIF 2.1.0, which names the command ``tool``."""
+    from shardpass.report.diagnostics import diagnostics_json, diagnostics_sarif
 
-
-def as_json(file: str, diagnostics: Sequence[Diagnostic]) -> str:
-    """Formats as {"file", "summary": {severity: count}, "findings": [...]}, each finding with its notes."""
-    counts = Counter(str(d.severity) for d in diagnostics)
-    return json.dumps({"file": file, "summary": dict(counts), "findings": [_finding(d) for d in diagnostics]}, indent=2)
-
-
-def _finding(diagnostic: Diagnostic) -> dict[str, Any]:
-    return {
-        "severity": str(diagnostic.severity),
-        "code": diagnostic.code,
-        "message": diagnostic.message,
-        "remedy": diagnostic.remedy,
-        "file": diagnostic.place.file,
-        "line": diagnostic.place.line,
-        "column": diagnostic.place.column,
-        "notes": [_finding(one) for one in diagnostic.notes],
-    }
-
-
-def as_sarif(file: str, diagnostics: Sequence[Diagnostic], tool: str = "shardpass-check") -> str:
-    """Formats the diagnostics of one run of ``tool`` as a SARIF log; one without a place is put at the file that was
-    checked.
-    """
-    from shardpass.report.sarif import SarifPlace, SarifResult, sarif
-
-    results = [
-        SarifResult(
-            one.code,
-            _LEVELS[one.severity],
-            f"{one.message}. Help: {one.remedy}" if one.remedy else one.message,
-            one.place.file,
-            one.place.line,
-            one.place.column,
-            related=tuple(
-                SarifPlace(row.message, row.place.file, row.place.line, row.place.column) for row in one.notes
-            ),
-        )
-        for one in diagnostics
-    ]
-    return sarif(tool, results, file)
-
-
-FORMATS: Mapping[str, Callable[[str, Sequence[Diagnostic]], str]] = {
-    "text": as_text,
-    "json": as_json,
-    "sarif": as_sarif,
-}
+    return diagnostics_json(file, diagnostics) if form == "json" else diagnostics_sarif(file, diagnostics, tool)

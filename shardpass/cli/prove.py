@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, module_at
+from shardpass.cli.findings import written
 
 PROVED, REFUTED, UNKNOWN = 0, 1, 3
 
@@ -58,10 +59,8 @@ def _run(argv: Sequence[str]) -> int:
     if args.format == "json":
         print(json.dumps(verdict.json(), indent=1))
     elif args.format == "sarif":
-        from shardpass.cli.findings import as_sarif
-
         finding = verdict.diagnostic()
-        print(as_sarif(args.local or args.whole, () if finding is None else (finding,), "shardpass-prove"))
+        print(written("sarif", args.local or args.whole, () if finding is None else (finding,), parser.prog))
     else:
         print(verdict, file=sys.stdout if verdict.proved else sys.stderr)
     return PROVED if verdict.proved else REFUTED if verdict.refuted else UNKNOWN

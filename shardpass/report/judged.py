@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from shardpass.diagnostics import NOWHERE, Diagnostic, Severity
+from shardpass.diagnostics import Diagnostic, Severity
 from shardpass.diagnostics.table_passes import COSTLY_CONSTRAINT
 from shardpass.diagnostics.table_report import HINT_SAVES, LINE_RECEIVES, SENDS_MORE
 from shardpass.diagnostics.table_suggest import EDIT_SAVES
+from shardpass.report.diagnostics import sarif_result
 from shardpass.report.report import Report
 from shardpass.report.sarif import ERROR, NOTE, WARNING, Replacement, SarifResult, sarif
 from shardpass.report.text import COMPILERS, show_bytes
@@ -99,18 +100,12 @@ def _judged(report: Report, limit: int | None) -> Iterator[Judged]:
 
 
 def _result(one: Judged, fails: bool) -> SarifResult:
-    diagnostic = one.diagnostic
-    level = ERROR if fails else NOTE if diagnostic.severity == Severity.NOTE else WARNING
-    file = "" if diagnostic.place == NOWHERE else diagnostic.place.file
-    return SarifResult(
-        diagnostic.code,
+    level = ERROR if fails else NOTE if one.diagnostic.severity == Severity.NOTE else WARNING
+    return sarif_result(
+        one.diagnostic,
         level,
-        f"{diagnostic.message}. Help: {diagnostic.remedy}" if diagnostic.remedy else diagnostic.message,
-        file,
-        diagnostic.place.line,
-        diagnostic.place.column,
-        fix=diagnostic.remedy,
-        replacements=tuple(replacements(one.diff)),
+        fix=one.diagnostic.remedy,
+        replacements=replacements(one.diff),
         properties={"bytes": one.bytes},
     )
 

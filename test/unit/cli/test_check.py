@@ -266,6 +266,30 @@ def test_replication_in_json(tmp_path: Path, capsys: Any) -> None:
     assert json.loads(capsys.readouterr().out)["findings"] == []
 
 
+WRONG_CLAIM = """sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<4x4xf32>) -> tensor<2x2xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {"y"}]>] out_shardings=[<@mesh, [{}, {}]>]
+      manual_axes={"x", "y"} (%t: tensor<2x2xf32>) {
+    sdy.return %t : tensor<2x2xf32>
+  } : (tensor<4x4xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
+"""
+
+
+def test_sarif_names_the_command_that_ran(tmp_path: Path, capsys: Any) -> None:
+    from shardpass.cli.check_replication import main as check_replication
+
+    path = tmp_path / "m.mlir"
+    path.write_text(WRONG_CLAIM)
+    logs = []
+    for command in (main, check_replication):
+        command([str(path), "--format", "sarif"])
+        logs += json.loads(capsys.readouterr().out)["runs"]
+    assert [run["tool"]["driver"]["name"] for run in logs] == ["shardpass-check", "shardpass-check-replication"]
+    assert {result["ruleId"] for result in logs[1]["results"]} == {"SP237"}
+
+
 @pytest.mark.parametrize("form", ["json", "sarif"])
 def test_a_module_that_says_wrong_numbers_of_devices_in_json_and_sarif(form: str, tmp_path: Path, capsys: Any) -> None:
     """The check of annotations alone met the same error again, which then came as text."""

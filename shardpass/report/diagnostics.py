@@ -1,0 +1,65 @@
+"""Diagnostics for programs (JSON) and as results of SARIF: one form, whichever command reports them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from shardpass.diagnostics import NOWHERE, Diagnostic, Severity
+from shardpass.report.sarif import ERROR, NOTE, WARNING, Replacement, SarifPlace, SarifResult, sarif
+
+LEVELS = {Severity.ERROR: ERROR, Severity.WARNING: WARNING, Severity.REMARK: NOTE, Severity.NOTE: NOTE}
+
+
+def diagnostics_json(file: str, diagnostics: Sequence[Diagnostic]) -> str:
+    """{"file", "summary": {severity: count}, "findings": [...]}, each finding with its notes."""
+    counts = Counter(str(one.severity) for one in diagnostics)
+    findings = [as_dict(one) for one in diagnostics]
+    return json.dumps({"file": file, "summary": dict(counts), "findings": findings}, indent=2)
+
+
+def as_dict(diagnostic: Diagnostic) -> dict[str, Any]:
+    """A diagnostic as plain values, its notes in the same form."""
+    return {
+        "severity": str(diagnostic.severity),
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        "remedy": diagnostic.remedy,
+        "file": diagnostic.place.file,
+        "line": diagnostic.place.line,
+        "column": diagnostic.place.column,
+        "notes": [as_dict(one) for one in diagnostic.notes],
+    }
+
+
+def diagnostics_sarif(file: str, diagnostics: Sequence[Diagnostic], tool: str) -> str:
+    """A log of one run of the command ``tool``; what has no place is put at ``file``, the program."""
+    return sarif(tool, [sarif_result(one, LEVELS[one.severity]) for one in diagnostics], file)
+
+
+def sarif_result(
+    diagnostic: Diagnostic,
+    level: str,
+    *,
+    fix: str = "",
+    replacements: Iterable[Replacement] = (),
+    properties: Mapping[str, object] | None = None,
+) -> SarifResult:
+    """A diagnostic as a result of ``level``; ``fix`` and ``replacements``: the edit that mends the user's files."""
+    place = diagnostic.place
+    return SarifResult(
+        diagnostic.code,
+        level,
+        f"{diagnostic.message}. Help: {diagnostic.remedy}" if diagnostic.remedy else diagnostic.message,
+        "" if place == NOWHERE else place.file,
+        place.line,
+        place.column,
+        related=tuple(
+            SarifPlace(one.message, one.place.file, one.place.line, one.place.column) for one in diagnostic.notes
+        ),
+        fix=fix,
+        replacements=tuple(replacements),
+        properties=properties or {},
+    )
