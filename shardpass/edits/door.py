@@ -67,11 +67,10 @@ def _findings(explanation: Explanation, file: str, machine: Machine, folders: Se
         )
 
     def look(compiled: Callable[[bytes], Program]) -> Findings:
-        def compiler(module: bytes) -> tuple[Program, Explanation]:
-            program = compiled(module)
-            return program, explained(program)
+        def compiler(module: bytes) -> Explanation:
+            return explained(compiled(module))
 
-        return find_edits(explanation.given, file, explanation, explanation.built, compiler, machine, sources)
+        return find_edits(explanation.given, file, explanation, compiler, machine, sources)
 
     with collect():  # remarks are for those who partition
         if explanation.partitioner == XLA:

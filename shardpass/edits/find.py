@@ -40,7 +40,7 @@ from shardpass.edits.jax_text import JaxText, code_of, spec_text
 from shardpass.edits.model import Model
 from shardpass.edits.sentences import action_of, sentence
 from shardpass.edits.sites import Site, Sites, read
-from shardpass.edits.verify import LEAST, Program, changed_lines, figures, saves
+from shardpass.edits.verify import LEAST, changed_lines, figures, saves
 from shardpass.edits.written import Change, with_changes
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.context import parse_module
@@ -64,7 +64,7 @@ SAME = 0.01  # of the price: a difference that does not decide between candidate
 ENOUGH = 0.5  # of what the best edit at a place saves: a user's annotation that is dropped for so much is dropped
 
 
-Compiler = Callable[[bytes], tuple[Program, Explanation]]  # with the partitioner of the report
+Compiler = Callable[[bytes], Explanation]  # with the partitioner of the report
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,17 @@ def find_edits(
     data: Given,
     file: str,
     base: Explanation,
-    program: Program,
     compiler: Compiler,
     machine: Machine,
     sources: Sources,
 ) -> Findings:
-    """The findings of ``base``, the explanation of ``program``, which is ``data`` as ``compiler`` makes it."""
+    """The findings of ``base``, the explanation of ``data`` as ``compiler`` makes it."""
     try:
         reading = read(data, file, sources)
     except ShardpassError as error:
         return Findings(why_not=f"the program cannot be imported: {error.diagnostics[0].message}")
     with reading.module.context:
-        return _Search(data, file, base, program, compiler, machine, sources, Sites(reading)).run()
+        return _Search(data, file, base, compiler, machine, sources, Sites(reading)).run()
 
 
 class _Search:
@@ -100,7 +99,6 @@ class _Search:
         data: Given,
         file: str,
         base: Explanation,
-        program: Program,
         compiler: Compiler,
         machine: Machine,
         sources: Sources,
@@ -109,10 +107,10 @@ class _Search:
         self.module = parse_module(data, file, trusted=True)  # of this process's making
         meshes = [mesh for mesh in meshes_of(self.module).values() if isinstance(mesh, Mesh)]
         self.axes = {name for mesh in meshes for name, _ in mesh.axes}  # of the user's; none in GSPMD's notation
-        self.sites, self.compiler, self.machine = sites, compiler, machine
+        self.sites, self.compiler = sites, compiler
         self.model = Model(sites.reading, machine)
         self.text = JaxText(sites, sources, base.file)
-        self.rows, self.figures = base.rows, figures(program, base.rows, machine)
+        self.rows, self.figures = base.rows, figures(base)
         self.changes: list[Change] = []
         self.findings: list[Finding] = []
         self.compiled = 0
@@ -245,10 +243,10 @@ class _Search:
         self.compiled += 1
         try:
             module = with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
-            program, explanation = self.compiler(module)
+            explanation = self.compiler(module)
         except (ShardpassError, ir.MLIRError):  # the partitioner does not take the program with it
             return False
-        after = figures(program, explanation.rows, self.machine)
+        after = figures(explanation)
         if not saves(self.figures, after):
             return False
         self.findings.append(self._finding(edit, self.figures, after, explanation))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from shardpass.cost.machine import Machine
 from shardpass.diagnostics import Place
-from shardpass.hlo.read import read_program
-from shardpass.hlo.work import work_of
 from shardpass.report.findings import Figures, LineChange
-from shardpass.report.rows import Row, Totals
+from shardpass.report.report import Report
+from shardpass.report.rows import Row
 
 LEAST = 0.02  # of the time of a step or of its bytes, that an edit saves
 MORE_MEMORY = 0.05  # of what a device holds, that it may hold more with an edit that saves little
@@ -33,17 +31,12 @@ class Program(Protocol):
     def donated(self) -> int: ...
 
 
-def figures(program: Program, rows: Sequence[Row], machine: Machine) -> Figures:
-    """Returns the figures of a compiled program whose collectives are ``rows``."""
-    totals = _Rows(rows)
-    work = work_of(read_program(program.hlo))
-    seconds = sum(one.times * machine.seconds(one.work) for one in work)
-    return Figures(
-        totals.bytes_received,
-        program.arguments + program.results + program.temporaries - program.donated,
-        round(sum(one.times * one.work.flops for one in work)),
-        totals.seconds + seconds,
-    )
+def figures(report: Report) -> Figures:
+    """Returns the figures of a compiled program by its report, of HLO, with the compiler's statistics of memory."""
+    assert report.memory is not None
+    assert report.flops is not None
+    assert report.step_seconds is not None
+    return Figures(report.total_bytes_received, report.memory.total, report.flops, report.step_seconds)
 
 
 def saves(before: Figures, after: Figures) -> bool:
@@ -73,10 +66,3 @@ def changed_lines(before: Sequence[Row], after: Sequence[Row]) -> tuple[LineChan
             sums.setdefault(key, [0, 0])[side] += row.bytes_received
     result = [LineChange(places[key], one, other) for key, (one, other) in sums.items() if one != other]
     return tuple(sorted(result, key=lambda one: one.after - one.before))
-
-
-class _Rows(Totals):
-    __slots__ = ("rows",)
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = tuple(rows)

@@ -58,10 +58,10 @@ def findings(
 ) -> Findings | None:
     """None where the program has no explicit axes, or shardpass partitions it and there is nothing to say."""
     try:
-        traced = retracer.trace({})
+        if not is_explicit(retracer.traced().jaxpr):
+            return None
+        retracer.trace({})
     except Exception:  # a program that traces once, and not again
-        return None
-    if not is_explicit(traced.jaxpr):
         return None
     with ExitStack() as inside:
         inside.enter_context(collect())  # remarks are for those who partition
@@ -108,7 +108,7 @@ def _by_xla(verifier: Verifier, found: Report, machine: Machine, folders: Sequen
             memory=memory,
             folders=folders,
         )
-        whole = figures(program, report.rows, machine)
+        whole = figures(report)
         return Priced(whole, report.rows, whole.seconds - report.seconds)
 
     return price

@@ -50,6 +50,12 @@ class Retracer:
         self.mesh = jax.sharding.get_mesh()
         self.abstract = jax.sharding.get_abstract_mesh()
 
+    def traced(self) -> Any:
+        """What ``jax.jit`` calls ``Traced``, of the function as it is: JAX's own, where it has traced the function."""
+        with self._meshes():
+            made = self.jitted.trace(*self.arguments, **self.keywords)
+            return getattr(made, "traced", made)  # of flax.nnx, which has JAX's own inside
+
     def trace(self, edits: Edits, regions: Sequence[Region] = ()) -> Any:
         """What ``jax.jit`` calls ``Traced``. Raises CannotTrace, and whatever tracing raises."""
         with _LOCK, ExitStack() as inside:
@@ -60,8 +66,7 @@ class Retracer:
             for file, replacements in edits.items():
                 inside.enter_context(_swapped(file, replacements))
             inside.enter_context(_EDITED(next(_numbers)))
-            made = self.jitted.trace(*self.arguments, **self.keywords)
-            return getattr(made, "traced", made)  # of flax.nnx, which has JAX's own inside
+            return self.traced()
 
     def lower(self, traced: Any) -> Any:
         """``traced`` lowered; over an abstract mesh, which has no devices, for the CPU."""

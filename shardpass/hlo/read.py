@@ -116,7 +116,7 @@ class HloOp:
         text = match[1] if match else self.inside.strip()
         return int(text) if text.isdecimal() else -1
 
-    @property
+    @cached_property
     def called(self) -> tuple[tuple[str, str], ...]:
         """(attribute, name) of the computations that the op runs or applies."""
         return tuple(
@@ -126,7 +126,7 @@ class HloOp:
             if name.strip()
         )
 
-    @property
+    @cached_property
     def shapes(self) -> tuple[Shape, ...]:
         """The arrays of the result, those of nested tuples in order."""
         return shapes_of(self.type)

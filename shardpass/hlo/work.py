@@ -45,6 +45,7 @@ _COLLECTIVE = re.compile(r"(?:all-|reduce-scatter|collective-|ragged-|send|recv|
 _TAKES_A_PART = frozenset({"dynamic-slice", "gather", "slice"})
 _CONTRACTED = re.compile(r"\blhs_contracting_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"\bdim_labels=\w+_(\w+)->")
+_PRODUCTS = frozenset({"dot", "convolution"})
 _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
 
@@ -99,6 +100,8 @@ def _flops(program: HloProgram, computation: Computation, op: HloOp) -> int:
     inner = _inside(program, op)
     if inner is not None:
         return sum(_flops(program, inner, one) for one in inner.ops.values())
+    if op.opcode not in _PRODUCTS:
+        return 0
     sizes = [_sizes(computation, name) for name in op.operands[:2]]
     if op.opcode == "dot" and sizes and op.shapes:
         named = _CONTRACTED.search(op.attributes)

@@ -48,6 +48,7 @@ class Report(Totals):
         rows: one for each collective, in program order.
         profile: the name of the machine whose time is modelled.
         compute: the work of a device; None for a module that was partitioned already, which has no plan.
+        flops: operations of products and convolutions of a device in one run; None where these are not known.
         memory: an estimate of the bytes on a device, as the partitioned module is compiled.
         changes: the shardings that the search changed.
         decision: the price of the shardings and its lower bound, of the model that was solved
@@ -75,6 +76,7 @@ class Report(Totals):
     rows: tuple[Row, ...]
     profile: str = "default"
     compute: tuple[WorkFact, ...] | None = None
+    flops: int | None = None
     memory: MemoryFacts | None = None
     changes: tuple[ChangeFact, ...] = ()
     decision: Mapping[str, object] | None = None

@@ -22,7 +22,7 @@ from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.hlo.collectives import HloCollective, HloCollectives
 from shardpass.hlo.read import HloProgram, read_program
-from shardpass.hlo.work import work_of
+from shardpass.hlo.work import OpWork, work_of
 from shardpass.ir.collectives import Ints, axes_of_groups
 from shardpass.ir.context import UNNAMED
 from shardpass.report.explanation import Explanation
@@ -72,7 +72,8 @@ def explain_hlo(
     maker = _Rows(program, mesh, devices, machine, sources, partitioner)
     made = [(row, one) for one in collectives.rows if one.times for row in maker.of(one)]
     rows = tuple(row for row, _ in made)
-    work = _work(program, machine)
+    every = work_of(program)
+    work = _work(program, every, machine)
     name = program.name.removeprefix("jit_") if file == UNNAMED else file
     return Explanation(
         name,
@@ -81,6 +82,7 @@ def explain_hlo(
         rows,
         machine.name,
         compute=tuple(WorkFact(-1, one.place, one.seconds * one.times) for one in work.values()),
+        flops=round(sum(one.times * one.work.flops for one in every)),
         measure=lambda folder: measured(program, made, folder),
         find_schedule=lambda: schedule_hlo(program, rows, [one.op for _, one in made], work),
         memory=memory,
@@ -104,11 +106,11 @@ def mesh_in(text: str, devices: int) -> Mesh | None:
     return None
 
 
-def _work(program: HloProgram, machine: Machine) -> dict[int, OwnWork]:
+def _work(program: HloProgram, every: Sequence[OpWork], machine: Machine) -> dict[int, OwnWork]:
     """Maps the ``id`` of an op to its own work: computing, and copies through memory."""
     places: dict[tuple[str, str], Place] = {}
     result: dict[int, OwnWork] = {}
-    for one in work_of(program):
+    for one in every:
         key = program.frames.location(one.op.attributes), shown(one.op.stack)
         if key not in places:
             places[key] = seen_frame(*key).place
