@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cache
 from pathlib import Path
 
@@ -66,16 +68,18 @@ def _findings(explanation: Explanation, file: str, machine: Machine, folders: Se
             folders=folders,
         )
 
-    def look(compiled: Callable[[bytes], Program]) -> Findings:
-        def compiler(module: bytes) -> Explanation:
-            return explained(compiled(module))
+    def compiled(module: bytes, draft: bool) -> Program:
+        if explanation.partitioner == XLA:
+            return shared(explanation.devices).build(module, draft=draft)
+        return build(explanation.partitioner, _text(module), explanation.devices)
+
+    with collect(), ThreadPoolExecutor(1) as thread:  # remarks are for those who partition
+
+        def compiler(module: bytes, draft: bool) -> Callable[[], Explanation]:
+            program = thread.submit(copy_context().run, compiled, module, draft)
+            return lambda: explained(program.result())
 
         return find_edits(explanation.given, file, explanation, compiler, machine, sources)
-
-    with collect():  # remarks are for those who partition
-        if explanation.partitioner == XLA:
-            return look(shared(explanation.devices).build)
-        return look(lambda module: build(explanation.partitioner, _text(module), explanation.devices))
 
 
 def _text(module: bytes) -> str:

@@ -9,7 +9,8 @@ partitioner makes of the program without, or with, the annotation.
    looked for: those that the model still finds cheaper are priced again on top of it. Of equal prices the earlier
    candidate is chosen, so that the user's own annotations are questioned before new ones are proposed.
    A candidate behind a finding has to promise more (NEXT, of the price or of the memory), as the model errs by more
-   than the least that counts.
+   than the least that counts; and most such candidates fail, so a draft is compiled first, which takes a third.
+   The candidates of the next round are priced while the partitioner compiles.
 3. What does not save when it is compiled is no finding. At most ``MOST_COMPILED`` candidates are compiled, and none
    after one that fails behind a finding.
 4. Where these edits give no finding, the program is decided with constraints free. The lines that send more than this
@@ -29,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxlib.mlir import ir
 
@@ -61,10 +62,14 @@ MOST_NAMED = 5  # arrays of which most is sent
 MOST_LINES = 4  # whose values are candidates
 MOST_SURPLUS = 3
 SAME = 0.01  # of the price: a difference that does not decide between candidates
+ROUGH = 0.05  # of the work and the memory of a draft, by which these may be wrong
 ENOUGH = 0.5  # of what the best edit at a place saves: a user's annotation that is dropped for so much is dropped
 
 
-Compiler = Callable[[bytes], Explanation]  # with the partitioner of the report
+Pending = Callable[[], Explanation]  # waits for the compile of a program and explains it
+Compiler = Callable[
+    [bytes, bool], Pending
+]  # with the partitioner of the report; True: a draft (``jax_private.drafts``)
 
 
 @dataclass(frozen=True)
@@ -137,9 +142,14 @@ class _Search:
         """Compiles the cheapest ``candidates`` by the model, and appends the edits that save to ``findings``."""
         priced, most = self._priced(candidates), self.compiled + MOST_COMPILED
         while priced and len(self.findings) < MOST_FINDINGS and self.compiled < most:
-            best = priced.pop(0)
-            if self._verified(best.edit):
-                priced = self._again(priced)
+            edit = priced.pop(0).edit
+            self.compiled += 1
+            if self.findings and not self._drafted(edit):
+                break
+            pending = self._compiling(edit)
+            following = self._again(priced, edit)  # while it is compiled
+            if self._verified(edit, pending):
+                priced = following
             elif self.findings:
                 break
 
@@ -174,27 +184,30 @@ class _Search:
             name in self.axes for change in edit for names in change.spec or () for name in names
         )
 
-    def _price(self, edit: Edit) -> float:
+    def _price(self, edit: Sequence[Change]) -> float:
         """Models the price of ``edit`` together with the findings until now; infinite where it cannot be planned."""
         try:
             return self.model.price([*self.changes, *edit])
         except ShardpassError:
             return math.inf
 
-    def _again(self, priced: Sequence[_Priced]) -> list[_Priced]:
-        """Prices the candidates ``priced`` again together with the findings, without candidates of the same sites."""
-        base = self.model.price(self.changes)
-        sites = {change.site for change in self.changes}
+    def _again(self, priced: Sequence[_Priced], edit: Edit) -> list[_Priced]:
+        """Prices the candidates ``priced`` again on top of ``edit``, without those of its sites, and of findings'."""
+        changes = [*self.changes, *edit]
+        sites = {change.site for change in changes}
         left = [one for one in priced if not any(change.site in sites for change in one.edit)][:AGAIN]
-        again = [_Priced(one.edit, self._price(one.edit), one.order) for one in left]
-        peak = self.model.peak(self.changes)
-        return self._cheaper([one for one in again if self._promises(one, base, peak)], base, 0.0)
+        if not left:
+            return []
+        base, peak = self.model.price(changes), self.model.peak(changes)
 
-    def _promises(self, candidate: _Priced, base: float, peak: float) -> bool:
-        """Whether ``candidate`` saves the part NEXT of the price ``base``, or of the memory ``peak`` at no price."""
-        if candidate.price < base * (1 - NEXT):
-            return True
-        return candidate.price < base and self.model.peak([*self.changes, *candidate.edit]) < peak * (1 - NEXT)
+        def promises(candidate: _Priced) -> bool:
+            """Whether ``candidate`` saves the part NEXT of the price, or of the memory at no price."""
+            if candidate.price < base * (1 - NEXT):
+                return True
+            return candidate.price < base and self.model.peak([*changes, *candidate.edit]) < peak * (1 - NEXT)
+
+        again = [_Priced(one.edit, self._price([*edit, *one.edit]), one.order) for one in left]
+        return self._cheaper([one for one in again if promises(one)], base, 0.0)
 
     def _cheaper(self, priced: Sequence[_Priced], base: float, least: float) -> list[_Priced]:
         """Selects the edits that save the part ``least`` of the price ``base``, cheapest first.
@@ -238,13 +251,27 @@ class _Search:
 
     # ---------------------------------------------------------------- compiled
 
-    def _verified(self, edit: Edit) -> bool:
-        """Compiles the program with ``edit``; where that saves, records a finding and returns True."""
-        self.compiled += 1
+    def _compiling(self, edit: Edit, *, draft: bool = False) -> Pending | None:
+        """Begins to compile the program with ``edit``; None where it cannot be written."""
         try:
             module = with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
-            explanation = self.compiler(module)
-        except (ShardpassError, ir.MLIRError):  # the partitioner does not take the program with it
+        except (ShardpassError, ir.MLIRError):
+            return None
+        return self.compiler(module, draft)
+
+    def _drafted(self, edit: Edit) -> bool:
+        """Whether the program with ``edit`` saves by a draft, with its time of work and its memory a little less."""
+        explanation = _compiled(self._compiling(edit, draft=True))
+        if explanation is None:
+            return False
+        after = figures(explanation)
+        seconds = after.seconds - ROUGH * (explanation.compute_seconds or 0.0)
+        return saves(self.figures, replace(after, seconds=seconds, memory=round(after.memory * (1 - ROUGH))))
+
+    def _verified(self, edit: Edit, pending: Pending | None) -> bool:
+        """Waits for the program with ``edit``; where that saves, records a finding and returns True."""
+        explanation = _compiled(pending)
+        if explanation is None:
             return False
         after = figures(explanation)
         if not saves(self.figures, after):
@@ -277,3 +304,11 @@ class _Search:
             edit[0].site.place,
             changed_lines(self.rows, explanation.rows),
         )
+
+
+def _compiled(pending: Pending | None) -> Explanation | None:
+    """The program of ``pending``; None where the partitioner does not take it."""
+    try:
+        return None if pending is None else pending()
+    except ShardpassError:
+        return None

@@ -61,24 +61,49 @@ def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool 
     build.num_replicas, build.num_partitions = 1, count
     build.use_spmd_partitioning = spmd
     build.use_shardy_partitioner = shardy
-    if _keeping_nan.get():
-        options.env_option_overrides = list(_NAN_KEPT)
-    return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options)
+    overrides, client, placed = _overrides.get(), devices[0].client, _jax.DeviceList(tuple(devices))
+    options.env_option_overrides = list(overrides)
+    try:
+        return client.compile_and_load(module, placed, options)
+    except RuntimeError as error:
+        if overrides is not _NO_KERNELS or "No such compile option" not in str(error):  # of jax 0.12
+            raise
+    options.env_option_overrides = []
+    return client.compile_and_load(module, placed, options)
 
 
 # XLA's CPU client hands reductions of some thousand elements to a library whose max and min lose NaN
 _NAN_KEPT = (("xla_cpu_experimental_ynn_fusion_type", ""),)
-_keeping_nan: ContextVar[bool] = ContextVar("_keeping_nan", default=False)
+# two thirds of what a compile takes are kernels of fusions
+_NO_KERNELS = (("xla_cpu_use_fusion_emitters", False),)
+_overrides: ContextVar[tuple[tuple[str, object], ...]] = ContextVar("_overrides", default=())
 
 
 @contextmanager
 def kernels_that_keep_nan() -> Iterator[None]:
     """Makes ``compile_and_load`` build, inside the block, programs whose max and min on one device keep NaN."""
-    token = _keeping_nan.set(True)
+    with _overriding(_NAN_KEPT):
+        yield
+
+
+@contextmanager
+def drafts() -> Iterator[None]:
+    """Makes ``compile_and_load`` build, inside the block, programs to read: in a third of the time, with slower kernels.
+
+    Collectives and products are the same; XLA fuses a little otherwise, so memory is the same within some percent.
+    XLA of jax 0.12 has no such option: its drafts are whole compiles.
+    """
+    with _overriding(_NO_KERNELS):
+        yield
+
+
+@contextmanager
+def _overriding(options: tuple[tuple[str, object], ...]) -> Iterator[None]:
+    token = _overrides.set(options)
     try:
         yield
     finally:
-        _keeping_nan.reset(token)
+        _overrides.reset(token)
 
 
 def _load_lapack(module: bytes | str) -> None:

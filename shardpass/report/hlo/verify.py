@@ -4,8 +4,9 @@ State: the child, which stays alive from one variant to the next, so that Python
 process over some programs, and may take long over others: such a variant is an error, and the next starts a new child.
 The child of ``shared`` serves all reports of this process, and ends after ``IDLE`` seconds without a program.
 
-Protocol: on the child's stdin, for each variant, a line of JSON with the length of the module, and the module. On its
-stdout a line of JSON behind "@": XLA's statistics and the length of the HLO, and the HLO; or what went wrong.
+Protocol: on the child's stdin, for each variant, a line of JSON (the length of the module, and whether a draft will
+do), and the module. On its stdout a line of JSON behind "@": XLA's statistics and the length of the HLO, and the HLO;
+or what went wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO, cast
@@ -157,19 +158,19 @@ class Verifier:
         errors.close()
         return lines[-1] if lines else f"its process ended with status {child.returncode}"
 
-    def build(self, module: bytes) -> Compiled:
-        """Compiles ``module`` (MLIR's bytecode or text).
+    def build(self, module: bytes, *, draft: bool = False) -> Compiled:
+        """Compiles ``module`` (MLIR's bytecode or text). ``draft``: as ``jax_private.drafts`` does.
 
         Raises ShardpassError (SP553) where XLA fails, ends its process, or takes too long.
         """
         with self._lock:
             self.compiled += 1
-            facts, hlo = self._answer(module)
+            facts, hlo = self._answer(module, draft)
         if "failed" in facts:
             raise PEER_FAILED.error(way=WAY, reason=facts["failed"][:300])
         return Compiled(hlo.decode(), self.devices, **facts)
 
-    def _answer(self, module: bytes) -> tuple[dict[str, Any], bytes]:
+    def _answer(self, module: bytes, draft: bool) -> tuple[dict[str, Any], bytes]:
         """Sends ``module`` to the child and returns its answer. Raises ShardpassError (SP553) where none comes."""
         while True:
             if self._child is None:
@@ -177,7 +178,7 @@ class Verifier:
                     self._child = self._start()
             child = self._child
             try:
-                return self._ask(child, module)
+                return self._ask(child, module, draft)
             except (OSError, EOFError, TimeoutError) as error:
                 reason = self._end()
                 if self.idle and child.returncode == ENDED_IDLE:
@@ -199,9 +200,9 @@ class Verifier:
             env={**os.environ, **flags},
         )
 
-    def _ask(self, child: subprocess.Popen[bytes], module: bytes) -> tuple[dict[str, Any], bytes]:
+    def _ask(self, child: subprocess.Popen[bytes], module: bytes, draft: bool) -> tuple[dict[str, Any], bytes]:
         pipes = _Pipes(child, time.monotonic() + self.timeout)
-        pipes.write(json.dumps({"length": len(module)}).encode() + b"\n" + module)
+        pipes.write(json.dumps({"length": len(module), "draft": draft}).encode() + b"\n" + module)
         while not (line := pipes.line()).startswith(b"@"):
             pass  # what XLA prints
         facts = json.loads(line[1:])
@@ -291,6 +292,8 @@ def serve(devices: int, donate: bool, idle: float) -> None:
     """The main function of the child: compiles the modules on stdin until its end, or until ``idle`` seconds pass."""
     import jax
 
+    from shardpass.ir import jax_private
+
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", devices)
     given = sys.stdin.buffer
@@ -299,7 +302,9 @@ def serve(devices: int, donate: bool, idle: float) -> None:
             sys.exit(ENDED_IDLE)
         if not (line := given.readline()):
             return
-        answer, hlo = _answer(given.read(json.loads(line)["length"]), donate)
+        asked = json.loads(line)
+        with jax_private.drafts() if asked["draft"] else nullcontext():
+            answer, hlo = _answer(given.read(asked["length"]), donate)
         sys.stdout.buffer.write(b"\n@" + json.dumps(answer).encode() + b"\n" + hlo)
         sys.stdout.buffer.flush()
 

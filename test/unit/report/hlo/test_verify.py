@@ -34,6 +34,15 @@ def test_one_child_compiles_all_variants():
     assert whole.memory - whole.temporaries == whole.arguments + 64 * 16 * 4
 
 
+def test_a_draft_has_the_bytes_and_products_of_the_program():
+    with Verifier(8) as verifier:
+        draft, whole = verifier.build(WHOLE.encode(), draft=True), verifier.build(WHOLE.encode())
+    assert draft.bytes_received == whole.bytes_received == 7 * 8 * 16 * 4
+    assert draft.arguments == whole.arguments
+    assert draft.flops == 2 * 8 * 32 * 16
+    assert draft.temporaries == pytest.approx(whole.temporaries, rel=0.05)
+
+
 def test_seconds_are_those_of_the_machine():
     from shardpass.cost.machine import switched
 
