@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import difflib
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -181,6 +182,7 @@ class SourceFile:
 
     def sharding(self, spec: str, instead_of: ast.expr | None = None) -> str:
         """Writes a sharding in the form of the expression that it replaces. ``spec``: as ``P(...)``."""
+        spec = requoted(spec, self.quote(instead_of))
         written = self.spec_name + spec.removeprefix("P")
         helper = called(instead_of) if isinstance(instead_of, ast.Call) else next(iter(sorted(self._helpers)), "")
         if helper in self._helpers and (instead_of is None or not self.is_spec(instead_of)):
@@ -190,6 +192,24 @@ class SourceFile:
         if isinstance(instead_of, ast.Call) and called(instead_of).endswith(_NAMED) and len(instead_of.args) == 2:
             return f"{called(instead_of)}({self.text(instead_of.args[0])}, {written})"
         return f"{self._named}{written})" if self._named else written
+
+    def quote(self, near: ast.AST | None = None) -> str:
+        """The quotation mark of the strings in ``near``; of an expression without strings, of most in the file."""
+        counts = Counter(() if near is None else self._marks(near)) or self._all_marks
+        return max(counts, key=lambda mark: (counts[mark], mark), default="'")
+
+    @cached_property
+    def _all_marks(self) -> Counter[str]:
+        return Counter(self._marks(self.tree))
+
+    def _marks(self, node: ast.AST) -> Iterator[str]:
+        """Yields the quotation mark of each plain string on one line, without prefix and not in triple quotes."""
+        for one in ast.walk(node):
+            if isinstance(one, ast.Constant) and isinstance(one.value, str) and one.lineno - 1 < len(self._starts):
+                start, end = self.span(one)
+                text = self.raw[start:end].decode(errors="replace")
+                if text[:1] in ("'", '"') and text[-1] == text[0] and text[:3] not in ("'''", '"""'):
+                    yield text[0]
 
     def is_sharding(self, node: ast.AST) -> bool:
         """Whether a node makes a sharding or a spec."""
@@ -224,6 +244,18 @@ def overlap(replacements: Sequence[Replacement]) -> bool:
     """Whether two of the replacements share bytes."""
     ordered = sorted(set(replacements), key=lambda one: (one.start, one.end))
     return any(after.start < one.end for one, after in pairwise(ordered))
+
+
+def requoted(text: str, mark: str) -> str:
+    """Returns an expression on one line with ``mark`` around its plain strings that have no mark or escape inside."""
+    raw = text.encode()
+    for one in sorted(ast.walk(ast.parse(text, mode="eval")), key=lambda node: -getattr(node, "col_offset", 0)):
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            assert one.end_col_offset is not None
+            inner = raw[one.col_offset + 1 : one.end_col_offset - 1]
+            if inner.decode() == one.value and mark not in one.value:
+                raw = raw[: one.col_offset] + f"{mark}{one.value}{mark}".encode() + raw[one.end_col_offset :]
+    return raw.decode()
 
 
 def called(call: ast.Call) -> str:

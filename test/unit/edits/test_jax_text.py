@@ -78,13 +78,36 @@ def test_shardings_in_the_form_of_what_they_replace(file: SourceFile) -> None:
     def node(text: str) -> ast.expr:
         return ast.parse(text, mode="eval").body
 
-    assert file.sharding("P('x')", node("P()")) == "P('x')"
-    assert file.sharding("P('x')", node("s()")) == "s('x')"
-    assert file.sharding("P('x')") == "s('x')"
+    assert file.sharding("P('x')", node("P()")) == 'P("x")'
+    assert file.sharding("P('x')", node("s()")) == 's("x")'
+    assert file.sharding("P('x')") == 's("x")'
     inner = SourceFile("a.py", "a = NamedSharding(mesh, P())").tree.body[0]
     assert isinstance(inner, ast.Assign)
     other = SourceFile("a.py", "a = NamedSharding(mesh, P())")
     assert other.sharding("P('x')", inner.value) == "NamedSharding(mesh, P('x'))"
+
+
+@pytest.mark.parametrize(
+    ("text", "edited"),
+    [
+        ('a, b = P("x"), "y"\n', 'P("m", None, ("n", "o"))'),
+        ("a, b = P(), 'y'\n", "P('m', None, ('n', 'o'))"),
+        ('a, b, c = P(\'x\'), "y", "z"\n', "P('m', None, ('n', 'o'))"),  # as in the text that is replaced
+        ("a = P()\n", "P('m', None, ('n', 'o'))"),
+        ("a = P()\n'y'; \"z\"; \"z\"; r'w'; f'{a}'; '''u'''\n", 'P("m", None, ("n", "o"))'),
+        ('"""Of a\'s."""\na, b = P(), \'y\'\n', "P('m', None, ('n', 'o'))"),  # a docstring has its own marks
+    ],
+)
+def test_strings_have_the_quotation_marks_of_the_file(text: str, edited: str) -> None:
+    file = SourceFile("train.py", text)
+    call = next(node for node in ast.walk(file.tree) if isinstance(node, ast.Call))
+    assert file.sharding("P('m', None, ('n', 'o'))", call) == edited
+
+
+def test_names_with_quotation_marks_stay_as_python_writes_them() -> None:
+    names = ("it's", 'an "x"', "\n", "\\", "é")
+    text = SourceFile("train.py", 'a = P("x")\n').sharding(spec_text(tuple((name,) for name in names)))
+    assert eval(text, {"P": lambda *spec: spec}) == names
 
 
 def test_specs_as_text() -> None:
