@@ -6,12 +6,13 @@
 3. A state (an argument beside one of the same shape and the same end of its path, as ``mu['w']`` beside
    ``params['w']``) has the sharding of its counterpart: one edit for all arrays of the state, and for its results.
 4. Arguments that nothing splits and no result updates are split by their first dimension, all of one size together.
-5. An argument, or a constraint, has one axis more, one less, one elsewhere, two exchanged, or none. Arguments that
+5. An argument with a size that no axis divides is padded and split over an axis there (``padding``).
+6. An argument, or a constraint, has one axis more, one less, one elsewhere, two exchanged, or none. Arguments that
    collectives name come first, then those that no result updates (batches), then the largest.
-6. Of ``decided``: a constraint, or a value that an expression stands for at the lines that send most, is constrained
+7. Of ``decided``: a constraint, or a value that an expression stands for at the lines that send most, is constrained
    as planning decides with constraints open; such a value also over one axis.
 
-Sizes that axes do not divide are left out: JAX refuses them in arguments.
+Otherwise sizes that axes do not divide are left out: JAX refuses them in arguments.
 
 Complexity: O(sites x axes x dimensions).
 """
@@ -24,12 +25,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from shardpass.diagnostics import Place
+from shardpass.edits.padding import padded_shape
 from shardpass.edits.sites import ARGUMENT, RESULT, Site, Sites, Spec
 from shardpass.edits.written import Change
 from shardpass.program.program import Array, Program
 from shardpass.sharding import Sharding
 
 Edit = tuple[Change, ...]
+
+MOST_PADDED = 3  # arguments for which padding is tried
+FEWEST_SPLIT = 8  # elements of a dimension for each device, for padding to be tried
 
 _ROOT = re.compile(r"^[^\[.]*")
 _FIRST_INDEX = re.compile(r"^\[\d+\]")
@@ -73,7 +78,7 @@ class Candidates:
         arguments = sorted((one for one in self.sites.arguments if one.spec is not None), key=self._urgency)
         choices = [self._choices(site) for site in arguments]
         choices[1:1] = [self._choices(site) for site in constraints]
-        yield from _one_of_each(choices)
+        yield from _one_of_each([*choices[:1], *(self._padded(site) for site in arguments[:MOST_PADDED]), *choices[1:]])
 
     def _decided(self, shardings: Mapping[int, Sharding]) -> Iterator[Edit]:
         values = tuple(self.sites.values(self.lines))
@@ -93,11 +98,22 @@ class Candidates:
                 continue
             yield (Change(site, spec), *self._results_of(site, spec))
 
-    def _results_of(self, site: Site, spec: Spec) -> Iterator[Change]:
+    def _padded(self, site: Site) -> Iterator[Edit]:
+        """Yields edits that pad a dimension of an argument which an unused axis does not divide, and split it there."""
+        spec, shape = site.spec or ((),) * site.array.rank, site.array.shape
+        unused = [(name, size) for name, size in self.axes.items() if name not in _axes(spec)]
+        for name, size in unused:
+            for dim in range(site.array.rank):
+                if shape[dim] % size and shape[dim] >= FEWEST_SPLIT * size and not spec[dim]:
+                    split = _with(spec, dim, name)
+                    padded = padded_shape(split, shape, self.axes)
+                    yield (Change(site, split, padded), *self._results_of(site, split, padded))
+
+    def _results_of(self, site: Site, spec: Spec, padded: tuple[int, ...] | None = None) -> Iterator[Change]:
         """Yields the changes that give the results that update ``site``, an argument, its new ``spec``."""
         for result, argument in self.updated.items():
             if argument is site and result.spec == site.spec:
-                yield Change(result, spec)
+                yield Change(result, spec, padded)
 
     def spec_in(
         self, site: Site, shardings: Mapping[int, Sharding], results: Sequence[Sharding | None] = ()

@@ -38,6 +38,7 @@ from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.edits.candidates import Candidates, Edit
 from shardpass.edits.jax_text import JaxText, code_of, spec_text
+from shardpass.edits.kinds import Kinds
 from shardpass.edits.model import Model
 from shardpass.edits.sentences import action_of, sentence
 from shardpass.edits.sites import Site, Sites, read
@@ -113,6 +114,7 @@ class _Search:
         meshes = [mesh for mesh in meshes_of(self.module).values() if isinstance(mesh, Mesh)]
         self.axes = {name for mesh in meshes for name, _ in mesh.axes}  # of the user's; none in GSPMD's notation
         self.sites, self.compiler = sites, compiler
+        self.kinds = Kinds(sites)
         self.model = Model(sites.reading, machine)
         self.text = JaxText(sites, sources, base.file)
         self.rows, self.figures = base.rows, figures(base)
@@ -282,6 +284,7 @@ class _Search:
         return True
 
     def _finding(self, edit: Edit, before: Figures, after: Figures, explanation: Explanation) -> Finding:
+        kind, clause = self.kinds.of(edit)
         annotations = tuple(
             Annotated(
                 change.site.kind,
@@ -295,7 +298,7 @@ class _Search:
         )
         return Finding(
             action_of(edit),
-            sentence(edit, before, after),
+            sentence(edit, before, after, clause),
             annotations,
             tuple(dict.fromkeys(map(code_of, edit))),
             before,
@@ -303,6 +306,7 @@ class _Search:
             self.text.diff(edit),
             edit[0].site.place,
             changed_lines(self.rows, explanation.rows),
+            kind,
         )
 
 

@@ -53,10 +53,11 @@ def code_of(change: Change) -> str:
     """Returns the annotation to write, as one line of JAX's text."""
     site, name = change.site, change.site.pattern
     spec = "" if change.spec is None else spec_text(change.spec)
+    padded = "" if change.padded is None else f", padded to {change.padded}"
     if site.kind == ARGUMENT:
-        return f"in_shardings: {name} = {spec or 'None'}"
+        return f"in_shardings: {name} = {spec or 'None'}{padded}"
     if site.kind == RESULT:
-        return f"out_shardings: {name} = {spec or 'None'}"
+        return f"out_shardings: {name} = {spec or 'None'}{padded}"
     if site.kind == VALUE:
         made = f"with_sharding_constraint({name}, {spec})"
         return f"{name} = {made}" if name.isidentifier() else made
@@ -74,7 +75,12 @@ class JaxText:
         self._made: dict[str, list[Replacement]] = {}
 
     def diff(self, edit: Edit) -> str:
-        """The edit as a unified diff of the file with the edits before; "" where the place is not certain."""
+        """The edit as a unified diff of the file with the edits before; "" where the place is not certain.
+
+        Padding has no diff, as the array's shape comes from elsewhere.
+        """
+        if any(change.padded is not None for change in edit):
+            return ""
         kinds = {change.site.kind for change in edit}
         if kinds <= {CONSTRAINT, VALUE}:
             file = self._file(edit[0].site.place.file)

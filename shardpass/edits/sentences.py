@@ -19,13 +19,14 @@ def action_of(edit: Edit) -> str:
     return ADD if first.site.spec is None else REPLACE
 
 
-def sentence(edit: Edit, before: Figures, after: Figures) -> str:
-    """The mistake and its cost, without a place."""
+def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "") -> str:
+    """The mistake and its cost, without a place. ``clause``: about the array (``kinds``), ``of which ...``."""
     first, cost = edit[0], cost_of(before, after)
     site = first.site
     names = list(dict.fromkeys(f"`{change.site.pattern}`" for change in edit if change.site.kind == site.kind))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     named, now = ", ".join(names[:_MOST_NAMES]) + more, spec_text(site.spec or ())
+    named += f", {clause}," if clause else ""
     if site.kind == CONSTRAINT:
         return f"the constraint of {named} to {now} costs {cost}"
     if site.kind == VALUE:

@@ -6,12 +6,13 @@ partitioner makes of the copy is what it makes of the program with the edit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.edits.padding import pad_argument, pad_result
 from shardpass.edits.sites import ARGUMENT, CONSTRAINT, RESULT, Site, Spec
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.constraints import Notation
@@ -24,13 +25,17 @@ from shardpass.sharding import Mesh, Sharding
 
 @dataclass(frozen=True)
 class Change:
-    """A new annotation for ``site``: ``spec``, or none at all where that is None."""
+    """A new annotation for ``site``: ``spec``, or none at all where that is None.
+
+    ``padded``: the shape to which arguments or results are padded, as ``spec`` does not divide theirs; None: no change.
+    """
 
     site: Site
     spec: Spec | None
+    padded: tuple[int, ...] | None = None
 
 
-def with_changes(module: Any, mesh: Mesh, changes: Iterable[Change]) -> bytes:
+def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
     """A copy of ``module`` with ``changes``, as bytecode; ``module`` stays as it is."""
     copy = copy_module(module)
     with copy.context, ir.Location.unknown():
@@ -48,6 +53,11 @@ def with_changes(module: Any, mesh: Mesh, changes: Iterable[Change]) -> bytes:
             for number, place in site.origins:
                 _at(notation, mesh, ops[number], place, change)
         signature.write()
+        for change in changes:
+            if change.padded is not None and change.spec is not None:
+                pad = pad_argument if change.site.kind == ARGUMENT else pad_result
+                for position in change.site.positions:
+                    pad(main_of(copy), position, change.padded, change.spec, notation, mesh)
         return bytecode(copy)
 
 

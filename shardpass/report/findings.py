@@ -13,6 +13,7 @@ from shardpass.diagnostics import NOWHERE, Place
 from shardpass.report.rows import short
 
 DROP, REPLACE, ADD = "drop", "replace", "add"
+ANNOTATION, UNEVEN, LOOKUP = "annotation", "uneven size", "lookup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,8 @@ class Finding:
         place: the user's line, of a constraint or a value.
         before, after: figures without the edit, with the edits before it applied; and with it.
         lines: the lines whose bytes the edit changes, those that save most first.
+        kind: UNEVEN where the annotation meets a size that the devices do not divide, LOOKUP where rows of the array
+            are looked up, else ANNOTATION.
     """
 
     action: str
@@ -85,11 +88,13 @@ class Finding:
     diff: str = ""
     place: Place = NOWHERE
     lines: tuple[LineChange, ...] = ()
+    kind: str = ANNOTATION
 
     def as_dict(self) -> dict[str, object]:
         """Returns the finding as plain values for JSON."""
         return {
             "action": self.action,
+            "kind": self.kind,
             "sentence": self.sentence,
             "place": str(self.place),
             "annotations": [one.as_dict() for one in self.annotations],

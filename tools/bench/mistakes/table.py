@@ -167,4 +167,33 @@ MISTAKES: Mapping[str, Sequence[Mistake]] = {
         ),
         Mistake("attention", ((_ATTENTION, '"q": s(), "k": s(), "v": s(), "o": s()'),), ("p", "x")),
     ),
+    "a size that does not divide": (
+        # a vocabulary of 4097, which no JAX sharding splits over model, is left whole
+        Mistake(
+            "language_model",
+            (("VOCABULARY = 4096", "VOCABULARY = 4097"), ('"head": s(None, "model")', '"head": s()')),
+            ("params['head']",),
+        ),
+        # 10 heads over the 4 members of data: the constraint pads them to 12
+        Mistake(
+            "attention",
+            (
+                _behind(_SCORES, _constraint("scores", '"model", "data"')),
+                (_ATTENTION, '"q": s(), "k": s(), "v": s(), "o": s()'),
+                ('in_shardings=(specs, s("data")), out_shardings=s("data")', 'in_shardings=(specs, s("model"))'),
+                *(
+                    (f'"{name}": jax.ShapeDtypeStruct((256, 8, 32)', f'"{name}": jax.ShapeDtypeStruct((256, 10, 32)')
+                    for name in "qkv"
+                ),
+                ("((8, 32, 256)", "((10, 32, 256)"),
+            ),
+            ("scores",),
+        ),
+    ),
+    "an embedding lookup": (
+        # rows of the table over the axis of the ids: each device lacks most rows that it looks up
+        Mistake("recommender", (('"table": s(None, "model")', '"table": s("data")'),), ("params['table']",)),
+        # the whole table on every device: its gradient is added up in full
+        Mistake("recommender", (('"table": s(None, "model")', '"table": s()'),), ("params['table']",)),
+    ),
 }
