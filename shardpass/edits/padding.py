@@ -88,9 +88,7 @@ def pad_result(main: Any, position: int, shape: Sequence[int], spec: Spec, notat
     kind = ir.RankedTensorType(value.type)
     more = [new - old for new, old in zip(shape, kind.shape, strict=True)]
     with ir.InsertionPoint(end):
-        zero = stablehlo.constant(
-            ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get([], kind.element_type), _zero(kind.element_type))
-        )
+        zero = stablehlo.constant(_zero(kind.element_type))
         kept = notation.constraint(value, Sharding.tiled(mesh, spec))
         none = np.zeros(len(more), np.int64)
         end.operands[position] = stablehlo.pad(kept.results[0], zero, none, np.array(more, np.int64), none)
@@ -98,7 +96,8 @@ def pad_result(main: Any, position: int, shape: Sequence[int], spec: Spec, notat
 
 
 def _zero(element: Any) -> Any:
-    return ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+    value = "0.0" if isinstance(element, ir.FloatType) else "false" if str(element) == "i1" else "0"
+    return ir.Attribute.parse(f"dense<{value}> : tensor<{element}>")
 
 
 def _retype(main: Any) -> None:

@@ -15,11 +15,15 @@ import shardpass
 from shardpass.edits.kinds import Kinds
 from shardpass.edits.padding import Uneven, padded_shape, uneven
 from shardpass.edits.sites import Sites, read
-from shardpass.edits.written import Change
+from shardpass.edits.written import Change, with_changes
 from shardpass.element_types import element_type
+from shardpass.ir.annotations import main_of
+from shardpass.ir.context import parse_module
+from shardpass.ir.walk import every_op
 from shardpass.program.program import Array
 from shardpass.report.findings import ANNOTATION, LOOKUP, UNEVEN
 from shardpass.report.naming import Sources
+from shardpass.sharding import Mesh
 
 AXES = {"data": 4, "model": 2}
 
@@ -72,6 +76,41 @@ def test_kinds_are_read_off_the_program() -> None:
         assert "dimension 0 is 101, no multiple of 4 (padding it takes 192 B)" in kinds.of((Change(table, rows),))[1]
         assert kinds.of((Change(table, None),)) == (LOOKUP, "in which rows are looked up")
         assert kinds.of((Change(other, columns),)) == (ANNOTATION, "")
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16", "i1", "ui8"])
+def test_an_argument_and_its_result_are_padded_to_one_type(element: str) -> None:
+    """5 rows over 2 devices: the type of 6, for every element type, a slice at the start and a pad at the end."""
+    split, whole = 'sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>', "#sdy.sharding<@mesh, [{}, {}]>"
+    text = f"""
+    module @step attributes {{mhlo.num_partitions = 2 : i32}} {{
+      sdy.mesh @mesh = <["model"=2]>
+      func.func @main(%x: tensor<5x4x{element}> {{sdy.sharding = {whole}}} loc("x"))
+          -> (tensor<5x4x{element}> {{sdy.sharding = {whole}, jax.result_info = "result"}}) {{
+        return %x : tensor<5x4x{element}>
+      }}
+    }}"""
+    reading = read(text, "step.mlir", Sources(()))
+    module = parse_module(text)
+    with reading.module.context:
+        sites = Sites(reading)
+        changes = [Change(site, (("model",), ()), (6, 4)) for site in (*sites.arguments, *sites.results)]
+        made = parse_module(with_changes(module, Mesh([("model", 2)]), changes), trusted=True)
+    with made.context:
+        assert made.operation.verify()
+        main = main_of(made)
+        kind = main.attributes["function_type"].value
+        assert [str(one) for one in (*kind.inputs, *kind.results)] == [f"tensor<6x4x{element}>"] * 2
+        assert str(main).count(split.partition(" = ")[2].replace("#sdy.sharding", "")) >= 4
+        names = [op.name for op in every_op(main)]
+        assert names[1:] == [
+            "stablehlo.slice",
+            "sdy.sharding_constraint",
+            "stablehlo.constant",
+            "sdy.sharding_constraint",
+            "stablehlo.pad",
+            "func.return",
+        ]
 
 
 SOURCE = """import jax
