@@ -29,7 +29,7 @@ from typing import Any
 
 from shardpass.edits.jax_text import spec_text
 from shardpass.edits.sites import Spec
-from shardpass.edits.source import SourceFile
+from shardpass.edits.source import SourceFile, requoted
 from shardpass.explicit.alone import Probe, Values
 from shardpass.explicit.candidates import Candidate, candidates, whole
 from shardpass.explicit.carries import carry_edits
@@ -182,7 +182,7 @@ class Search:
             text = spec_text(spec)
             if not self.spec_only:
                 return file.sharding(text)
-            return _name_of_spec(file) + text.removeprefix("P")
+            return _name_of_spec(file) + requoted(text, file.quote()).removeprefix("P")
 
         return say
 
