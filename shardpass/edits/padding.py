@@ -1,7 +1,7 @@
 """Sizes that axes do not divide: arguments padded so that they can be split, and what padding costs.
 
 Problem: JAX refuses an argument whose size an axis does not divide, so a vocabulary of 50257 rows stays whole on every
-device. Padded by the user to the next multiple, it can be split. A constraint over such a size is taken, and the last
+device. Padded by the user to the next multiple, it can be split. A constraint may split such a size, and then the last
 devices compute on padding.
 
 1. A padded argument is verified on a copy of the module: its type has the padded size, and the program goes on from

@@ -46,7 +46,7 @@ WHY = {
     "a lookup, or work that every device does": "A table is split over the axis over which the tokens are split, too.",
     "a size that does not divide": "JAX refuses to split an argument whose size an axis does not divide, so a "
     "vocabulary of 4097 rows stays whole on every device. Pad the array where it is made, and slice it, in the same "
-    "sharding, or mask its end where it is used. A constraint over such a size is taken, and the last devices compute "
+    "sharding, or mask its end where it is used. A constraint may split such a size, and then the last devices compute "
     "on padding.",
     "an embedding lookup": "Rows of a table are over the axis over which the ids are split, too: each device lacks "
     "most rows that it looks up, and its part of the gradient is of rows that others have.",
