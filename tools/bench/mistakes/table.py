@@ -192,8 +192,8 @@ MISTAKES: Mapping[str, Sequence[Mistake]] = {
     ),
     "an embedding lookup": (
         # rows of the table over the axis of the ids: each device lacks most rows that it looks up
-        Mistake("recommender", (('"table": s(None, "model")', '"table": s("data")'),), ("params['table']",)),
+        Mistake("recommender", (('"table": s(None, ("model", "data"))', '"table": s("data")'),), ("params['table']",)),
         # the whole table on every device: its gradient is added up in full
-        Mistake("recommender", (('"table": s(None, "model")', '"table": s()'),), ("params['table']",)),
+        Mistake("recommender", (('"table": s(None, ("model", "data"))', '"table": s()'),), ("params['table']",)),
     ),
 }

@@ -1,4 +1,4 @@
-"""Ratings from an embedding, trained by gradient descent: ratings over data, columns of the table over model."""
+"""Ratings from an embedding, trained by gradient descent: ratings over data, columns of the table over all devices."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ def step(params, users, ratings):
     return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
 
 
-specs = {"table": s(None, "model"), "up": s("model"), "out": s()}
+specs = {"table": s(None, ("model", "data")), "up": s(None, "model"), "out": s("model")}
 jitted = jax.jit(step, in_shardings=(specs, s("data"), s("data")), out_shardings=specs)
 arguments = (
     {
