@@ -51,7 +51,7 @@ class Alone:
         meshes = [one.sharding.mesh for one in self.arrays.values() if not one.sharding.mesh.empty]
         self.mesh = meshes[0] if meshes else None
         function = values.get(FUNCTION)
-        inside = function is not None and _is_of_array(function)
+        inside = function is not None and of_array(function)
         self._function = "" if inside else "_function"
         self._names = {number: f"_{number}" for number in values if number >= 0}
         others = {self._names[number]: values[number] for number in values if number >= 0 and number not in self.arrays}
@@ -74,6 +74,15 @@ class Alone:
         except Exception:  # whatever the user's function or JAX says of it
             return None
         return Typed(edit, tuple(one.str_short() for one in traced.jaxpr.out_avals), traced)
+
+    def shape(self, edit: Edit) -> tuple[int, ...] | None:
+        """That of the result with ``edit``; None where JAX does not type it, or the result is no array."""
+        typed = self.typed(edit)
+        if typed is None:
+            return None
+        result = typed.traced.out_info[0] if self._backward else typed.traced.out_info
+        shape: tuple[int, ...] | None = getattr(result, "shape", None)
+        return shape
 
     def price(self, one: Typed) -> float | None:
         """Of the expression with an edit that is typed."""
@@ -104,7 +113,7 @@ def _kept(value: Any) -> Any:
     return jax.ShapeDtypeStruct(kind.shape, kind.dtype, sharding=kind.sharding, weak_type=kind.weak_type)
 
 
-def _is_of_array(function: Any) -> bool:
+def of_array(function: Any) -> bool:
     """Whether a function is a method of an array, which the expression reaches by the array itself."""
     owner = getattr(function, "__self__", None)
     return isinstance(owner, jax.Array) or "_IndexUpdateRef" in type(owner).__name__ or _is_partial(function)

@@ -7,37 +7,44 @@
 4. Of a loop or a branch: ``carries``.
 
 Each is tried on the op alone (``alone``), which takes milliseconds, and those that JAX accepts there are priced. Of
-edits that give the result one type the cheapest two are kept, and at most MOST in all. Of a callable that holds arrays
+edits that give the result one type the cheapest two are kept, for at most MOST types. Of a callable that holds arrays
 of the trace, such as a module of flax, nothing can be tried alone: its edits are tried in the program.
 
-Complexity: one trace of the op for each spec of each operand and of the result, at most ``specs.MOST`` each.
+Complexity: one trace of the op for each spec of each operand and of the result, at most ``specs.MOST`` each, once for
+an expression with the same types.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+
 from shardpass.edits.jax_text import spec_text
 from shardpass.edits.sites import Spec
-from shardpass.explicit.alone import Alone, Values
+from shardpass.explicit.alone import Alone, Values, of_array
 from shardpass.explicit.expression import Edit, Expression
 from shardpass.explicit.specs import explicit_axes, spec_of, specs
 
-MOST, OF_ONE_TYPE = 8, 2
+MOST, OF_ONE_TYPE, MOST_AGAIN = 8, 2, 4
 PRICED = 32  # edits that are priced
-UNTRIED = 12  # edits of a callable that cannot be tried alone
+UNTRIED, UNTRIED_RESULTS = 12, 8  # edits of a callable that cannot be tried alone, and of its result
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An edit at an expression. ``price``: of the op alone above that of the cheapest edit there."""
+    """An edit at an expression. ``price``: of the op alone above that of the cheapest edit there.
+
+    ``again``: a cheaper edit gives the result the same type.
+    """
 
     at: Expression
     edit: Edit
     price: float
+    again: bool = False
 
     def __str__(self) -> str:
         parts = [
@@ -56,37 +63,76 @@ def whole(values: Values) -> Edit:
     return Edit(tuple((number, ((),) * len(one.shape)) for number, one in _arrays(values).items() if any(spec_of(one))))
 
 
-def candidates(at: Expression, values: Values, result: Any, machine: str) -> list[Candidate]:
-    """The edits of ``at``, cheapest first. ``result``: what has its shape; None where that is not known."""
+@dataclass(frozen=True)
+class Priced:
+    """As ``Candidate``, of an expression wherever it stands."""
+
+    edit: Edit
+    price: float
+    again: bool = False
+
+
+class Known:
+    """The edits of expressions. State: those of each expression with its types, which come again in other programs."""
+
+    def __init__(self, machine: str) -> None:
+        self.machine = machine
+        self._edits: dict[Any, list[Priced]] = {}
+        self._kept: list[Values] = []  # so that no identity is that of another object later
+
+    def candidates(self, at: Expression, values: Values, result: Callable[[], Any]) -> list[Candidate]:
+        """The edits of ``at``, cheapest first. ``result``: traces for what has the shape of its result."""
+        key = at.text, tuple((number, _identity(one)) for number, one in values.items())
+        if key not in self._edits:
+            self._kept.append(values)
+            self._edits[key] = list(_priced(at, values, result, self.machine))
+        return [Candidate(at, one.edit, one.price, one.again) for one in self._edits[key]]
+
+
+def _identity(value: Any) -> Any:
+    if isinstance(value, jax.ShapeDtypeStruct):
+        return value.shape, value.dtype, value.sharding, value.weak_type
+    return "" if of_array(value) else id(value)
+
+
+def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: str) -> Iterator[Priced]:
     alone = Alone(at, values, machine)
     if alone.mesh is None:
-        return []
-    axes = explicit_axes(alone.mesh)
-    edits = list(dict.fromkeys(_edits(at, values, result, axes)))
+        return
+    shape = alone.shape(whole(values))
+    if shape is None:
+        shape = getattr(result(), "shape", None)
+    edits = list(dict.fromkeys(_edits(at, values, shape, explicit_axes(alone.mesh))))
     typed = [one for one in map(alone.typed, edits) if one is not None]
     if not typed:
-        return [Candidate(at, edit, 0.0) for edit in edits[:UNTRIED]]
+        yield from (Priced(edit, 0.0) for edit in _untried(edits))
+        return
     prices = [(alone.price(one), one) for one in typed[:PRICED]]
-    found = sorted(((price, one) for price, one in prices if price is not None), key=lambda pair: pair[0])
-    if not found:
-        return []
+    cheapest = sorted(((price, one) for price, one in prices if price is not None), key=lambda pair: pair[0])
     counts: Counter[tuple[str, ...]] = Counter()
-    kept = []
-    for price, one in found:
+    kept: list[list[Priced]] = [[], []]
+    for price, one in cheapest:
+        if counts[one.types] < OF_ONE_TYPE:
+            again = counts[one.types] > 0
+            kept[again].append(Priced(one.edit, price - cheapest[0][0], again))
         counts[one.types] += 1
-        if counts[one.types] <= OF_ONE_TYPE:
-            kept.append(Candidate(at, one.edit, price - found[0][0]))
-    return kept[:MOST]
+    yield from (*kept[False][:MOST], *kept[True][:MOST_AGAIN])
 
 
-def _edits(at: Expression, values: Values, result: Any, axes: dict[str, int]) -> Iterator[Edit]:
+def _untried(edits: list[Edit]) -> list[Edit]:
+    """Specs of the result first: a callable has operands of its own that no edit of its arguments reaches."""
+    results = [one for one in edits if one.out is not None]
+    return [*results[:UNTRIED_RESULTS], *(one for one in edits if one.out is None)][:UNTRIED]
+
+
+def _edits(at: Expression, values: Values, shape: Any, axes: dict[str, int]) -> Iterator[Edit]:
     arrays = _arrays(values)
     known = {number: spec_of(one) for number, one in arrays.items()}
     if at.is_constraint:
         yield Edit(moved=True)
     parts: list[Iterator[Edit]] = []
-    if at.may_say and result is not None:
-        parts.append(iter([Edit(out=spec) for spec in specs(result.shape, axes, list(known.values()))]))
+    if at.may_say and shape is not None:
+        parts.append(iter([Edit(out=spec) for spec in specs(shape, axes, list(known.values()))]))
     for number, one in arrays.items():
         like = [known[number], *(spec for other, spec in known.items() if other != number)]
         changed = [spec for spec in specs(one.shape, axes, like) if spec != known[number]]

@@ -2,20 +2,24 @@
 
 Example: ``jax.lax.scan(body, jnp.zeros((8, 16)), xs)`` with a body that returns its carry as ``float32[8@data,16]``
 starts with ``jax.reshard(jnp.zeros((8, 16)), P('data'))``, or its body returns ``jax.reshard(carry, P())``.
+
+A component is followed through tuples, lists and dicts that are written out, and through names that have one
+assignment.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from shardpass.edits.sites import Spec
 from shardpass.edits.source import SourceFile
-from shardpass.explicit.errors import Clash, spec_of
+from shardpass.explicit.errors import Clash, Step, spec_of
 from shardpass.explicit.expression import OUT, Edit, Expression
 
 _LOOPS = {"scan": (0, 1, "init"), "while_loop": (1, 2, "init_val"), "fori_loop": (2, 3, "init_val")}  # body, start
-_BRANCHES = {"cond": (1, 2)}
+_NUMBERS = re.compile(r"output of branch ?(\d+)")  # of the branches of a switch that differ
 
 
 def carry_edits(at: Expression, clash: Clash) -> Iterator[tuple[Expression, Edit]]:
@@ -33,10 +37,20 @@ def carry_edits(at: Expression, clash: Clash) -> Iterator[tuple[Expression, Edit
             yield from _resharded(file, [node], path, other)
         results = _results(file, _argument(call, body, ""), call)
         yield from _resharded(file, results, (0, *path) if name == "scan" else path, one)
-    elif name in _BRANCHES:
-        for number, spec in zip(_BRANCHES[name], (other, one), strict=True):
-            results = _results(file, _argument(call, number, ""), call)
-            yield from _resharded(file, results, pair.path, spec)
+    else:
+        for branch, spec in zip(_branches(file, call, name, clash), (other, one), strict=False):
+            yield from _resharded(file, _results(file, branch, call), pair.path, spec)
+
+
+def _branches(file: SourceFile, call: ast.Call, name: str, clash: Clash) -> list[ast.expr | None]:
+    """The two branches of ``cond`` or ``switch`` that differ."""
+    if name == "cond":
+        return [_argument(call, 1, "true_fun"), _argument(call, 2, "false_fun")]
+    branches = _written_out(file, _argument(call, 1, "branches")) if name == "switch" else None
+    numbers = [int(one) for one in _NUMBERS.findall(clash.text)][:2]
+    if not isinstance(branches, ast.List | ast.Tuple) or len(numbers) < 2 or max(numbers) >= len(branches.elts):
+        return []
+    return [branches.elts[number] for number in numbers]
 
 
 def _argument(call: ast.Call, place: int, keyword: str) -> ast.expr | None:
@@ -70,14 +84,30 @@ def _owner(file: SourceFile, node: ast.AST) -> ast.AST | None:
 
 
 def _resharded(
-    file: SourceFile, nodes: Sequence[ast.expr], path: Sequence[int], spec: Spec
+    file: SourceFile, nodes: Sequence[ast.expr], path: Sequence[Step], spec: Spec
 ) -> Iterator[tuple[Expression, Edit]]:
     """The component at ``path`` of the one expression of ``nodes``, where that is written out."""
     if len(nodes) != 1:
         return
-    node = nodes[0]
+    node: ast.expr | None = nodes[0]
     for step in path:
-        if not isinstance(node, ast.Tuple | ast.List) or step >= len(node.elts):
-            return
-        node = node.elts[step]
-    yield Expression(file, node), Edit(((OUT, spec),))
+        node = _component(_written_out(file, node), step)
+    if node is not None:
+        yield Expression(file, node), Edit(((OUT, spec),))
+
+
+def _written_out(file: SourceFile, node: ast.expr | None) -> ast.expr | None:
+    """What a name is assigned, once; any other expression as it is."""
+    return file.assigned(node.id, node) if isinstance(node, ast.Name) else node
+
+
+def _component(node: ast.expr | None, step: Step) -> ast.expr | None:
+    match node:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) if isinstance(step, int) and step < len(parts):
+            return parts[step]
+        case ast.Dict(keys=keys, values=values):
+            named = zip(keys, values, strict=True)
+            return next((value for key, value in named if isinstance(key, ast.Constant) and key.value == step), None)
+        case ast.Call(func=ast.Name(id="dict"), keywords=named):
+            return next((one.value for one in named if one.arg == step), None)
+    return None

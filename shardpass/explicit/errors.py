@@ -34,15 +34,18 @@ _PAIR = re.compile(
     r"(?P<name>[\w\[\]'.]*) has type (?P<one>\w+\[[^\]]*\]\S*)"
     r" but the corresponding[^.]*? has type (?P<other>\w+\[[^\]]*\])"
 )
+_STEP = re.compile(r"\[(?:(\d+)|'([^']*)')\]")
 _SPLIT = re.compile(r"@(?:\([^)]*\)|\w+)")
 _LONGEST = 400  # of a message
+
+Step = int | str  # an index, or the key of a dict
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two types that should be one. ``path``: of the component of a carry, () for all of it."""
+    """Two types that should be one. ``path``: of the component of a carry or result, () for all of it."""
 
-    path: tuple[int, ...]
+    path: tuple[Step, ...]
     one: str
     other: str
 
@@ -91,9 +94,9 @@ def spec_of(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _pairs(text: str) -> Iterator[Pair]:
-    for found in _PAIR.finditer(text):
-        path = tuple(int(number) for number in re.findall(r"\[(\d+)\]", found["name"]))
-        yield Pair(path, found["one"], found["other"])
+    for match in _PAIR.finditer(text):
+        path = tuple(int(number) if number else key for number, key in _STEP.findall(match["name"]))
+        yield Pair(path, match["one"], match["other"])
 
 
 def _short(text: str) -> str:

@@ -9,38 +9,42 @@ error. Find the sequences of edits with which it traces to its end, and of these
    all operands whole, which shows the result; ``candidates`` are the edits there. Where there are none, those at the
    calling expression are tried, and so on outwards.
 3. States wait in the order of their regret: by how much their edits cost more, each alone, than the cheapest edit at
-   the same place. So the first program is that of the cheapest edit at every error, and the next ones differ in little.
-4. A program that traces is priced as a whole on the machine. After ENOUGH of these, or TRACES traces, the search ends.
+   the same place. So the first program is that of the cheapest edit at every error. Next, each edit of the first error
+   gets a program, as an edit decides what comes behind it. Then a state is worth the best program that has all its
+   edits but the last ones, and its regret above that program's.
+4. A program that traces is priced as a whole on the machine. When the first edits have their programs, ENOUGH more of
+   these or BEYOND traces end the search, or TRACES traces in all, with the best so far.
 5. An operand that may be an argument of the function has its spec changed there, in place of an edit. Such programs
    come behind all others: what an argument is, is for the user to say.
 
 Invariant: each program that is returned was traced, from the text that its diff shows.
 
-Cost: at most TRACES traces, a price for each program, and for each error some hundred traces of one op.
+Cost: at most TRACES traces, a price for each program, and for each error with other types of its operands some hundred
+traces of one op.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from shardpass.edits.jax_text import spec_text
 from shardpass.edits.sites import Spec
 from shardpass.edits.source import SourceFile, requoted
 from shardpass.explicit.alone import Probe, Values
-from shardpass.explicit.candidates import Candidate, candidates, whole
+from shardpass.explicit.candidates import Candidate, Known, whole
 from shardpass.explicit.carries import carry_edits
 from shardpass.explicit.errors import Clash, read
-from shardpass.explicit.expression import OUT, Expression, expression_at
+from shardpass.explicit.expression import OUT, Edit, Expression, expression_at
 from shardpass.explicit.live import CannotEdit, Live
 from shardpass.explicit.price import Cost, priced
 from shardpass.explicit.specs import spec_of
+from shardpass.explicit.unfiltered import whole_tracebacks
+from shardpass.explicit.waiting import State, Waiting
 
-TRACES = 48
-ENOUGH = 6  # programs
+TRACES = 72
+ENOUGH, BEYOND = 6, 24  # programs and traces, behind the first program of each first edit
 DEEPEST = 12  # edits of one program
 SAME = 0.015  # of the price: a difference that is not worth a further edit
 OF_ARGUMENTS = 8  # traces with other arguments
@@ -56,16 +60,6 @@ class Argument:
     shape: tuple[int, ...]
     type: str
     spec: Spec
-
-
-@dataclass(frozen=True)
-class State:
-    """Edits, and the texts that they make of the user's files. ``arguments``: other specs, by number."""
-
-    texts: Mapping[str, str] = field(default_factory=dict)
-    edits: tuple[str, ...] = ()
-    arguments: Mapping[int, Spec] = field(default_factory=dict)
-    regret: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -95,40 +89,49 @@ class Search:
         self.found: list[Found] = []
         self.sites: list[Site] = []
         self.traces = self.tried = 0
-        self._waiting: list[tuple[float, int, State]] = []
-        self._of_arguments: list[tuple[float, int, State]] = []
+        self._known = Known(machine)
+        self._waiting = Waiting()
+        self._of_arguments: list[State] = []
         self._later: list[tuple[State, Clash, int]] = []
-        self._order = itertools.count()
         self._seen: set[Any] = set()
 
     def run(self, first: Clash) -> None:
+        with whole_tracebacks():
+            self._run(first)
+
+    def _run(self, first: Clash) -> None:
         self._expand(State(), first, 0)
-        while self.traces < TRACES and len(self.found) < ENOUGH:
+        most, enough = TRACES, TRACES  # traces and programs
+        while self.traces < most and len(self.found) < enough:
             if self._waiting:
-                self._try(heapq.heappop(self._waiting)[2])
+                if most == TRACES and not self._waiting.follows_first_edits:
+                    most, enough = min(TRACES, self.traces + BEYOND), len(self.found) + ENOUGH
+                self._try(self._waiting.next())
             elif self._later and not self.found:
                 self._expand(*self._later.pop(0))
             else:
                 break
-        for _ in range(OF_ARGUMENTS):
-            if self._of_arguments:
-                self._try(heapq.heappop(self._of_arguments)[2])
+        self._of_arguments.sort(key=lambda one: one.regret)
+        for one in self._of_arguments[:OF_ARGUMENTS]:
+            self._try(one, last=True)
         programs = self.found
         self.found = _ordered([one for one in programs if not one.state.arguments])
         self.found += _ordered([one for one in programs if one.state.arguments])
 
     # ---------------------------------------------------------------- traces
 
-    def _try(self, state: State) -> None:
+    def _try(self, state: State, last: bool = False) -> None:
+        """``last``: no state comes behind this one."""
         self.tried += 1
         result = self._traced(state)
         if isinstance(result, Clash):
-            if len(state.edits) < DEEPEST:
+            if len(state.edits) < DEEPEST and not last:
                 self._expand(state, result, 0)
         elif result is not None:
             program = priced(result, self.machine)
             if program is not None:
                 self.found.append(Found(state, program))
+                self._waiting.reached(state, program.price)
 
     def _traced(self, state: State, probe: Probe | None = None, texts: Mapping[str, str] | None = None) -> Any:
         """The program of ``state``, the error of types that it raises, or None for any other."""
@@ -157,25 +160,30 @@ class Search:
         at = expression_at(file, clash.frames[frame])
         if at is None:
             return
-        values, result = self._probed(state, at)
+        values = self._probed(state, at)
         if not state.edits and (not self.sites or not self.sites[0].operands):
             self.sites[:] = [Site(clash, at.text, _types(at, values))]
         for one, edit in carry_edits(at, clash):
             self._put(state, Candidate(one, edit, 0.0), values)
-        for candidate in candidates(at, values, result, self.machine):
+        for candidate in self._known.candidates(at, values, lambda: self._result(state, at, values)):
             self._put(state, candidate, values)
 
-    def _probed(self, state: State, at: Expression) -> tuple[Values, Any]:
-        """The operands of an expression, and the shape of its result."""
-        path, probe = at.file.path, Probe()
-        self._traced(state, probe, {**state.texts, path: at.probed()})
-        values = probe.values
-        if not values:
-            return values, None
-        watch = Probe()
-        self._traced(state, watch, {**state.texts, path: at.watched(whole(values), self._say(at.file))})
-        result = watch.values.get(OUT)
-        return values, result if hasattr(result, "shape") and hasattr(result, "dtype") else None
+    def _probed(self, state: State, at: Expression) -> Values:
+        """The operands of an expression."""
+        probe = Probe()
+        self._traced(state, probe, {**state.texts, at.file.path: at.probed()})
+        return probe.values
+
+    def _result(self, state: State, at: Expression, values: Values) -> Any:
+        """What has the shape of an expression's result: with whole operands, or with a whole result."""
+        for edit in (whole(values), Edit(out=())):
+            watch = Probe()
+            self._traced(state, watch, {**state.texts, at.file.path: at.watched(edit, self._say(at.file))})
+            if OUT in watch.values:
+                return watch.values[OUT]
+            if not at.may_say:
+                break
+        return None
 
     def _say(self, file: SourceFile) -> Callable[[Spec], str]:
         def say(spec: Spec) -> str:
@@ -190,20 +198,23 @@ class Search:
         path = one.at.file.path
         text = one.at.edited(one.edit, self._say(one.at.file))
         texts = {**state.texts, path: text}
-        self._wait(self._waiting, State(texts, (*state.edits, str(one)), state.arguments, state.regret + one.price))
+        made = State(texts, (*state.edits, str(one)), state.arguments, state.regret + one.price, state, one.again)
+        if self._is_new(made):
+            self._waiting.add(made)
         if len(one.edit.operands) == 1 and one.edit.out is None and one.edit.operands[0][0] != OUT:
             number, spec = one.edit.operands[0]
             place = self._argument(values[number])
             if place is not None and place not in state.arguments:
                 arguments = {**state.arguments, place: spec}
-                regret = state.regret + one.price
-                self._wait(self._of_arguments, State(state.texts, state.edits, arguments, regret))
+                other = State(state.texts, state.edits, arguments, state.regret + one.price, state.before)
+                if self._is_new(other):
+                    self._of_arguments.append(other)
 
-    def _wait(self, waiting: list[tuple[float, int, State]], state: State) -> None:
+    def _is_new(self, state: State) -> bool:
         key = tuple(sorted(state.texts.items())), tuple(sorted(state.arguments.items()))
-        if key not in self._seen:
-            self._seen.add(key)
-            heapq.heappush(waiting, (state.regret, next(self._order), state))
+        new = key not in self._seen
+        self._seen.add(key)
+        return new
 
     def _argument(self, operand: Any) -> int | None:
         """The one argument that has the type of an operand."""

@@ -45,6 +45,19 @@ CASES = {  # body of f(x, w), and the words of the right edit, one of which is i
         "def f(x, w):\n    return jax.lax.cond(True, lambda x: x, lambda x: jax.reshard(x, P()), x)\n",
         ("lambda x: jax.reshard(x, P('data', 'model'))",),
     ),
+    "switch": (
+        "def f(x, w):\n    parts = [lambda x: x, lambda x: -x, lambda x: jax.reshard(x, P())]\n"
+        "    return jax.lax.switch(1, parts, x)\n",
+        ("lambda x: jax.reshard(x, P('data', 'model'))",),
+    ),
+    "dict": (
+        "def f(x, w):\n"
+        "    def step(carry, _):\n"
+        "        return {'n': carry['n'] + 1, 'h': [carry['h'][0] + x]}, None\n"
+        "    start = {'n': 0, 'h': [jnp.zeros((8, 16))]}\n"
+        "    return jax.lax.scan(step, start, None, length=3)[0]\n",
+        ("'h': [jax.reshard(jnp.zeros((8, 16)), P('data', 'model'))]",),
+    ),
     "constraint": (
         "def f(x, w):\n    return jax.lax.with_sharding_constraint(x, P(None, 'model'))\n",
         ("jax.reshard(x, P(None, 'model'))",),
