@@ -96,3 +96,27 @@ def block_train(x, params):
 
 
 block_train_arguments = block_arguments
+
+
+def grouped(x, wq, keys, values):
+    """Two queries share each head of keys and values, and these heads are over 'model'."""
+    q = jnp.einsum("bsd,de->bse", x, wq)
+    q = jnp.reshape(q, (*q.shape[:2], 2, 4, 16), out_sharding=P("data", None, None, "model", None))
+    scores = jax.nn.softmax(jnp.einsum("bqghk,bshk->bghqs", q, keys), axis=-1)
+    return jnp.einsum("bghqs,bshk->bqghk", scores, values)
+
+
+def grouped_arguments():
+    heads = [array((4, D), 64, (4, M), 16)] * 2
+    return array((4, D), 32, 64), array(64, (128, M)), *heads
+
+
+def sequence(x, norm, up, down):
+    """Between layers the sequence is over 'model'; inside of one, the hidden units."""
+    h = jax.reshard(x * norm, P("data", None, None))
+    h = jax.nn.gelu(jnp.einsum("bsd,df->bsf", h, up))
+    return x + jnp.einsum("bsf,fd->bsd", h, down, out_sharding=P("data", "model", None))
+
+
+def sequence_arguments():
+    return array((4, D), (64, M), 32), array(32), array(32, (128, M)), array((128, M), 32)

@@ -63,3 +63,42 @@ def sampling(probabilities, thresholds):
 
 def sampling_arguments():
     return array((32, D), (256, M)), array((32, D))
+
+
+def experts(x, gate, up, down):
+    """A layer of experts: tokens are sent to theirs, and what comes back is summed."""
+    weights = jax.nn.softmax(x @ gate, axis=-1)
+    hidden = jnp.einsum("td,edf->tef", x, up)
+    return jnp.einsum("tef,efd,te->td", jax.nn.relu(hidden), down, weights, out_sharding=P("data", None))
+
+
+def experts_arguments():
+    return array((64, D), 32), array(32, (8, M)), array((8, M), 32, 64), array((8, M), 64, 32)
+
+
+def combine(outputs, weights):
+    """Tokens come back from the devices of their experts."""
+    return jnp.einsum("ecd,tec->td", outputs, weights, out_sharding=P("data", None))
+
+
+def combine_arguments():
+    return array((8, M), 16, 32), array((64, D), (8, M), 16)
+
+
+def order(scores, rows):
+    """Rows are put in the order of their scores."""
+    places = jnp.argsort(scores)
+    return rows.at[places].get(out_sharding=P("data", None))
+
+
+def order_arguments():
+    return array(64), array((64, D), 32)
+
+
+def counts(table, ids, values):
+    """Values are added to rows of a table that is split."""
+    return table.at[ids].add(values, out_sharding=P("model", None))
+
+
+def counts_arguments():
+    return array((256, M), 32), array((64, D), dtype="int32"), array((64, D), 32)

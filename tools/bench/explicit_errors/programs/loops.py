@@ -103,3 +103,59 @@ def local(x):
 
 def local_arguments():
     return (array((64, D), (64, M)),)
+
+
+def optimizer(state, x, y):
+    """Steps of gradient descent with momentum, the state a dict."""
+
+    def step(state, batch):
+        x, y = batch
+        grads = jax.grad(lambda w: jnp.mean((x @ w - y) ** 2))(state["w"])
+        momentum = 0.9 * state["m"] + grads
+        return {"w": state["w"] - 0.1 * momentum, "m": momentum}, None
+
+    start = {"w": state, "m": jax.reshard(jnp.zeros(state.shape), P(None, "model"))}
+    end, _ = jax.lax.scan(step, start, (x, y))
+    return end["w"]
+
+
+def optimizer_arguments():
+    return array(64, (32, M)), array(4, (32, D), 64), array(4, (32, D), (32, M))
+
+
+def choice(which, x, w):
+    def rows(x):
+        return jax.reshard(x, P("data", None))
+
+    def dense(x):
+        return jnp.matmul(x, w, out_sharding=P("data", None))
+
+    def nothing(x):
+        return jnp.zeros_like(x, out_sharding=P("data", None))
+
+    return jax.lax.switch(which, [rows, dense, nothing], x)
+
+
+def choice_arguments():
+    return array(dtype="int32"), array((64, D), (64, M)), array((64, M), 64)
+
+
+def remembered(x, params):
+    """Layers that are computed anew in the backward pass."""
+
+    @jax.checkpoint
+    def layer(h, w):
+        up, down = w
+        return h + jnp.matmul(jnp.tanh(h @ up), down, out_sharding=P("data", None))
+
+    def loss(params):
+        h = x
+        for w in params:
+            h = layer(h, w)
+        return jnp.mean(h * h)
+
+    return jax.grad(loss)(params)
+
+
+def remembered_arguments():
+    return array((64, D), 128), [(array(128, (256, M)), array((256, M), 128))] * 2

@@ -51,3 +51,23 @@ def tokens(table, ids):
 
 def tokens_arguments():
     return array((1024, M), 64), array((16, D), 32, dtype="int32")
+
+
+class Tied(nnx.Module):
+    """Tokens in, scores of tokens out, by one table."""
+
+    def __init__(self, table):
+        self.embed = nnx.Embed(1024, 64, rngs=nnx.Rngs(0))
+        self.embed.embedding = nnx.Param(table)
+        self.norm = nnx.LayerNorm(64, use_scale=False, use_bias=False, rngs=nnx.Rngs(0))
+
+    def __call__(self, h):
+        return self.embed.attend(self.norm(h), out_sharding=P("data", None, None))
+
+
+def scores(table, h):
+    return Tied(table)(h)
+
+
+def scores_arguments():
+    return array(1024, (64, M)), array((16, D), 32, (64, M))
