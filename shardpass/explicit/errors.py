@@ -26,7 +26,7 @@ _CLASSES = ("ShardingTypeError", "DuplicateSpecError")
 _WORDS = (  # (class, words) of errors that are of shardings if the types in them differ in these alone
     ("TypeError", re.compile(r"must have (?:the same type structure|equal (?:output )?types)")),
     ("AssertionError", re.compile(r"`with_sharding_constraint` acts as an assert")),
-    ("ValueError", re.compile(r"in_specs passed to shard_map")),
+    ("ValueError", re.compile(r"in_specs passed to shard_map|Incompatible types for broadcasting: .*@")),
     ("ValueError", re.compile(r"in_shardings.*does not match|out_sharding.*(?:mention|reshard)", re.DOTALL)),
     ("NotImplementedError", re.compile(r"sharding|unreduced", re.IGNORECASE)),
 )
