@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics.core import Code
+from shardpass.diagnostics.core import Code, Severity
 
 NO_EDIT = Code(
     "SP840",
@@ -21,4 +21,13 @@ NO_CALL = Code(
     "or call shardpass.suggest(step, x) in the script",
     explanation="`shardpass suggest train.py:step` searches for edits where an error of types passes the call "
     "`step(...)` of a function that jax.jit, nnx.jit or the like returned.",
+)
+
+NO_WAIT = Code(
+    "SP842",
+    "the sum of {name} could wait over {axes}, but JAX does not trace the program with {spec}: {error}",
+    severity=Severity.REMARK,
+    remedy="add the products first and the other terms behind: `x + (a @ b + c @ d)`",
+    explanation="`explain` of a program with explicit axes tries to let sums of products over devices wait: each "
+    "`out_sharding` gets `unreduced={...}`, and the sum is completed once. JAX adds no whole array to a partial one.",
 )

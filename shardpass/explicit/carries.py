@@ -35,11 +35,11 @@ def carry_edits(at: Expression, clash: Clash) -> Iterator[tuple[Expression, Edit
         node = _argument(call, start, keyword)
         if node is not None:
             yield from _resharded(file, [node], path, other)
-        results = _results(file, _argument(call, body, ""), call)
+        results = results_of_body(file, _argument(call, body, ""), call)
         yield from _resharded(file, results, (0, *path) if name == "scan" else path, one)
     else:
         for branch, spec in zip(_branches(file, call, name, clash), (other, one), strict=False):
-            yield from _resharded(file, _results(file, branch, call), pair.path, spec)
+            yield from _resharded(file, results_of_body(file, branch, call), pair.path, spec)
 
 
 def _branches(file: SourceFile, call: ast.Call, name: str, clash: Clash) -> list[ast.expr | None]:
@@ -53,6 +53,12 @@ def _branches(file: SourceFile, call: ast.Call, name: str, clash: Clash) -> list
     return [branches.elts[number] for number in numbers]
 
 
+def body_and_start(call: ast.Call) -> tuple[ast.expr | None, ast.expr | None]:
+    """Those of a call of ``scan``."""
+    body, start, keyword = _LOOPS["scan"]
+    return _argument(call, body, "f"), _argument(call, start, keyword)
+
+
 def _argument(call: ast.Call, place: int, keyword: str) -> ast.expr | None:
     for one in call.keywords:
         if keyword and one.arg == keyword:
@@ -61,7 +67,7 @@ def _argument(call: ast.Call, place: int, keyword: str) -> ast.expr | None:
     return call.args[place] if plain else None
 
 
-def _results(file: SourceFile, function: ast.expr | None, near: ast.Call) -> list[ast.expr]:
+def results_of_body(file: SourceFile, function: ast.expr | None, near: ast.Call) -> list[ast.expr]:
     """What a function of the file returns: that of the name which is defined last before ``near``, or a lambda."""
     if isinstance(function, ast.Lambda):
         return [function.body]

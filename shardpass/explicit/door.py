@@ -11,10 +11,11 @@ from typing import Any
 
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
-from shardpass.diagnostics import collect
+from shardpass.diagnostics import collect, report
 from shardpass.edits.verify import figures
 from shardpass.explicit.reshards import Price, Priced, Reshards
 from shardpass.explicit.retrace import Retracer
+from shardpass.explicit.unreduced import waiting_sums
 from shardpass.explicit.written import Calls
 from shardpass.ir import jax_private
 from shardpass.report.explanation import Explanation
@@ -69,7 +70,13 @@ def findings(
         if found.partitioner == XLA:
             verifier = inside.enter_context(Verifier(found.devices))
             price = _by_xla(verifier, found, chosen(machine), folders)
-        made = Reshards(retracer, Calls(Sources(folders)), price).run()
+        search = Reshards(retracer, Calls(Sources(folders)), price)
+        search.run()
+        refused = waiting_sums(search)
+        made = Findings(tuple(search.found), compiled=search.traced)
+    if found.partitioner != OURS:  # which lets sums wait where that is cheapest, whatever their types are
+        for one in refused:
+            report(one)
     return None if found.partitioner == OURS and not made else made
 
 

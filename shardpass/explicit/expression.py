@@ -20,7 +20,7 @@ import jax
 
 from shardpass.edits.jax_text import spec_text
 from shardpass.edits.sites import Spec
-from shardpass.edits.source import SourceFile, called
+from shardpass.edits.source import Replacement, SourceFile, called
 from shardpass.explicit.live import PROBE
 from shardpass.ir.frames import Frame
 
@@ -102,6 +102,11 @@ class Expression:
     def edited(self, edit: Edit, say: Saying) -> str:
         """The file with ``edit``."""
         return self._inserted([*self._insertions(edit, say), *self._import()])
+
+    def replacements(self, edit: Edit, say: Saying) -> list[Replacement]:
+        """``edit`` as replacements in the file."""
+        made = [*self._insertions(edit, say), *self._import()]
+        return [Replacement(one.start, max(one.start, one.stop), one.text) for one in sorted(made)]
 
     def alone(self, edit: Edit, arrays: Mapping[int, str], function: str) -> str:
         """The expression by itself, ``arrays`` its operands by name and ``function`` the name of what it calls."""

@@ -80,9 +80,9 @@ class Reshards:
         self.most = min(MOST_TRACED, max(FEWEST_TRACED, MOST_EQUATIONS // max(1, equations)))
         self.results = results_of(self.jaxpr)
         self.calls = [one for one in calls.of(self.jaxpr) if not one.fixed]
-        self.axes = _axes_of(self.jaxpr)
+        self.files, self.axes = calls, _axes_of(self.jaxpr)
         self.found: list[Finding] = []
-        self._types: dict[int, tuple[str, ...]] = {}
+        self.error: Exception | None = None  # of the last program that did not trace
 
     def run(self) -> Findings:
         for one in list(self.calls):
@@ -126,7 +126,7 @@ class Reshards:
             return None
         for edit in edits:
             tried = self._tried(edit)
-            if tried is None or not (enough or _cheaper)(self.now, tried.priced):
+            if tried is None or not (enough or cheaper)(self.now, tried.priced):
                 continue
             if best is None or _rank(tried) < _rank(best):
                 best = tried
@@ -135,16 +135,29 @@ class Reshards:
     def _tried(self, edit: Edit, unless_types_change: bool = False) -> Tried | None:
         """The program with ``edit``; None where it does not trace, or returns other types."""
         made = self._made(edit)
-        if made is None or self.traced >= self.most:
+        return None if made is None else self._traced(edit, *made, unless_types_change)
+
+    def tried_with(self, replacements: tuple[tuple[SourceFile, Replacement], ...]) -> Tried | None:
+        """The program with other edits of the text, likewise."""
+        return None if self._overlap(replacements) else self._traced((), replacements, (), False)
+
+    def _traced(
+        self,
+        edit: Edit,
+        replacements: tuple[tuple[SourceFile, Replacement], ...],
+        regions: tuple[Region, ...],
+        unless_types_change: bool,
+    ) -> Tried | None:
+        if self.traced >= self.most:
             return None
-        replacements, regions = made
-        self.traced += 1
+        self.traced, self.error = self.traced + 1, None
         every: dict[SourceFile, list[Replacement]] = {}
         for file, one in (*self.replacements, *replacements):
             every.setdefault(file, []).append(one)
         try:
             traced = self.retracer.trace(every, [*self.regions, *regions])
-        except Exception:  # the user's program does not trace with the edit, by whatever it raises
+        except Exception as error:  # the user's program does not trace with the edit, by whatever it raises
+            self.error = error
             return None
         if results_of(traced.jaxpr) != self.results:
             return None
@@ -167,27 +180,36 @@ class Reshards:
             outside = call.outside
             if outside is not None:
                 regions.append(Region.of(call.file.path, outside, spec))
-        for file in {file for file, _ in found}:
-            if overlap([one for known, one in (*self.replacements, *found) if known is file]):
-                return None
-        return tuple(found), tuple(regions)
+        return None if self._overlap(found) else (tuple(found), tuple(regions))
+
+    def _overlap(self, edits: Sequence[tuple[SourceFile, Replacement]]) -> bool:
+        every = [*self.replacements, *edits]
+        return any(overlap([one for known, one in every if known is file]) for file, _ in edits)
 
     # ---------------------------------------------------------------- what is a finding
 
     def _keep(self, tried: Tried, repeated: bool = False) -> None:
-        self.found.append(self._finding(tried, repeated))
+        self.keep(self._finding(tried, repeated), tried)
+
+    def keep(self, finding: Finding, tried: Tried) -> None:
+        """Makes ``tried`` the program on top of which edits are tried."""
+        self.found.append(finding)
         self.replacements += tried.replacements
         self.regions += tried.regions
         self.now, self.jaxpr = tried.priced, tried.jaxpr
         gone = {id(call) for call, _ in tried.edit}
         self.calls = [one for one in self.calls if id(one) not in gone]
 
+    def diff_of(self, edits: Sequence[tuple[SourceFile, Replacement]]) -> str:
+        """Of edits that come on top of the findings."""
+        diffs = []
+        for file in dict.fromkeys(file for file, _ in edits):
+            here = [one for known, one in edits if known is file]
+            diffs.append(file.diff(here, [one for known, one in self.replacements if known is file]))
+        return "".join(diffs)
+
     def _finding(self, tried: Tried, repeated: bool) -> Finding:
         before, after = self.now.figures, tried.priced.figures
-        diffs = []
-        for file in dict.fromkeys(file for file, _ in tried.replacements):
-            here = [one for known, one in tried.replacements if known is file]
-            diffs.append(file.diff(here, [one for known, one in self.replacements if known is file]))
         return Finding(
             DROP if all(spec is None for _, spec in tried.edit) else REPLACE,
             _sentence(tried.edit, before, after, repeated),
@@ -195,7 +217,7 @@ class Reshards:
             tuple(_code(*one) for one in tried.edit),
             before,
             after,
-            "".join(diffs),
+            self.diff_of(tried.replacements),
             tried.edit[0][0].place,
             () if repeated else changed_lines(self.now.rows, tried.priced.rows),
         )
@@ -240,7 +262,7 @@ def _spec_of(aval: Any) -> Spec | None:
     return tuple(() if one is None else (one,) if isinstance(one, str) else tuple(one) for one in entries)
 
 
-def _cheaper(before: Priced, after: Priced) -> bool:
+def cheaper(before: Priced, after: Priced) -> bool:
     """Whether a program saves without a type: bytes, at no cost of time, work or memory; be that little."""
     was, now = before.figures, after.figures
     if after.work > before.work * (1 + LEAST) or now.memory > was.memory * (1 + MORE_MEMORY):
@@ -252,7 +274,7 @@ def _much_cheaper(before: Priced, after: Priced) -> bool:
     """Whether another spec is worth an edit: it saves bytes and time."""
     was, now = before.figures, after.figures
     much = now.bytes < was.bytes * (1 - LEAST) and now.seconds < was.seconds * (1 - LEAST)
-    return much and _cheaper(before, after)
+    return much and cheaper(before, after)
 
 
 def _rank(tried: Tried) -> tuple[float, int, int]:

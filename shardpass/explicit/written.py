@@ -164,10 +164,10 @@ class Calls:
     def _innermost(self, equation: Any) -> Written | None:
         inner: Written | None = None
         for path, _, span in jax_private.frames_of(equation):
-            file = self._file(path)
+            file = self.file(path)
             if file is None:
                 continue
-            call = self._call_at(file, span)
+            call = self.call_at(file, span)
             if inner is not None:  # the frame that called a helper
                 helped = None if call is None else _helped(inner, call, file)
                 return self._known(inner if helped is None else helped)
@@ -180,7 +180,7 @@ class Calls:
     def _known(self, written: Written) -> Written:
         return self._met.setdefault((written.file.path, written.file.span(written.call)[1]), written)
 
-    def _file(self, path: str) -> SourceFile | None:
+    def file(self, path: str) -> SourceFile | None:
         if path not in self.files:
             self.files[path] = self._read(path)
         return self.files[path]
@@ -192,7 +192,7 @@ class Calls:
         except (SyntaxError, ValueError):
             return None
 
-    def _call_at(self, file: SourceFile, span: jax_private.Span) -> ast.Call | None:
+    def call_at(self, file: SourceFile, span: jax_private.Span) -> ast.Call | None:
         """The call that ends where ``span`` ends: where it starts, versions of Python differ on methods."""
         known = self._by_end.get(file.path)
         if known is None:
