@@ -41,14 +41,18 @@ def program_of(path: str) -> tuple[bytes, str]:
     return module or _no_program(path, answer), _name(path)
 
 
-def program_or_repairs(path: str, machine: str | None, findings: bool) -> tuple[bytes, str] | dict[str, str]:
+def program_or_repairs(
+    path: str, machine: str | None, findings: bool, memory_limit: str | None, partitioner: str
+) -> tuple[bytes, str] | dict[str, str]:
     """Returns the program of a function, as ``program_of``. Of a function that raises an error of types, returns the
     edits that repair it, as "text" and "json".
 
     With ``findings``, also those about the types of a program with explicit axes, as "text", where there are any.
-    Raises ShardpassError: as ``program_of``, and SP840 and SP841 where there are no edits.
+    Raises ShardpassError: as ``program_of``, and SP804, SP840, SP841 and SP843 where there are no
+    edits.
     """
-    module, answer = _run(path, "shardpass.explicit.script", machine or "", "findings" if findings else "")
+    wanted = "findings" if findings else ""
+    module, answer = _run(path, "shardpass.explicit.script", machine or "", wanted, memory_limit or "", partitioner)
     if module:
         return {"text": answer["findings"]} if answer.get("findings") else (module, _name(path))
     repairs = answer.get("repairs") or _no_program(path, answer)

@@ -55,7 +55,7 @@ def _run(argv: Sequence[str]) -> int:
     if args.module is not None and is_script(args.module):
         read_input(file_of(args.module))
         types = not args.json and args.partitioner == "shardpass"
-        answer = program_or_repairs(args.module, args.machine, types)
+        answer = program_or_repairs(args.module, args.machine, types, args.memory_limit, args.partitioner)
         if isinstance(answer, dict):
             print(answer["json" if args.json else "text"])
             return 0

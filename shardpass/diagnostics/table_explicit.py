@@ -31,3 +31,10 @@ NO_WAIT = Code(
     explanation="`explain` of a program with explicit axes tries to let sums of products over devices wait: each "
     "`out_sharding` gets `unreduced={...}`, and the sum is completed once. JAX adds no whole array to a partial one.",
 )
+
+NOT_COMPILED = Code(
+    "SP843",
+    "{error}; a program that does not trace cannot be compiled by {partitioner}",
+    remedy="repair the error first, with `suggest` as it is, and ask for {partitioner} then",
+    explanation="Edits for an error of types are priced by shardpass's own plan, a hundred programs a search.",
+)

@@ -23,16 +23,20 @@ from typing import Any
 
 import jax
 
+from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.printable import joined
-from shardpass.diagnostics.table_explicit import NO_EDIT
+from shardpass.diagnostics.table_explicit import NO_EDIT, NOT_COMPILED
+from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.edits.jax_text import spec_text
 from shardpass.edits.sites import Spec
 from shardpass.edits.source import shown_path
 from shardpass.explicit.errors import Clash, read
 from shardpass.explicit.search import Argument, Found, Search, type_text
 from shardpass.explicit.specs import partition, spec_of
+from shardpass.redistribute.terms.limit import read_limit
 from shardpass.report.text import show_bytes
+from shardpass.runtime.peers import OURS
 
 SHOWN = 3
 _CONTEXT = 2  # lines of a diff around a change
@@ -117,15 +121,25 @@ class Repairs:
 
 
 def repairs(
-    function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any], error: BaseException, machine: str
+    function: Any,
+    arguments: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    error: BaseException,
+    machine: str,
+    memory_limit: int | str | None = None,
+    partitioner: str = OURS,
 ) -> Repairs | None:
     """The edits with which ``function`` traces, which raised ``error``; None where that is not about types.
 
-    Raises ShardpassError (SP840) where there are none.
+    ``memory_limit``: as ``suggest`` takes it. Raises ShardpassError: SP840 where there are none, SP804 where all need
+    more memory, and SP843 for another partitioner.
     """
     clash = read(error)
     if clash is None or not callable(function):
         return None
+    if partitioner != OURS:
+        place = Place(shown_path(clash.place.file), clash.place.line)
+        raise NOT_COMPILED.error(place, error=clash, partitioner=partitioner)
     jitted = function if hasattr(function, "lower") else jax.jit(function)
     leaves, tree = jax.tree_util.tree_flatten_with_path((arguments, dict(keywords)))
     values = [leaf for _, leaf in leaves]
@@ -142,7 +156,8 @@ def repairs(
     search.run(clash)
     if not search.found:
         raise no_edit(clash, search)
-    return _told(clash, search)
+    search.found = _within(search.found, memory_limit, machine, clash.place)
+    return _report(clash, search)
 
 
 def lowered(jitted: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> str:
@@ -166,7 +181,18 @@ def no_edit(clash: Clash, search: Search) -> ShardpassError:
     return NO_EDIT.error(place, error=clash, expression=expression, types=types or "not known", tried=search.tried)
 
 
-def _told(clash: Clash, search: Search) -> Repairs:
+def _within(found: list[Found], memory_limit: int | str | None, machine: str, place: Place) -> list[Found]:
+    """The programs that keep the limit; where it is the machine's own and none does, all of them."""
+    limit = chosen(machine).memory_limit if memory_limit is None else read_limit(memory_limit)
+    fitting = [one for one in found if not isinstance(limit, int) or one.cost.memory <= limit]
+    if fitting or memory_limit is None or not isinstance(limit, int):
+        return fitting or found
+    least = min(one.cost.memory for one in found)
+    place = Place(shown_path(place.file), place.line)
+    raise LIMIT_TOO_LOW.error(place, limit=show_bytes(limit), least=show_bytes(least), bytes=least)
+
+
+def _report(clash: Clash, search: Search) -> Repairs:
     shown = _best(search.found)
     site = search.sites[0]
     return Repairs(

@@ -37,17 +37,20 @@ from shardpass.report.text import findings_text
 FINDINGS = "findings.txt"  # the file of the findings' text
 
 
-def run(folder: str, function: str, file: str, machine: str, wanted: str, *arguments: str) -> None:
+def run(
+    folder: str, function: str, file: str, machine: str, wanted: str, limit: str, partitioner: str, *arguments: str
+) -> None:
     """Runs the script ``file`` until JAX compiles ``function``, as ``run_script``, or raises an error of types.
 
-    ``machine``: "" for the usual; ``wanted``: "findings" to have these of a function that compiles.
+    ``machine`` and ``limit`` (of memory): "" for the usual; ``wanted``: "findings" to have these of a function that
+    compiles; ``partitioner``: who is asked, of which SP843 is raised for all but shardpass.
     """
     jax.config.update("jax_traceback_filtering", "off")  # the calls say their arguments
     answers: dict[int, dict[str, Any]] = {}
 
     def failed(error: BaseException) -> dict[str, Any]:
         if id(error) not in answers:
-            answers[id(error)] = _answer(error, function, machine)
+            answers[id(error)] = _answer(error, function, machine, limit or None, partitioner)
         return answers[id(error)]
 
     leave = jax.set_mesh.__exit__
@@ -83,7 +86,7 @@ def _findings(function: str, machine: str) -> str:
     return "" if made is None else findings_text(report, made)
 
 
-def _answer(error: BaseException, function: str, machine: str) -> dict[str, Any]:
+def _answer(error: BaseException, function: str, machine: str, limit: str | None, partitioner: str) -> dict[str, Any]:
     """The edits as text and JSON, or the diagnostic that there are none; nothing of an error of another kind."""
     clash = read(error)
     if clash is None:
@@ -92,12 +95,12 @@ def _answer(error: BaseException, function: str, machine: str) -> dict[str, Any]
         call = _call(error, function)
         if call is None:
             raise NO_CALL.error(clash.place, function=function, error=clash)
-        found = repairs(*call, error, machine or machine_here())
-    except ShardpassError as told:
-        first = told.diagnostics[0]
+        edits = repairs(*call, error, machine or machine_here(), limit, partitioner)
+    except ShardpassError as raised:
+        first = raised.diagnostics[0]
         place = {"file": shown_path(first.place.file), "line": first.place.line}
         return {"diagnostic": {"code": first.code, "message": first.message, "remedy": first.remedy, **place}}
-    return {"repairs": {"text": str(found), "json": found.json()}} if found is not None else {}
+    return {"repairs": {"text": str(edits), "json": edits.json()}} if edits is not None else {}
 
 
 def _call(error: BaseException, function: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:

@@ -95,7 +95,7 @@ def suggest(
     modelled, as ``explain`` takes it; ``profile``: its old name. ``partitioner``: "shardpass"; or "xla" or "shardy",
     which compile the program with an annotation of every argument and result, for its memory and bytes sent.
 
-    Raises ShardpassError: SP801 to SP804, SP840, SP412 to SP414, what lowering and import raise, and SP553 where
+    Raises ShardpassError: SP801 to SP804, SP840, SP843, SP412 to SP414, what lowering and import raise, and SP553 where
     another partitioner makes no program.
     """
     over = read_mesh(mesh)
@@ -109,7 +109,7 @@ def suggest(
     except ShardpassError:
         raise
     except Exception as error:  # whatever the user's function raises
-        repaired = _repairs(f, args, kwargs, error, machine)
+        repaired = _repairs(f, args, kwargs, error, machine, memory_limit, partitioner)
         if repaired is None:
             raise
         return repaired
@@ -117,11 +117,19 @@ def suggest(
     return suggest_module(data, file, over, memory_limit, effort, machine or usual, partitioner)
 
 
-def _repairs(f: Any, args: Any, kwargs: Mapping[str, Any], error: Exception, machine: str | None) -> Repairs | None:
+def _repairs(
+    f: Any,
+    args: Any,
+    kwargs: Mapping[str, Any],
+    error: Exception,
+    machine: str | None,
+    memory_limit: int | str | None,
+    partitioner: str,
+) -> Repairs | None:
     from shardpass.explicit.repair import repairs
     from shardpass.jax.here import machine_here
 
-    return repairs(f, args, kwargs, error, machine or machine_here())
+    return repairs(f, args, kwargs, error, machine or machine_here(), memory_limit, partitioner)
 
 
 def suggest_module(

@@ -1,11 +1,9 @@
 """``suggest`` of a function that raises an error of types: the printed edits make the function trace."""
 
-import importlib.util
 import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import jax
 import pytest
@@ -15,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 import shardpass
 from shardpass.explicit.repair import Repairs
 from tools.bench.unified_diff import applied
+from tools.load_file import loaded
 from tools.processes import environment, module_command
 
 HEAD = """import jax
@@ -77,16 +76,6 @@ def mesh() -> Iterator[jax.sharding.Mesh]:
         yield made
 
 
-def loaded(path: Path, text: str) -> ModuleType:
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def arguments(mesh: jax.sharding.Mesh) -> tuple[jax.ShapeDtypeStruct, ...]:
     def array(shape: tuple[int, ...], *axes: str | None) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(shape, "float32", sharding=NamedSharding(mesh, P(*axes)))
@@ -142,6 +131,28 @@ def test_errors_of_another_kind_pass(mesh: jax.sharding.Mesh, tmp_path: Path) ->
     module = loaded(tmp_path / "train.py", HEAD + "def f(x, w):\n    return x + w\n")
     with pytest.raises(TypeError, match="incompatible shapes"):
         shardpass.suggest(module.f, *arguments(mesh))
+
+
+def test_a_limit_of_memory_leaves_out_what_needs_more(mesh: jax.sharding.Mesh, tmp_path: Path) -> None:
+    module = loaded(tmp_path / "train.py", HEAD + PRODUCT)
+    every = shardpass.suggest(module.f, *arguments(mesh), memory_limit="none")
+    assert isinstance(every, Repairs)
+    sizes = sorted({one.memory for one in every.alternatives})
+    assert len(sizes) > 1
+    within = shardpass.suggest(module.f, *arguments(mesh), memory_limit=sizes[-1] - 1)
+    assert isinstance(within, Repairs)
+    assert all(one.memory < sizes[-1] for one in within.alternatives)
+    with pytest.raises(shardpass.ShardpassError, match=r"keep the memory of a device below 64 B") as caught:
+        shardpass.suggest(module.f, *arguments(mesh), memory_limit=64)  # x's tile alone has 64
+    assert caught.value.code == "SP804"
+
+
+def test_another_partitioner_is_refused(mesh: jax.sharding.Mesh, tmp_path: Path) -> None:
+    module = loaded(tmp_path / "train.py", HEAD + PRODUCT)
+    with pytest.raises(shardpass.ShardpassError, match=r"cannot be compiled by xla") as caught:
+        shardpass.suggest(module.f, *arguments(mesh), partitioner="xla")
+    assert caught.value.code == "SP843"
+    assert caught.value.diagnostics[0].place.line == 7
 
 
 def test_no_edit_says_what_was_tried(mesh: jax.sharding.Mesh) -> None:

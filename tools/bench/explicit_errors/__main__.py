@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from shardpass.explicit.repair import Repairs
 from tools.bench.explicit_errors.table import MISTAKES, Mistake
 from tools.bench.peers import set_devices
 from tools.bench.unified_diff import applied
+from tools.load_file import loaded
 
 NEAR = 1.02
 _numbers = count()
@@ -83,13 +83,7 @@ def over_a_mesh() -> Iterator[None]:
 
 def _loaded(mistake: Mistake, text: str, folder: str) -> tuple[Path, Any]:
     path = Path(folder, f"{mistake.file}_{next(_numbers)}.py")
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return path, module
+    return path, loaded(path, text)
 
 
 def _arguments(module: Any, mistake: Mistake) -> tuple[Any, ...]:
