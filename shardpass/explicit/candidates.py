@@ -152,11 +152,11 @@ def _alike(arrays: Values, known: dict[int, Spec]) -> Iterator[Edit]:
 
 
 def _arrays(values: Values) -> Values:
-    found = {}
+    arrays = {}
     for number, one in values.items():
         if number >= 0 and getattr(one, "shape", None) and getattr(one, "sharding", None) is not None:
-            found[number] = one
-    return found
+            arrays[number] = one
+    return arrays
 
 
 def _in_turn(parts: list[Iterator[Edit]]) -> Iterator[Edit]:

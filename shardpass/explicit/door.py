@@ -34,24 +34,24 @@ Explained = Callable[[str], Report]  # the report of a module's text, by the par
 
 
 def with_findings(
-    found: Explanation,
+    first: Explanation,
     retracer: Retracer,
     explained: Explained,
     machine: Machine | str | None,
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
-    """``found``, which looks for its findings where they are first asked for; a program on Auto axes as it is."""
-    before = found.find_findings
+    """``first``, which looks for its findings where they are first asked for; a program on Auto axes as it is."""
+    before = first.find_findings
 
     def look() -> Findings | None:
-        made = findings(found, retracer, explained, machine, folders)
+        made = findings(first, retracer, explained, machine, folders)
         return before() if made is None else made
 
-    return dataclasses.replace(found, find_findings=cache(look))
+    return dataclasses.replace(first, find_findings=cache(look))
 
 
 def findings(
-    found: Report,
+    first: Report,
     retracer: Retracer,
     explained: Explained,
     machine: Machine | str | None,
@@ -67,17 +67,17 @@ def findings(
     with ExitStack() as inside:
         inside.enter_context(collect())  # remarks are for those who partition
         price: Price = _by_plan(explained)
-        if found.partitioner == XLA:
-            verifier = inside.enter_context(Verifier(found.devices))
-            price = _by_xla(verifier, found, chosen(machine), folders)
+        if first.partitioner == XLA:
+            verifier = inside.enter_context(Verifier(first.devices))
+            price = _by_xla(verifier, first, chosen(machine), folders)
         search = Reshards(retracer, Calls(Sources(folders)), price)
         search.run()
         refused = waiting_sums(search)
-        made = Findings(tuple(search.found), compiled=search.traced)
-    if found.partitioner != OURS:  # which lets sums wait where that is cheapest, whatever their types are
+        made = Findings(tuple(search.findings), compiled=search.traced)
+    if first.partitioner != OURS:  # which lets sums wait where that is cheapest, whatever their types are
         for one in refused:
             report(one)
-    return None if found.partitioner == OURS and not made else made
+    return None if first.partitioner == OURS and not made else made
 
 
 def is_explicit(jaxpr: Any) -> bool:
@@ -100,16 +100,16 @@ def _by_plan(explained: Explained) -> Price:
     return price
 
 
-def _by_xla(verifier: Verifier, found: Report, machine: Machine, folders: Sequence[Path] | None) -> Price:
-    mesh = Mesh(found.mesh) if found.mesh else None
+def _by_xla(verifier: Verifier, first: Report, machine: Machine, folders: Sequence[Path] | None) -> Price:
+    mesh = Mesh(first.mesh) if first.mesh else None
 
     def price(lowered: Any) -> Priced:
         program = verifier.build(lowered.as_text(debug_info=True).encode())
         memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
         report = explain_hlo(
             program.hlo,
-            found.file,
-            partitioner=found.partitioner,
+            first.file,
+            partitioner=first.partitioner,
             mesh=mesh,
             machine=machine,
             memory=memory,

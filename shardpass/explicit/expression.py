@@ -1,7 +1,7 @@
 """The expression at which JAX raised an error, with its operands, and its text with other operands or a sharding.
 
 Example: of ``jnp.einsum('bd,df->bf', x, self.w[0])`` the operands are the text, ``x`` and ``self.w[0]``; with the third
-resharded and the sharding of the result said it is
+resharded and the sharding of the result written it is
 
     jnp.einsum('bd,df->bf', x, jax.reshard(self.w[0], P('data')), out_sharding=P('data', 'model'))
 
@@ -31,7 +31,7 @@ _WSC = "with_sharding_constraint"
 
 @dataclass(frozen=True)
 class Edit:
-    """What is said at one expression.
+    """What is written at one expression.
 
     ``operands``: to which specs operands are resharded, by number (OUT: the result); ``out``: the ``out_sharding``.
     ``moved``: the call is made a ``reshard``.
@@ -134,9 +134,9 @@ class Expression:
             start, stop = self.file.span(self.node.func)
             yield _Insertion(start, True, 5, f"{self._jax}.reshard", stop)
         if edit.out is not None:
-            yield from self._said(say(edit.out))
+            yield from self._with_sharding(say(edit.out))
 
-    def _said(self, sharding: str) -> Iterator[_Insertion]:
+    def _with_sharding(self, sharding: str) -> Iterator[_Insertion]:
         node, raw = self.node, self.file.raw
         start, stop = self.file.span(node)
         if isinstance(node, ast.BinOp):

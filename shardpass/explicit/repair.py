@@ -32,7 +32,7 @@ from shardpass.edits.jax_text import spec_text
 from shardpass.edits.sites import Spec
 from shardpass.edits.source import shown_path
 from shardpass.explicit.errors import Clash, read
-from shardpass.explicit.search import Argument, Found, Search, type_text
+from shardpass.explicit.search import Argument, Program, Search, type_text
 from shardpass.explicit.specs import partition, spec_of
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.report.text import show_bytes
@@ -154,9 +154,9 @@ def repairs(
     spec_only = not jax.sharding.get_abstract_mesh().empty
     search = Search(lower, described, machine, spec_only)
     search.run(clash)
-    if not search.found:
+    if not search.programs:
         raise no_edit(clash, search)
-    search.found = _within(search.found, memory_limit, machine, clash.place)
+    search.programs = _within(search.programs, memory_limit, machine, clash.place)
     return _report(clash, search)
 
 
@@ -181,19 +181,19 @@ def no_edit(clash: Clash, search: Search) -> ShardpassError:
     return NO_EDIT.error(place, error=clash, expression=expression, types=types or "not known", tried=search.tried)
 
 
-def _within(found: list[Found], memory_limit: int | str | None, machine: str, place: Place) -> list[Found]:
+def _within(programs: list[Program], memory_limit: int | str | None, machine: str, place: Place) -> list[Program]:
     """The programs that keep the limit; where it is the machine's own and none does, all of them."""
     limit = chosen(machine).memory_limit if memory_limit is None else read_limit(memory_limit)
-    fitting = [one for one in found if not isinstance(limit, int) or one.cost.memory <= limit]
+    fitting = [one for one in programs if not isinstance(limit, int) or one.cost.memory <= limit]
     if fitting or memory_limit is None or not isinstance(limit, int):
-        return fitting or found
-    least = min(one.cost.memory for one in found)
+        return fitting or programs
+    least = min(one.cost.memory for one in programs)
     place = Place(shown_path(place.file), place.line)
     raise LIMIT_TOO_LOW.error(place, limit=show_bytes(limit), least=show_bytes(least), bytes=least)
 
 
 def _report(clash: Clash, search: Search) -> Repairs:
-    shown = _best(search.found)
+    shown = _best(search.programs)
     site = search.sites[0]
     return Repairs(
         clash.place,
@@ -205,10 +205,10 @@ def _report(clash: Clash, search: Search) -> Repairs:
     )
 
 
-def _best(found: list[Found]) -> list[Found]:
+def _best(programs: list[Program]) -> list[Program]:
     """The cheapest, of programs of one price one; of those with other arguments at most one, if that is cheaper."""
-    kept: list[Found] = []
-    for one in found:
+    kept: list[Program] = []
+    for one in programs:
         others = any(other.state.arguments for other in kept)
         if one.state.arguments and kept and (others or one.cost.price >= kept[0].cost.price):
             continue
@@ -218,7 +218,7 @@ def _best(found: list[Found]) -> list[Found]:
     return [*plain[: SHOWN - len(other[:1])], *other[:1]] if plain else other[:SHOWN]
 
 
-def _alternative(one: Found, search: Search) -> Alternative:
+def _alternative(one: Program, search: Search) -> Alternative:
     state, figures = one.state, one.cost
     diffs = [diff(path, search.live.text(path), text) for path, text in state.texts.items()]
     changed = tuple(

@@ -81,7 +81,7 @@ class Reshards:
         self.results = results_of(self.jaxpr)
         self.calls = [one for one in calls.of(self.jaxpr) if not one.fixed]
         self.files, self.axes = calls, _axes_of(self.jaxpr)
-        self.found: list[Finding] = []
+        self.findings: list[Finding] = []
         self.error: Exception | None = None  # of the last program that did not trace
 
     def run(self) -> Findings:
@@ -94,7 +94,7 @@ class Reshards:
             self._keep(best)
         while (best := self._best(self._respecified(), _much_cheaper)) is not None:
             self._keep(best)
-        return Findings(tuple(self.found), compiled=self.traced)
+        return Findings(tuple(self.findings), compiled=self.traced)
 
     # ---------------------------------------------------------------- what is tried
 
@@ -122,7 +122,7 @@ class Reshards:
     def _best(self, edits: Iterable[Edit], enough: Callable[[Priced, Priced], bool] | None = None) -> Tried | None:
         """The edit that saves most time, the first of those that save the same."""
         best: Tried | None = None
-        if len(self.found) >= MOST_FINDINGS:
+        if len(self.findings) >= MOST_FINDINGS:
             return None
         for edit in edits:
             tried = self._tried(edit)
@@ -170,17 +170,17 @@ class Reshards:
         return Tried(edit, replacements, regions, traced.jaxpr, priced)
 
     def _made(self, edit: Edit) -> tuple[tuple[tuple[SourceFile, Replacement], ...], tuple[Region, ...]] | None:
-        found: list[tuple[SourceFile, Replacement]] = []
+        edits: list[tuple[SourceFile, Replacement]] = []
         regions = []
         for call, spec in edit:
             replacements = call.without() if spec is None else call.with_spec(spec_text(spec))
             if replacements is None:
                 return None
-            found += [(call.file, one) for one in replacements]
+            edits += [(call.file, one) for one in replacements]
             outside = call.outside
             if outside is not None:
                 regions.append(Region.of(call.file.path, outside, spec))
-        return None if self._overlap(found) else (tuple(found), tuple(regions))
+        return None if self._overlap(edits) else (tuple(edits), tuple(regions))
 
     def _overlap(self, edits: Sequence[tuple[SourceFile, Replacement]]) -> bool:
         every = [*self.replacements, *edits]
@@ -193,7 +193,7 @@ class Reshards:
 
     def keep(self, finding: Finding, tried: Tried) -> None:
         """Makes ``tried`` the program on top of which edits are tried."""
-        self.found.append(finding)
+        self.findings.append(finding)
         self.replacements += tried.replacements
         self.regions += tried.regions
         self.now, self.jaxpr = tried.priced, tried.jaxpr
@@ -285,8 +285,8 @@ def _rank(tried: Tried) -> tuple[float, int, int]:
 def _annotated(call: Written, spec: Spec | None) -> Annotated:
     target = call.target
     now = None if target is None else _spec_of(target)
-    said = spec_text(now) if now is not None else "" if call.spec is None else call.file.text(call.spec)
-    return Annotated(call.form, call.name, said, "" if spec is None else spec_text(spec), call.place)
+    text = spec_text(now) if now is not None else "" if call.spec is None else call.file.text(call.spec)
+    return Annotated(call.form, call.name, text, "" if spec is None else spec_text(spec), call.place)
 
 
 def _code(call: Written, spec: Spec | None) -> str:

@@ -63,7 +63,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Found:
+class Program:
     """A program that traces."""
 
     state: State
@@ -84,9 +84,9 @@ class Search:
 
     def __init__(self, lower: Lower, arguments: tuple[Argument, ...], machine: str, spec_only: bool) -> None:
         self.lower, self.arguments, self.machine = lower, arguments, machine
-        self.spec_only = spec_only  # a PartitionSpec may be said without its mesh
+        self.spec_only = spec_only  # a PartitionSpec may be written without its mesh
         self.live = Live()
-        self.found: list[Found] = []
+        self.programs: list[Program] = []
         self.sites: list[Site] = []
         self.traces = self.tried = 0
         self._known = Known(machine)
@@ -102,21 +102,21 @@ class Search:
     def _run(self, first: Clash) -> None:
         self._expand(State(), first, 0)
         most, enough = TRACES, TRACES  # traces and programs
-        while self.traces < most and len(self.found) < enough:
+        while self.traces < most and len(self.programs) < enough:
             if self._waiting:
                 if most == TRACES and not self._waiting.follows_first_edits:
-                    most, enough = min(TRACES, self.traces + BEYOND), len(self.found) + ENOUGH
+                    most, enough = min(TRACES, self.traces + BEYOND), len(self.programs) + ENOUGH
                 self._try(self._waiting.next())
-            elif self._later and not self.found:
+            elif self._later and not self.programs:
                 self._expand(*self._later.pop(0))
             else:
                 break
         self._of_arguments.sort(key=lambda one: one.regret)
         for one in self._of_arguments[:OF_ARGUMENTS]:
             self._try(one, last=True)
-        programs = self.found
-        self.found = _ordered([one for one in programs if not one.state.arguments])
-        self.found += _ordered([one for one in programs if one.state.arguments])
+        every = self.programs
+        self.programs = _ordered([one for one in every if not one.state.arguments])
+        self.programs += _ordered([one for one in every if one.state.arguments])
 
     # ---------------------------------------------------------------- traces
 
@@ -130,7 +130,7 @@ class Search:
         elif result is not None:
             program = priced(result, self.machine)
             if program is not None:
-                self.found.append(Found(state, program))
+                self.programs.append(Program(state, program))
                 self._waiting.reached(state, program.price)
 
     def _traced(self, state: State, probe: Probe | None = None, texts: Mapping[str, str] | None = None) -> Any:
@@ -223,11 +223,11 @@ class Search:
         return same[0] if len(same) == 1 else None
 
 
-def _ordered(found: list[Found]) -> list[Found]:
+def _ordered(programs: list[Program]) -> list[Program]:
     """The simplest of those that cost about as little as the cheapest, and then the others, cheapest first."""
-    least = min((one.cost.price for one in found), default=0.0)
-    near = [one for one in found if one.cost.price <= least * (1 + SAME)]
-    others = [one for one in found if one.cost.price > least * (1 + SAME)]
+    least = min((one.cost.price for one in programs), default=0.0)
+    near = [one for one in programs if one.cost.price <= least * (1 + SAME)]
+    others = [one for one in programs if one.cost.price > least * (1 + SAME)]
     near.sort(key=lambda one: (len(one.state.edits) + len(one.state.arguments), _length(one.state)))
     return [*near, *sorted(others, key=lambda one: one.cost.price)]
 

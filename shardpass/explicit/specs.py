@@ -39,8 +39,8 @@ def specs(shape: Sequence[int], axes: Mapping[str, int], like: Sequence[Spec] = 
 
     At most MOST, those first that have most axes where one of ``like`` has them.
     """
-    found = sorted(_all(shape, axes), key=lambda one: -max((_alike(one, other) for other in like), default=0))
-    return found[:MOST]
+    ordered = sorted(_all(shape, axes), key=lambda one: -max((_alike(one, other) for other in like), default=0))
+    return ordered[:MOST]
 
 
 def _all(shape: Sequence[int], axes: Mapping[str, int]) -> Iterator[Spec]:

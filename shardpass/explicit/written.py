@@ -77,12 +77,12 @@ class Written:
         """The one type that all values of the call have behind it; None where they have several."""
         forward = [one for one in self.equations if "transpose(" not in str(one.source_info.name_stack)]
         if self.form in (RESHARD, HELPER):
-            found = [one.outvars[0].aval for one in forward if one.primitive.name == "reshard"]
+            results = [one.outvars[0].aval for one in forward if one.primitive.name == "reshard"]
         else:
             typed = [one for one in forward if _says_a_type(one)]
-            found = [one.outvars[0].aval for one in typed[-1:] or forward[-1:]]
-        kinds = {(one.shape, str(one.sharding.spec)) for one in found}
-        return found[0] if len(kinds) == 1 else None
+            results = [one.outvars[0].aval for one in typed[-1:] or forward[-1:]]
+        kinds = {(one.shape, str(one.sharding.spec)) for one in results}
+        return results[0] if len(kinds) == 1 else None
 
     @property
     def outside(self) -> ast.FunctionDef | ast.Lambda | None:
@@ -156,9 +156,9 @@ class Calls:
         """Those of ``jaxpr``, in program order, each with its equations."""
         self._met.clear()
         for equation in jax_private.equations(jaxpr):
-            found = self._innermost(equation)
-            if found is not None:
-                found.equations.append(equation)
+            written = self._innermost(equation)
+            if written is not None:
+                written.equations.append(equation)
         return list(self._met.values())
 
     def _innermost(self, equation: Any) -> Written | None:

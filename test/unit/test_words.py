@@ -21,6 +21,7 @@ ROOMS = (
     "cost",
     "diagnostics",
     "edits",
+    "explicit",
     "hlo",
     "importing",
     "ir",

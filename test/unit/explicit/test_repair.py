@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import jax
 import pytest
@@ -83,6 +84,17 @@ def arguments(mesh: jax.sharding.Mesh) -> tuple[jax.ShapeDtypeStruct, ...]:
     return array((8, 16), "data", "model"), array((16, 32), "model", None)
 
 
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, Repairs]:
+    """The module of one product, and the edits for it."""
+    module = loaded(tmp_path_factory.mktemp("product") / "train.py", HEAD + PRODUCT)
+    over = jax.make_mesh((2, 4), ("data", "model"), axis_types=(AxisType.Explicit,) * 2)
+    with jax.set_mesh(over):
+        found = shardpass.suggest(module.f, *arguments(over))
+    assert isinstance(found, Repairs)
+    return module, found
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_each_printed_diff_makes_the_file_trace(name: str, mesh: jax.sharding.Mesh, tmp_path: Path) -> None:
     body, words = CASES[name]
@@ -102,10 +114,10 @@ def test_each_printed_diff_makes_the_file_trace(name: str, mesh: jax.sharding.Me
         jax.jit(module.f).lower(*arguments(mesh))
 
 
-def test_the_figures_are_those_of_the_repaired_program(mesh: jax.sharding.Mesh, tmp_path: Path) -> None:
-    module = loaded(tmp_path / "train.py", HEAD + PRODUCT)
-    found = shardpass.suggest(module.f, *arguments(mesh))
-    assert isinstance(found, Repairs)
+def test_the_figures_are_those_of_the_repaired_program(
+    product: tuple[ModuleType, Repairs], mesh: jax.sharding.Mesh, tmp_path: Path
+) -> None:
+    _, found = product
     first = found.alternatives[0]
     repaired = loaded(tmp_path / "repaired.py", applied(HEAD + PRODUCT, first.diff))
     report = shardpass.explain(repaired.f, *arguments(mesh), effort=0)
@@ -115,10 +127,10 @@ def test_the_figures_are_those_of_the_repaired_program(mesh: jax.sharding.Mesh, 
     assert json.loads(found.json())["alternatives"][0]["bytes"] == first.bytes
 
 
-def test_another_spec_of_an_argument_is_an_alternative(mesh: jax.sharding.Mesh, tmp_path: Path) -> None:
-    module = loaded(tmp_path / "train.py", HEAD + PRODUCT)
-    found = shardpass.suggest(module.f, *arguments(mesh))
-    assert isinstance(found, Repairs)
+def test_another_spec_of_an_argument_is_an_alternative(
+    product: tuple[ModuleType, Repairs], mesh: jax.sharding.Mesh
+) -> None:
+    module, found = product
     (path, before, after), *_ = found.alternatives[-1].arguments
     assert (path, before) == ("w", "P('model')")
     spec = eval(after, {"P": P})
@@ -133,10 +145,10 @@ def test_errors_of_another_kind_pass(mesh: jax.sharding.Mesh, tmp_path: Path) ->
         shardpass.suggest(module.f, *arguments(mesh))
 
 
-def test_a_limit_of_memory_leaves_out_what_needs_more(mesh: jax.sharding.Mesh, tmp_path: Path) -> None:
-    module = loaded(tmp_path / "train.py", HEAD + PRODUCT)
-    every = shardpass.suggest(module.f, *arguments(mesh), memory_limit="none")
-    assert isinstance(every, Repairs)
+def test_a_limit_of_memory_leaves_out_what_needs_more(
+    product: tuple[ModuleType, Repairs], mesh: jax.sharding.Mesh
+) -> None:
+    module, every = product
     sizes = sorted({one.memory for one in every.alternatives})
     assert len(sizes) > 1
     within = shardpass.suggest(module.f, *arguments(mesh), memory_limit=sizes[-1] - 1)
