@@ -61,6 +61,22 @@ def test_explain(mesh, partitioner):
     assert [(row.kind, row.axes, row.bytes_received) for row in report.rows] == [("all_reduce", "model", ALL_REDUCE)]
 
 
+def summed(x):
+    specs = {"in_specs": P("data", "model"), "out_specs": P("data", None)}
+    return jax.shard_map(lambda tile: jax.lax.psum(tile, "model"), **specs)(to(x, "data", "model"))
+
+
+def test_replica_groups_as_jax_writes_them(mesh):
+    """Lists of devices with jax 0.10, and axes of the mesh with jax 0.12."""
+    (x, *_) = arrays(mesh)
+    text = jax.jit(summed).lower(x).as_text()
+    by_axes = 'axes = [#stablehlo.axis_ref<name = "model">]' in text
+    assert by_axes == (jax.__version_info__ >= (0, 12))
+    report = shardpass.explain(text, machine="ideal")
+    sums = [(row.kind, row.axes, row.bytes_received) for row in report.rows]
+    assert sums == [("all_reduce", "model", 2 * (16 // 4) * (32 // 2) * 4 // 2)]
+
+
 def test_check(mesh):
     lowered = jax.jit(layer).lower(*arrays(mesh)).as_text()
     assert "all_reduce" in str(shardpass.run_pipeline(lowered, "check, shardpass-partition"))
