@@ -74,6 +74,7 @@ class Repairs:
         expression, operands: what raised the error, and the types of its operands.
         alternatives: the best, cheapest first.
         traces: of the program, that were made to find these.
+        programs: that traced to their end, the cheapest of which are the alternatives.
     """
 
     place: Place
@@ -82,6 +83,7 @@ class Repairs:
     operands: tuple[tuple[str, str], ...]
     alternatives: tuple[Alternative, ...]
     traces: int
+    programs: int
 
     def __str__(self) -> str:
         rows = [f"{shown_path(self.place.file)}:{self.place.line}: {self.error}"]
@@ -91,6 +93,7 @@ class Repairs:
             figures = f"{show_bytes(one.bytes)} received, {show_bytes(one.memory)} of memory, {_time(one.seconds)}"
             rows += ["", f"{number}. {one}: {figures}"]
             rows += one.diff.splitlines()
+        rows += ["", f"the cheapest of {self.programs} programs with edits that trace, in {self.traces} traces"]
         return joined(iter(rows))
 
     def json(self) -> str:
@@ -116,6 +119,7 @@ class Repairs:
             "operands": dict(self.operands),
             "alternatives": alternatives,
             "traces": self.traces,
+            "programs": self.programs,
         }
         return json.dumps(data, indent=2)
 
@@ -202,6 +206,7 @@ def _report(clash: Clash, search: Search) -> Repairs:
         site.operands,
         tuple(_alternative(one, search) for one in shown),
         search.traces,
+        len(search.programs),
     )
 
 

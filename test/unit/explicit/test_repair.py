@@ -125,6 +125,8 @@ def test_the_figures_are_those_of_the_repaired_program(
     # a partial sum of 4 x 32 floats over 4 devices: three quarters of it are received once at least
     assert first.bytes >= 4 * 32 * 4 * 3 // 4
     assert json.loads(found.json())["alternatives"][0]["bytes"] == first.bytes
+    assert len(found.alternatives) <= found.programs < found.traces
+    assert str(found).splitlines()[-1].startswith(f"the cheapest of {found.programs} programs")
 
 
 def test_another_spec_of_an_argument_is_an_alternative(
