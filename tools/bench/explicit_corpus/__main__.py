@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 from jax.sharding import AxisType
 
 import shardpass
@@ -48,28 +47,23 @@ def outcome(program: Any, effort: int, repair: bool = False) -> Outcome:
     try:
         text = lowered(program, AxisType.Explicit)
     except Exception as error:  # whatever JAX or a library raises on explicit axes
-        return (
-            _repaired(program, auto)
-            if repair and read(error)
-            else Outcome(program.name, REFUSED, auto, 0, _reason(error))
-        )
+        if repair:
+            return _repaired(program, auto, error)
+        return Outcome(program.name, REFUSED, auto, 0, _reason(error))
     other, explicit = plan_of(text, effort)
     verdict = SAME if plan == other else OTHER if explicit == auto else FEWER if explicit < auto else MORE
     return Outcome(program.name, verdict, auto, explicit)
 
 
-def _repaired(program: Any, auto: int) -> Outcome:
+def _repaired(program: Any, auto: int, error: Exception) -> Outcome:
     """The model with the cheapest edits that ``shardpass.suggest`` prints for it."""
-    with form(program, AxisType.Explicit) as (function, shapes):
-        try:
-            jax.jit(function).lower(*shapes)
-        except Exception as error:  # as above
-            try:
-                answer = repairs(function, shapes, {}, error, "ideal")
-            except shardpass.ShardpassError:
-                answer = None
-            if answer is None:
-                return Outcome(program.name, REFUSED, auto, 0, _reason(error))
+    try:
+        with form(program, AxisType.Explicit) as (function, shapes):
+            answer = repairs(function, shapes, {}, error, "ideal")
+    except shardpass.ShardpassError:
+        answer = None
+    if answer is None:
+        return Outcome(program.name, REFUSED, auto, 0, _reason(error))
     best = next((one for one in answer.alternatives if not one.arguments), answer.alternatives[0])
     return Outcome(program.name, REPAIRED, auto, best.bytes, f"{len(best.edits)} edits, {answer.traces} traces")
 
