@@ -3,7 +3,8 @@
 The regret of a state is by how much its edits cost more, each alone, than the cheapest edit at the same place. What an
 edit makes of the program behind it, regret does not know: a spec that is cheap for one op may cost at all later ones.
 
-1. Until there is a program: least regret first, which is the cheapest edit at each error.
+1. Until there is a program: least regret first, which is the cheapest edit at each error; of equal regret the state
+   with most edits, so that a program with many errors is reached before all that costs as little is tried at its first.
 2. Then each first edit is followed, by least regret, to a program of its own, for at most PATIENCE states. A first edit
    whose regret is above the price of the best program is not followed, nor one that another is like in the type that
    it makes.
@@ -87,13 +88,13 @@ class Waiting:
         """Whether a first edit that is followed has no program."""
         return any(self._rank(state)[0] == 0 for state in self._states)
 
-    def _rank(self, state: State) -> tuple[int, float, int]:
+    def _rank(self, state: State) -> tuple[int, float, int, int]:
         first, order = state.first, self._states[state]
         least = min((price for price, _ in self._best.values()), default=None)
         if least is None:
-            return 0, state.regret, order
+            return 0, state.regret, -len(state.edits), order
         again = any(one.again for one in state.path())
         if first not in self._best and not again and first.regret <= least and self._tried[first] < PATIENCE:
-            return 0, state.regret, order
+            return 0, state.regret, -len(state.edits), order
         price, regret = next(self._best[one] for one in state.path() if one in self._best)
-        return (2 if again else 1), price + state.regret - regret, order
+        return (2 if again else 1), price + state.regret - regret, 0, order

@@ -28,6 +28,15 @@ def test_the_cheapest_edit_first_until_there_is_a_program() -> None:
     assert not queue
 
 
+def test_of_equal_regret_the_state_with_most_edits() -> None:
+    a, b = behind(START, "a", 0.0), behind(START, "b", 0.0)
+    queue = waiting(a, b)
+    assert queue.next() is a
+    deeper = behind(a, "c", 0.0)
+    queue.add(deeper)
+    assert queue.next() is deeper
+
+
 def test_each_first_edit_gets_a_program_but_those_that_make_its_type_again() -> None:
     a, b, again = behind(START, "a", 0.0), behind(START, "b", 3.0), behind(START, "c", 0.0, again=True)
     queue = waiting(a, again, b)
