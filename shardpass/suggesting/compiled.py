@@ -60,6 +60,12 @@ def compiled(
     return explain_partitioned_by(partitioner, module, file, mesh.mesh, machine, ())
 
 
+def total(built: Explanation) -> int:
+    """Bytes that a device holds of a program that ``compiled`` reported."""
+    assert built.memory is not None
+    return built.memory.total
+
+
 def _say(
     module: Any, signature: Signature, annotations: Iterable[Annotation], places: dict[int, int], mesh: PrimeMesh
 ) -> None:

@@ -39,6 +39,7 @@ class Advice:
         saves_seconds, saves_memory: by which time and memory of the program rise where this annotation alone is left
             out; negative where something is traded for the other.
         note: the reason for an annotation that saves nothing itself; None for all others.
+        instead: the user's own annotations that this one replaces, as text.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class Advice:
     saves_memory: int
     annotation: Annotation = field(repr=False)
     note: str | None = None
+    instead: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         saved = f"saves {show_saving(self.saves_seconds, self.saves_memory)}"
@@ -100,6 +102,8 @@ class Suggestion:
             fields: dict[str, object] = {"kind": one.kind, "paths": list(one.paths), "spec": one.spec}
             if one.kind == LINE:
                 fields |= {"file": one.file, "line": one.line}
+            if one.instead:
+                fields["instead"] = list(one.instead)
             advice.append({**fields, "saves_seconds": one.saves_seconds, "saves_memory": one.saves_memory})
         data = {
             "mesh": self.mesh,

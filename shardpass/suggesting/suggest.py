@@ -54,11 +54,12 @@ from shardpass.report.explanation import Explanation
 from shardpass.runtime.peers import OURS
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
-from shardpass.suggesting import places
+from shardpass.suggesting import places, questioned
 from shardpass.suggesting.apply import Figures, built, figures, figures_of, plan_of, propagated
 from shardpass.suggesting.choose import Chosen, as_in, choose
-from shardpass.suggesting.compiled import compiled
+from shardpass.suggesting.compiled import compiled, total
 from shardpass.suggesting.places import ARGUMENT, RESULT
+from shardpass.suggesting.questioned import without_annotations
 from shardpass.suggesting.report import Advice, Suggestion
 from shardpass.suggesting.specs import sayable, spec_text
 from shardpass.suggesting.take import effort_of, imported, is_abstract, machine_of, partitioner_of, read_mesh, take
@@ -147,9 +148,16 @@ def suggest_module(
     machine = machine_text(machine or module_machine(module))
     on = chosen(machine)
     allowed = on.memory_limit if memory_limit is None else limit if isinstance(limit, int) else None
+    rest = file, allowed, effort, on, _propagate(effort, machine)
     with module.context:
-        asked = _Suggesting(module, file, allowed, effort, on, _propagate(effort, machine))
-    return asked.run() if partitioner == OURS else asked.run_by(partitioner, data)
+        asked = _Suggesting(module, *rest)
+    try:
+        return asked.answer(partitioner, data)
+    except ShardpassError as error:
+        if error.code != LIMIT_TOO_LOW.id or not asked.written:
+            raise
+    with module.context:
+        return _Suggesting(without_annotations(module), *rest, user=asked).answer(partitioner, data)
 
 
 def _propagate(effort: int, machine: str) -> str:
@@ -171,11 +179,23 @@ class _Solution:
 
 
 class _Suggesting:
-    """One suggestion in the making: the program, and its tables."""
+    """One suggestion in the making: the program, and its tables.
+
+    ``user``: the program with the user's annotations, where these are questioned. ``least``: the least memory so far.
+    """
 
     def __init__(
-        self, module: Any, file: str, limit: int | None, effort: int, machine: Machine, propagate: str
+        self,
+        module: Any,
+        file: str,
+        limit: int | None,
+        effort: int,
+        machine: Machine,
+        propagate: str,
+        user: _Suggesting | None = None,
     ) -> None:
+        self.user = user or self
+        self.least: int | None = None if user is None else user.least
         self.module, self.file, self.limit = module, file, limit
         self.machine, self.propagate = machine, propagate
         self.program, self.handles = read_program(module, "propagate")
@@ -184,37 +204,42 @@ class _Suggesting:
         self.states = tuple(places.states(self.program, self.handles))
         self.arguments = places.arguments(self.program, self.handles, self.folded, dict(self.states))
         self.problem = Problem(self.task)
+        self.written = questioned.written(self.program)
+
+    def answer(self, partitioner: str, data: Given) -> Suggestion:
+        """Suggests by this program's plans, or for another partitioner's program."""
+        suggestion = self.run() if partitioner == OURS else self.run_by(partitioner, data)
+        return suggestion if self.user is self else questioned.beside(suggestion, self.user.written)
 
     def run(self) -> Suggestion:
-        limit, least = self.limit, None
-        for _ in range(TIGHTENED):
+        limit = self.limit
+        for tried in range(TIGHTENED + 1):
             solution = self._within(limit)
             peak = solution.plan.alive.peak
-            least = peak if least is None else min(least, peak)
             if self.limit is None or limit is None or peak <= self.limit:
                 return self._suggestion(solution)
-            limit = max(0, limit - (peak - self.limit))
-        assert least is not None
-        raise self._too_low(least)
+            self.least = min(peak, self.least or peak)
+            limit = 0 if tried == TIGHTENED - 1 else max(0, limit - (peak - self.limit))  # at last, the least of all
+        raise self._too_low()
 
     def run_by(self, partitioner: str, data: Given) -> Suggestion:
         """Suggests annotations of all arguments and results with which another partitioner's program keeps the limit.
 
         Where the compiled program needs more memory than the plan, the limit of the solution is scaled down by as much.
         """
-        limit, least, known = self.limit, None, dict[tuple[Annotation, ...], Explanation]()
+        limit, known = self.limit, dict[tuple[Annotation, ...], Explanation]()
         while True:
             answer, _ = self._solved(limit)
             every = tuple(self._every(answer))
             built = known.get(every)
             if built is None:
                 built = known[every] = self._compiled(partitioner, data, every)
-            memory = _total(built)
-            least = memory if least is None else min(least, memory)
+            memory = total(built)
+            self.least = min(memory, self.least or memory)
             if self.limit is None or limit is None or memory <= self.limit:
                 return self._suggestion_for(partitioner, data, answer, every, built)
             if answer.peak > limit or len(known) > COMPILED:  # no splits need less
-                raise self._too_low(least)
+                raise self._too_low()
             limit = int(min(limit, answer.peak) * max(LEAST_SCALE, min(self.limit / memory, SCALE)))
 
     def _every(self, answer: Answer) -> list[Annotation]:
@@ -236,21 +261,25 @@ class _Suggesting:
         suggestion = self._suggestion(solution, figures_of(built, plan))
         advice = tuple([replace(one, note="") for one in suggestion.advice])
         suggestion = replace(suggestion, advice=advice, partitioner=partitioner)
-        if nothing_annotated(self.program):
+        if nothing_annotated((user := self.user).program):
             return suggestion
-        before = self._compiled(partitioner, data, [one for group in self.arguments for one in self._reached(group)])
+        before = user._compiled(partitioner, data, [one for group in user.arguments for one in user._reached(group)])
         return replace(suggestion, figures_before=figures_of(before, suggestion.before))
 
-    def _too_low(self, least: int) -> Exception:
+    def _too_low(self) -> Exception:
         where = NOWHERE if self.file == UNNAMED else Place(self.file)
         assert self.limit is not None
-        return LIMIT_TOO_LOW.error(where, limit=show_bytes(self.limit), least=show_bytes(least), bytes=least)
+        assert self.least is not None
+        return LIMIT_TOO_LOW.error(where, limit=show_bytes(self.limit), least=show_bytes(self.least), bytes=self.least)
 
     def _within(self, limit: int | None) -> _Solution:
         """Solves within ``limit``, chooses the annotations that lead to the solution, and plans with them."""
         answer, trials = self._solved(limit)
         chosen = choose(trials, answer, self.arguments, self._others)
-        kept, *planned = self._consistent([one.annotation for one in chosen], trials)
+        few = [one.annotation for one in chosen]
+        if self.user is not self:  # what the user annotated is named, as it stays or as it changes
+            few += questioned.named(self._every(answer), few, self.user.written)
+        kept, *planned = self._consistent(few, trials)
         known = {one.annotation: one for one in chosen}
         return _Solution(answer, tuple([known.get(one, Chosen(one, 0.0, 0.0)) for one in kept]), *planned)
 
@@ -339,7 +368,7 @@ class _Suggesting:
     # ---------------------------------------------------------------- the answer
 
     def _suggestion(self, solution: _Solution, after: Figures | None = None) -> Suggestion:
-        before, figures_before = self._before()
+        before, figures_before = self.user._before()
         mesh = self.program.mesh
         advice = tuple(self._advice(one) for one in solution.chosen)
         ends = dict(solution.plan.body.arguments)
@@ -376,8 +405,3 @@ class _Suggesting:
         note = "as it came in" if group.kind == RESULT and not seconds and not memory else None
         at = group.place.file, group.place.line
         return Advice(group.kind, group.paths, spec, *at, seconds, memory, one.annotation, note)
-
-
-def _total(built: Explanation) -> int:
-    assert built.memory is not None  # of a program that was compiled here
-    return built.memory.total

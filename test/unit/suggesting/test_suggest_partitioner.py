@@ -62,6 +62,55 @@ def test_what_xla_compiles_is_what_is_promised(limit: int | None) -> None:
     assert json.loads(found.json())["partitioner"] == "xla"
 
 
+SQUARE = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+WRITTEN = {"w": P(None, "model"), "m": P(None, "model"), "x": P("data")}
+SHAPES = {"w": (2048, 1024), "m": (2048, 1024), "x": (64, 2048)}
+
+
+def momentum_step(w: Any, m: Any, x: Any) -> Any:
+    m = 0.9 * m + jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+    return w - 0.1 * m, m
+
+
+def lowered_momentum(specs: Any, results: Any = None) -> Any:
+    given = [F32(SHAPES[name], "float32", sharding=NamedSharding(SQUARE, specs[name])) for name in SHAPES]
+    made = {} if results is None else {"out_shardings": tuple([NamedSharding(SQUARE, spec) for spec in results])}
+    return jax.jit(momentum_step, **made).lower(*given)
+
+
+@pytest.mark.parametrize("partitioner", ["xla", "shardpass"])
+def test_what_the_user_wrote_is_questioned_where_nothing_beside_it_fits(partitioner: str) -> None:
+    """w and m, as arguments and results over model alone, are 4 times 4 MiB: 10 MiB need a split over data."""
+    found = shardpass.suggest(lowered_momentum(WRITTEN), memory_limit=10 * MIB, partitioner=partitioner)
+    assert found.figures.memory <= 10 * MIB < found.figures_before.memory
+    changed = {one.paths[0]: one for one in found.advice if one.kind == "argument"}
+    assert changed
+    for name, one in changed.items():
+        assert [tuple(eval(text, {"P": P})) for text in one.instead] == [(*WRITTEN[name], None, None)[:2]]
+        assert one.spec not in one.instead
+        assert f"in place of {one.instead[0]}" in str(found)
+    if partitioner == "xla":
+        specs = WRITTEN | {name: eval(one.spec, {"P": P}) for name, one in changed.items()}
+        results = [eval(one.spec, {"P": P}) for one in found.advice if one.kind == "result"]
+        stats = lowered_momentum(specs, results).compile().memory_analysis()
+        held = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
+        assert found.figures.memory == held
+
+
+def test_what_the_user_wrote_stays_where_it_fits() -> None:
+    found = shardpass.suggest(lowered_momentum(WRITTEN), memory_limit=64 * MIB, partitioner="xla")
+    assert {one.kind for one in found.advice} == {"result"}
+    assert not any(one.instead for one in found.advice)
+
+
+def test_the_least_is_that_of_both_doors() -> None:
+    with pytest.raises(ShardpassError, match="SP804") as error:
+        shardpass.suggest(lowered_momentum(WRITTEN), memory_limit=1000, partitioner="xla")
+    # over all eight devices, each of the four matrices is 1 MiB; over model alone, these are 16 MiB
+    least = int(str(error.value).split("limit to at least ")[1].split()[0])
+    assert 4 * MIB <= least < 10 * MIB
+
+
 def test_nothing_fits_and_the_least_is_said() -> None:
     with pytest.raises(ShardpassError, match="SP804"):
         shardpass.suggest(step, *ARGUMENTS, mesh=EIGHT, memory_limit=1000, partitioner="xla")
