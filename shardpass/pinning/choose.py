@@ -7,17 +7,23 @@ temporaries and of all memory, seconds on the machine; none of these may be abov
 
 Method. Each variant is compiled (``report.hlo.verify``), and nothing runs.
 
-1. A few sets of all points, of some sides and of some ops are compiled; the best is the start. The price of a set is
-   the mean of its bytes and of its seconds beside plain, and ``PENALTY`` times what it exceeds plain by.
-2. Families of ops, and then halves, quarters, ... of what is left in program order, are left out where the price is no
-   higher. So constraints that hurt go first, and those that XLA's propagation gives anyway after them.
-3. The answer is the best of all sets that were seen and exceed plain in nothing: in the end none at all.
+1. The set of all points is compiled. Where XLA's program then receives as little as shardpass's, and exceeds plain in
+   nothing, or where shardpass's own receives no less than plain, that is the start. Otherwise a few sets of some sides
+   and of some ops are compiled too, and the best is the start. The price of a set is the mean of its bytes and of its
+   seconds beside plain, and ``PENALTY`` times what it exceeds plain by.
+2. Where XLA's program takes more memory with all points than without, the shardings are decided again, at most
+   ``TIGHTER`` times, within a limit that is lowered by as much, and the first sets of these points are compiled too.
+3. Families of ops, and then halves, quarters, ... of what is left in program order, are left out of the best start
+   where the price is no higher. So constraints that hurt go first, and those that XLA's propagation gives anyway after
+   them. Where no set so far is better than none, the next start is treated alike.
+4. The answer is the best of all sets that were seen and exceed plain in nothing: in the end none at all.
 
 Invariant: the answer was compiled, or is empty. Complexity: at most ``most`` variants.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +39,9 @@ from shardpass.report.hlo.verify import Compiled, Verifier
 MOST = 40  # variants of a program
 NEAR = 0.0005  # of the price: a set with fewer points may have so much more
 PENALTY = 4.0
+TIGHTER = 2  # decisions within less memory
+REACHED = 0.02  # of the bytes of shardpass's plan: so much more is as good
+FEWER = 2  # sets of points of each of these
 
 FAMILIES = {
     "convolution": "windows", "reduce_window": "windows", "select_and_scatter": "windows",
@@ -78,14 +87,18 @@ class Score:
 NONE = Score(math.inf, math.inf, math.inf)
 
 
-def choose(module: Any, decided: Decided, machine: Machine, most: int = MOST) -> Chosen:
+def choose(
+    module: Any, decided: Decided, machine: Machine, most: int = MOST, within: Callable[[int], Decided] | None = None
+) -> Chosen:
     """Chooses the points of ``decided`` to pin in ``module``; at most ``most`` variants are compiled.
+
+    ``within``: decides again, with a limit of the bytes that are alive on a device; or raises ShardpassError.
 
     Raises ShardpassError (SP553) where XLA refuses ``module`` itself.
     """
     borders = tuple(decided.mesh.strides.values()) if decided.mesh.is_iota else ()
     with Verifier(decided.mesh.size) as verifier:
-        return _Choosing(module, decided, machine, borders, verifier, most).run()
+        return _Choosing(module, decided, machine, borders, verifier, most, within).run()
 
 
 class _Choosing:
@@ -99,7 +112,9 @@ class _Choosing:
         borders: Sequence[int],
         verifier: Verifier,
         most: int,
+        within: Callable[[int], Decided] | None,
     ) -> None:
+        self.within = within
         self.module, self.decided, self.machine, self.borders = module, decided, machine, borders
         self.verifier, self.most = verifier, most
         self.scores: dict[frozenset[Point], Score] = {}
@@ -110,13 +125,65 @@ class _Choosing:
         self._keep(self.best, self.plain)
 
     def run(self) -> Chosen:
-        starts = [frozenset(start) for start in _starts(self.decided.points)]
-        measured = [(self.score(start).price, len(start), k) for k, start in enumerate(starts) if self.left > 0]
-        if measured and (min(measured)[0] < 1 - NEAR or any(score.excess for score in self.scores.values())):
-            self._lean(starts[min(measured)[2]])
+        starts = self._starts()
+        gains = any(self.scores[start].price < 1 - NEAR for start in starts) or self.may_gain
+        for start in sorted(starts, key=lambda start: (self.scores[start].price, len(start))):
+            if gains:
+                self._lean(start)
+            if self.best:
+                break
         points = tuple(sorted(self.best, key=lambda point: point.spot))
         seconds = self.plain_seconds, self.scores[self.best].seconds
         return Chosen(points, self.plain, self.programs[self.best], seconds, self.verifier.compiled)
+
+    @property
+    def may_gain(self) -> bool:
+        """Whether shardpass's plan receives less than XLA's own program, by more than ``REACHED``."""
+        return self.decided.plan.bytes_received * (1 + REACHED) < self.plain.bytes_scattered
+
+    def _starts(self) -> list[frozenset[Point]]:
+        """Compiles the sets to begin with: all points first, and no others where these leave nothing to be gained."""
+        sets = _starts(self.decided.points)
+        starts = self._compiled(itertools.islice(sets, 1))
+        if not starts or not self.may_gain or self._is_reached(starts[0]):
+            return starts
+        if self.within is not None:
+            starts += self._tighter(self.within, starts[0])
+        return starts + self._compiled(sets)
+
+    def _is_reached(self, points: frozenset[Point]) -> bool:
+        """Whether XLA's program with ``points`` exceeds plain in nothing, and receives no more than shardpass's."""
+        own = self.decided.plan.bytes_received
+        return not self.scores[points].excess and self.programs[points].bytes_scattered <= own * (1 + REACHED)
+
+    def _compiled(self, starts: Iterable[Iterable[Point]]) -> list[frozenset[Point]]:
+        """Compiles sets of points, as long as variants are left; returns those that are compiled."""
+        result = []
+        for start in map(frozenset, starts):
+            if self.left <= 0:
+                break
+            self.score(start)
+            result.append(start)
+        return result
+
+    def _tighter(self, within: Callable[[int], Decided], every: frozenset[Point]) -> list[frozenset[Point]]:
+        """Decides within less memory, by as much as XLA's program with ``every`` point takes more than plain."""
+        peak, starts = self.decided.plan.alive.peak, list[frozenset[Point]]()
+        for _ in range(TIGHTER):
+            program = self.programs.get(every)
+            over = 0 if program is None else max(_bytes_over(program, self.plain))
+            if over <= 0 or self.left <= 0:
+                break
+            try:
+                decided = within(peak - over)
+            except ShardpassError:  # nothing is that small
+                break
+            peak = min(peak - over, decided.plan.alive.peak)
+            fewer = self._compiled(itertools.islice(_starts(decided.points), FEWER))
+            if not fewer:
+                break
+            starts, every = starts + fewer, fewer[0]
+        return starts
 
     @property
     def left(self) -> int:
@@ -164,6 +231,10 @@ class _Choosing:
         with self.module.context:
             variant = bytecode(pinned_module(self.module, self.decided.mesh, points))
         return self.verifier.build(variant)
+
+
+def _bytes_over(ours: Compiled, theirs: Compiled) -> tuple[int, int]:
+    return ours.temporaries - theirs.temporaries, ours.memory - theirs.memory
 
 
 def _over(ours: float, theirs: float) -> float:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+from jaxlib.mlir import ir
 
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place
@@ -13,9 +15,11 @@ from shardpass.diagnostics.printable import joined
 from shardpass.ir.annotations import get_text
 from shardpass.ir.context import copy_module
 from shardpass.ir.machines import module_machine, set_module_machine
+from shardpass.passes.propagate import Propagate
 from shardpass.pinning.choose import MOST, choose
 from shardpass.pinning.insert import pinned_module
 from shardpass.pinning.points import ARGUMENT, OPERAND, Point, decided
+from shardpass.pipeline.resolve import resolve
 from shardpass.report.hlo.verify import Compiled
 from shardpass.report.text import show_bytes, show_seconds
 
@@ -110,11 +114,19 @@ def pin_module(
     if not verify:
         texts = tuple(map(constraint_text, decision.points))
         return pinned_module(module, decision.mesh, decision.points), Pins(name, axes, on.name, texts)
-    best = choose(module, decision, on, most)
+    best = choose(module, decision, on, most, lambda limit: decided(copy, _within(pipeline, limit)))
     texts = tuple(map(constraint_text, best.points))
     before, after = (_figures(*side) for side in zip((best.plain, best.pinned), best.seconds, strict=True))
     return pinned_module(module, decision.mesh, best.points), Pins(
         name, axes, on.name, texts, before, after, best.compiled
+    )
+
+
+def _within(pipeline: str, limit: int) -> str:
+    """``pipeline``, which decides within ``limit`` bytes alive on a device."""
+    steps = resolve(pipeline, ir.Context())
+    return ",".join(
+        str(replace(step.own, fit=str(max(0, limit))) if isinstance(step.own, Propagate) else step) for step in steps
     )
 
 

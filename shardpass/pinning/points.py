@@ -9,7 +9,9 @@ the plan says how it takes its operands and leaves its results; these are the po
 
 1. ``argument``: of main, where the module says nothing;
 2. ``operand``: where the plan brings an operand to another sharding than its own for this op;
-3. ``result``: what the op makes is left in; of ops that work element by element, where that is no operand's.
+3. ``result``: what the op makes is left in. An op that works element by element and keeps an operand's sharding has
+   none, unless a user takes the result in another sharding: XLA would propagate the user's constraint to the op, and
+   then to the op's other users.
 
 A function that is called several times is one text: where its calls are decided differently there is no point, and
 neither where whole axes of the mesh cannot say a sharding evenly, as JAX has no word for that. Scalars have none.
@@ -141,14 +143,25 @@ class _Points:
         self.names = Names(program, texts, arguments, Sources())
         self.texts = texts
         self.known: dict[Spot, Point | None] = {}
+        self.moved: set[int] = set()  # values that a user takes in another sharding than their own
 
     def all(self) -> tuple[Point, ...]:
         for place, (value, sharding) in enumerate(self.plan.body.arguments):
             if place in self.open_arguments:
                 place_of = user_place(self.handles.arguments[None][place].location)
                 self._add(Spot(-1, ARGUMENT, place), value, sharding, self.program.mesh, ARGUMENT, None, place_of)
+        self._note_moved(self.plan.body)
         self._block(self.plan.body)
         return tuple(sorted(filter(None, self.known.values()), key=lambda point: point.spot))
+
+    def _note_moved(self, block: BlockPlan) -> None:
+        for planned in block.ops:
+            if isinstance(planned, SplitPlan | ControlFlowPlan):
+                uses = zip(planned.op.operands, planned.operands, strict=True)
+                self.moved.update(v for v, use in uses if use.copy.sharding != self.shardings.of.get(v))
+            if isinstance(planned, ControlFlowPlan):
+                for inner in planned.blocks:
+                    self._note_moved(inner)
 
     def _block(self, block: BlockPlan) -> None:
         for planned in block.ops:
@@ -173,7 +186,7 @@ class _Points:
                 self._add(Spot(number, OPERAND, place), value, copy.sharding, op.mesh, op.called, planned)
         for place, value in enumerate(op.results):
             wanted = self._left(planned, place)
-            if wanted is not None and not self._follows(planned, value, wanted):
+            if wanted is not None and (value in self.moved or not self._follows(planned, value, wanted)):
                 self._add(Spot(number, RESULT, place), value, wanted, op.mesh, op.called, planned)
 
     def _follows(self, planned: SplitPlan | ControlFlowPlan, value: int, wanted: Sharding) -> bool:

@@ -3,7 +3,11 @@
 
     python -m tools.bench.pin                          the programs of test/integration/models, and the underspecified
     python -m tools.bench.pin megatron zero            those whose name begins so
-    python -m tools.bench.pin --kind free --trials 16 --json pin.json
+    python -m tools.bench.pin --kind free --trials 16 --timeout 300 --add pin.jsonl
+
+With ``--add``, each program's row is added to the file as a line of JSON, and programs of which it has a row are not
+measured again: so a run can be ended and started again. Each program is measured in a child process that is ended after
+``--timeout`` seconds.
 
 For each program: the constraints that are kept; bytes that a device receives in XLA's program, in XLA's pinned, and by
 shardpass's plan (a sum of which devices keep slices counts as reduce_scatter); temporaries and memory of the pinned
@@ -20,11 +24,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from tools.bench.peers import Workbench, set_devices
+from tools.bench.peers import Child, Workbench, set_devices
 from tools.bench.real_programs import Measurable, differences, real_programs
 from tools.bench.underspecified import FormedPrograms
+from tools.processes import answer
 
 KINDS = ("real", "free", "expert")
 
@@ -120,39 +124,63 @@ def main() -> int:
     parser.add_argument("--kind", action="append", choices=KINDS, help="real, free or expert; default: real and free")
     parser.add_argument("--trials", type=int, default=40, help="variants that are compiled of a program; default: 40")
     parser.add_argument("--machine", default="ideal", help="for which programs are decided; default: ideal")
-    parser.add_argument("--json", metavar="FILE", help="write every number, after each program")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for a program; default: 600")
+    parser.add_argument(
+        "--add", metavar="FILE", type=Path, help="rows of earlier runs, to which those of this are added"
+    )
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     set_devices()
-    rows: list[Row] = []
-    failed = 0
+    if arguments.serve:
+        return serve(arguments.trials, arguments.machine)
+    rows = {} if arguments.add is None else read_rows(arguments.add)
+    failed, shown = 0, []
+    options = "--serve", "--trials", str(arguments.trials), "--machine", arguments.machine
+    child = Child(arguments.timeout, ("tools.bench.pin", *options))
     print(HEAD, flush=True)
     for kind in arguments.kind or KINDS[:2]:
-        bench = Workbench(programs(kind))
         for name, program in programs(kind).items():
             if arguments.programs and not name.startswith(tuple(arguments.programs)):
                 continue
             if not getattr(program, "available", True):
                 print(f"{name:42} is not measured: its library is not installed", flush=True)
                 continue
-            row = _measured(bench, name, arguments)
-            failed += row is None
-            if row is not None:
-                rows.append(row)
-                print(row, flush=True)
-            if arguments.json:
-                Path(arguments.json).write_text(json.dumps([asdict(row) for row in rows], indent=1))
-    if not rows:
+            if name not in rows:
+                found = child.ask(kind, name)
+                if "reason" in found:  # a program that fails is a line of the table
+                    failed += 1
+                    print(f"{name:42} fails: {found['reason'][:160]}", file=sys.stderr, flush=True)
+                    continue
+                rows[name] = Row(**found)
+                if arguments.add is not None:
+                    with arguments.add.open("a") as file:
+                        file.write(json.dumps(found) + "\n")
+            shown.append(rows[name])
+            print(rows[name], flush=True)
+    child.close()
+    if not shown:
         parser.error("no program was measured")
-    show(rows)
-    return 1 if failed or any(row.is_above or not row.right for row in rows) else 0
+    show(shown)
+    return 1 if failed or any(row.is_above or not row.right for row in shown) else 0
 
 
-def _measured(bench: Workbench, name: str, arguments: Any) -> Row | None:
-    try:
-        return measure(bench, name, arguments.trials, arguments.machine)
-    except Exception as error:  # a program that fails is a line of the table
-        print(f"{name:42} fails: {str(error).splitlines()[0][:160]}", file=sys.stderr, flush=True)
-        return None
+def read_rows(file: Path) -> dict[str, Row]:
+    """The rows of a file that ``--add`` wrote, the newest of each program."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return {row.name: row for row in (Row(**json.loads(line)) for line in lines)}
+
+
+def serve(trials: int, machine: str) -> int:
+    """Answers each JSON line ``[kind, program]`` on stdin with the row of that program."""
+    benches: dict[str, Workbench] = {}
+    for line in sys.stdin:
+        kind, name = json.loads(line)
+        bench = benches.setdefault(kind, Workbench(programs(kind)))
+        try:
+            answer(asdict(measure(bench, name, trials, machine)))
+        except Exception as error:
+            answer({"status": "fails", "reason": str(error).splitlines()[0]})
+    return 0
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 from shardpass.cost.machine import IDEAL
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_runtime import PEER_FAILED
+from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.pinning import choose as choosing
 from shardpass.pinning.points import OPERAND, RESULT, Decided, Point, Spot
 from shardpass.sharding import Mesh
@@ -77,12 +78,25 @@ class Formula:
         return found
 
 
-def chosen(monkeypatch, count, effects, fails=(), most=40):
+@dataclass(frozen=True)
+class Alive:
+    peak: int = 600
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What shardpass's own plan receives, and holds at once."""
+
+    bytes_received: int = 0
+    alive: Alive = Alive()
+
+
+def chosen(monkeypatch, count, effects, fails=(), most=40, plan=Plan(), within=None):
     formula = Formula(effects, fails)
     monkeypatch.setattr(choosing, "Verifier", formula)
     monkeypatch.setattr(choosing, "pinned_module", lambda module, mesh, kept: kept)
     monkeypatch.setattr(choosing, "bytecode", lambda kept: kept)
-    found = choosing.choose(_Module(), Decided(Mesh([("data", 8)]), points(count), None), IDEAL, most)
+    found = choosing.choose(_Module(), Decided(Mesh([("data", 8)]), points(count), plan), IDEAL, most, within)
     return [point.spot.op for point in found.points], found, formula
 
 
@@ -124,13 +138,59 @@ def test_a_set_over_which_xla_fails_is_as_bad_as_can_be(monkeypatch):
     assert kept
 
 
+def test_where_xla_reaches_the_plan_no_other_set_is_a_start(monkeypatch):
+    """All points are as good as shardpass's plan: only sets that leave points out of all are compiled."""
+    compiled = []
+    monkeypatch.setattr(Formula, "build", lambda self, kept: (compiled.append(len(kept)), build(self, kept))[1])
+    kept, found, _ = chosen(monkeypatch, 12, {5: (-400, 0)}, plan=Plan(bytes_received=600))
+    assert kept == [5]
+    assert found.pinned.bytes_received == 600
+    starts = [len(set(start)) for start in choosing._starts(points(12))]
+    assert compiled[:2] == [0, 12]
+    assert compiled[2:4] != starts[1:3]
+
+
+build = Formula.build
+
+
+def test_where_the_plan_receives_no_less_nothing_else_is_compiled(monkeypatch):
+    kept, _, formula = chosen(monkeypatch, 12, {5: (100, 0)}, plan=Plan(bytes_received=1000))
+    assert kept == []
+    assert formula.compiled == 2
+
+
+def test_shardings_are_decided_again_within_what_plain_takes(monkeypatch):
+    """All 8 points take 200 bytes more than plain, of a plan that holds 600: so 400 is the limit, and then 350."""
+    limits = []
+    decisions = {400: {100: (-300, 50)}, 350: {200: (-100, 0)}}
+
+    def within(limit):
+        limits.append(limit)
+        named = tuple(replace(point, spot=replace(point.spot, op=next(iter(decisions[limit])))) for point in points(1))
+        return Decided(Mesh([("data", 8)]), named, Plan(alive=Alive(limit)))
+
+    effects = {3: (-500, 200)} | {op: change for one in decisions.values() for op, change in one.items()}
+    kept, found, _ = chosen(monkeypatch, 8, effects, within=within)
+    assert limits == [400, 350]
+    assert kept == [200]
+    assert (found.pinned.bytes_received, found.pinned.temporaries) == (900, 500)
+
+
+def test_where_nothing_is_that_small_the_first_decision_stays(monkeypatch):
+    def within(limit):
+        raise LIMIT_TOO_LOW.error(limit=limit, least=limit, bytes=limit)
+
+    kept, _, _ = chosen(monkeypatch, 8, {3: (-500, 200), 5: (-100, 0)}, within=within)
+    assert kept == [5]
+
+
 def test_where_xla_refuses_the_plain_program_that_is_the_error(monkeypatch):
     formula = Formula({})
     monkeypatch.setattr(choosing, "Verifier", formula)
     monkeypatch.setattr(choosing, "pinned_module", lambda module, mesh, kept: kept)
     monkeypatch.setattr(choosing, "bytecode", _refused)
     with pytest.raises(Exception, match=r"RET_CHECK"):
-        choosing.choose(_Module(), Decided(Mesh([("data", 8)]), points(4), None), IDEAL)
+        choosing.choose(_Module(), Decided(Mesh([("data", 8)]), points(4), Plan()), IDEAL)
 
 
 def _refused(_):
