@@ -114,7 +114,7 @@ def pin_module(
     if not verify:
         texts = tuple(map(constraint_text, decision.points))
         return pinned_module(module, decision.mesh, decision.points), Pins(name, axes, on.name, texts)
-    best = choose(module, decision, on, most, lambda limit: decided(copy, _within(pipeline, limit)))
+    best = choose(module, decision, on, most, lambda limit: decided(copy, within(pipeline, limit)))
     texts = tuple(map(constraint_text, best.points))
     before, after = (_figures(*side) for side in zip((best.plain, best.pinned), best.seconds, strict=True))
     return pinned_module(module, decision.mesh, best.points), Pins(
@@ -122,7 +122,7 @@ def pin_module(
     )
 
 
-def _within(pipeline: str, limit: int) -> str:
+def within(pipeline: str, limit: int) -> str:
     """``pipeline``, which decides within ``limit`` bytes alive on a device."""
     steps = resolve(pipeline, ir.Context())
     return ",".join(

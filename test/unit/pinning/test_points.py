@@ -10,6 +10,7 @@ from jax.sharding import PartitionSpec as P
 from shardpass.ir.context import parse_module
 from shardpass.ir.written import bytecode
 from shardpass.pinning.insert import pinned_module
+from shardpass.pinning.pin import within
 from shardpass.pinning.points import OPERAND, decided
 from shardpass.report.hlo.verify import Verifier
 
@@ -42,3 +43,12 @@ def test_an_elementwise_result_that_is_taken_in_two_shardings_is_pinned(module):
         with Verifier(8) as verifier:
             program = verifier.build(bytecode(pinned_module(module, decision.mesh, decision.points)))
     assert program.bytes_scattered == decision.plan.bytes_received
+
+
+def test_a_decision_within_less_memory(module):
+    """Split by rows, h takes an eighth of the 128 KiB that it takes where x is gathered."""
+    with module.context:
+        free = decided(module).plan.alive.peak
+        tight = decided(module, within("propagate", free - 1)).plan
+    assert free > ROWS * COLUMNS * 4
+    assert tight.alive.peak < free
