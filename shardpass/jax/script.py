@@ -68,7 +68,7 @@ def run_script(
         if leaving.code not in (None, 0):
             answer |= {"line": 0, "reason": f"the script left with {leaving.code}"}
     except Exception as error:
-        answer |= {"line": _line_in(file, error), "reason": traceback.format_exception_only(error)[-1].strip()}
+        answer |= {"line": _line_in(file, error), "reason": _reason(error, file, function)}
         answer |= failed(error)
         if os.environ.get("SHARDPASS_TRACEBACK"):
             traceback.print_exc()
@@ -96,6 +96,16 @@ def _watch(function: str, compiled: list[str], module: Path, look: Callable[[], 
 
     jax_private.set_compile_hook(compile)
     jax.config.update("jax_enable_compilation_cache", False)  # nothing of this run is kept
+
+
+def _reason(error: BaseException, file: str, function: str) -> str:
+    """The type and text of ``error``, without the notes that JAX adds, and what to do about an error of types."""
+    shown = traceback.TracebackException(type(error), error, None)
+    shown.__notes__ = []
+    reason = list(shown.format_exception_only())[-1].strip()
+    if type(error).__name__ == "ShardingTypeError":
+        reason += f"; `shardpass suggest {file}:{function}` prints edits with which JAX traces it"
+    return reason
 
 
 def _line_in(file: str, error: BaseException) -> int:

@@ -85,6 +85,26 @@ def test_faults_of_the_script_have_places(script: Path) -> None:
     assert "nowhere.py: " in done.stderr
 
 
+def test_an_error_of_types_is_quoted_and_names_the_command_that_repairs_it(tmp_path: Path) -> None:
+    """JAX adds notes to its exceptions, which are not their text."""
+    script = tmp_path / "typed.py"
+    script.write_text("""
+import jax, jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+with jax.set_mesh(mesh):
+    left, right = jax.device_put(jnp.ones((4, 4)), P(None, "x")), jax.device_put(jnp.ones((4, 4)), P("x"))
+    step = jax.jit(lambda a, b: a @ b)
+    step(left, right)
+""")
+    done = command(script, "explain", "typed.py:step", devices=2)
+    assert done.returncode == 1
+    assert "ShardingTypeError: Contracting dimensions are sharded" in done.stderr
+    assert "`shardpass suggest typed.py:step`" in done.stderr
+    assert "internal frames" not in done.stderr
+
+
 def test_a_file_of_that_name_is_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert is_script("a.py:f")
