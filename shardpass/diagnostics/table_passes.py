@@ -337,7 +337,8 @@ TUPLE_OP = Code(
 NO_RULE = Code(
     "SP301",
     "{op} is computed in full on every device: {why}; {bytes} bytes are gathered for it on each device",
-    "constrain its operands to be replicated if that is intended, or add a rule (entry points shardpass.ops)",
+    "constrain its operands to be replicated if that is intended, or add a rule (of a custom call: "
+    "shardpass.ops.register_custom_call; for the commands: entry points shardpass.ops)",
     severity=Severity.REMARK,
     explanation="shardpass has no way to split this op. Its operands are gathered, every device computes the full "
     "result, and each keeps its tile of the result.",
