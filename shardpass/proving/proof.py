@@ -56,7 +56,7 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
                 )
             if elements.proved(index):
                 continue
-            finding = where_it_ends(walk, known, elements.losses, whole, local, index, want, why)
+            finding = where_it_ends(walk, known, elements.losses(index), whole, local, index, want, why)
             difference = counterexample(whole, local) if refute else None
             if difference is None:
                 return Verdict(False, unknown=finding)

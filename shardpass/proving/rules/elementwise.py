@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from shardpass.element_types import element_type
-from shardpass.ir.tensors import enum_word
+from shardpass.ir.tensors import enum_word, ints
 from shardpass.proving.relations.combine import cells, combine, operands_of
 from shardpass.proving.relations.elements import constant_term, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
@@ -41,6 +42,9 @@ shift_right_arithmetic shift_right_logical subtract xor""")
 CHLO = words("""acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erfc erf_inv is_inf is_neg_inf
 is_pos_inf lgamma next_after polygamma sinh square tan zeta mulhi
 constant_like_""")
+
+
+STRETCHED = (*BINARY, "compare", "next_after", "polygamma", "select", "zeta")
 
 
 def key_of(op: Any, *more: Any) -> Key:
@@ -165,10 +169,16 @@ def _as_float(terms: Terms, old: str, new: str, piece: Piece) -> Piece | None:
     return Piece(term, piece.a[:0], piece.b[:, :0], piece.lo, piece.hi, piece.on)
 
 
+def order_of(attributes: Any) -> str:
+    """The order of a comparison, where it is not the usual one of the type."""
+    kind = enum_word(attributes["compare_type"]) if "compare_type" in attributes else ""
+    return kind if kind == "TOTALORDER" else ""
+
+
 def compare(site: Site) -> list[Content]:
     attributes = site.op.attributes
     direction = enum_word(attributes["comparison_direction"])
-    kind = enum_word(attributes["compare_type"]) if "compare_type" in attributes else ""
+    kind = order_of(attributes)
     x, y = site.operands
     key: Key = ("compare", direction, kind, "integer" if is_integer(x.element) else x.element)
     pieces: list[Piece | None] = []
@@ -205,16 +215,18 @@ def constant(site: Site) -> list[Content]:
 
 def stretched(site: Site) -> list[Content]:
     """CHLO's ops that stretch their operands: StableHLO's op of the stretched operands."""
-    if "broadcast_dimensions" in site.op.attributes:
-        raise Unknown("it names the dimensions that it stretches")
     shape, element = type_of(site.op.results[0])
     name = site.op.name.split(".broadcast_")[1]
+    named = "broadcast_dimensions" in site.op.attributes
+    lower = ints(site.op.attributes["broadcast_dimensions"]) if named else []
     operands = []
     for c in site.operands:
-        dims = list(range(len(shape) - c.rank, len(shape)))
+        dims = list(range(len(shape) - c.rank, len(shape))) if c.rank != len(lower) or c.rank == len(shape) else lower
         wide = tuple(broadcast_piece(p, c.shape, shape, dims) for p in c.pieces)
         operands.append(Content(shape, c.element, wide))
-    key: Key = (f"stablehlo.{name}", (), element, tuple(c.element for c in operands))
+    if name in ("compare", "select"):
+        return (compare if name == "compare" else select)(replace(site, operands=operands))
+    key: Key = (f"{'chlo' if name in CHLO else 'stablehlo'}.{name}", (), element, tuple(c.element for c in operands))
     pieces: list[Piece | None] = []
     for chosen, box in cells([c.pieces for c in operands]):
         found = _simple(site, name, element, operands, chosen, box)
@@ -264,7 +276,7 @@ def replica_id(site: Site) -> list[Content]:
 RULES: dict[str, Rule] = {
     **{f"stablehlo.{name}": elementwise for name in (*UNARY, *BINARY, "clamp")},
     **{f"chlo.{name}": elementwise for name in CHLO},
-    **{f"chlo.broadcast_{name}": stretched for name in BINARY},
+    **{f"chlo.broadcast_{name}": stretched for name in STRETCHED},
     "stablehlo.get_dimension_size": dimension_size,
     "stablehlo.convert": convert,
     "stablehlo.bitcast_convert": bitcast,

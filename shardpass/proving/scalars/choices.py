@@ -13,28 +13,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from shardpass.proving.relations.pieces import Bools, Ints
 from shardpass.proving.rules.integers import is_integer, limits
+from shardpass.proving.scalars.ranks import by_rank
+from shardpass.proving.scalars.rows import CHOICE, FUNCTION, Segments, segments, shift, shift_of
 from shardpass.proving.scalars.table import TERM, Scalars
-
-Segments = list[tuple[int, int]]  # (the least number, the term from there on)
-CHOICE, FUNCTION = 1, 2  # heads: of terms, or of integers some of which are t + c
-_SHIFT = "t + c"
-
-
-def is_choice(table: Scalars, ids: Ints) -> Bools:
-    heads: Bools = table.heads(ids) == CHOICE
-    return heads
-
-
-def shift(table: Scalars, by: int) -> int:
-    """The child that says: the integer itself, and ``by`` more."""
-    return table.one((_SHIFT, by))
-
-
-def shift_of(table: Scalars, number: int) -> int | None:
-    key = table.terms[number][0]
-    return int(key[1]) if isinstance(key, tuple) and key[0] == _SHIFT else None
 
 
 def range_of(table: Scalars, base: int, element: str) -> tuple[int, int]:
@@ -48,12 +30,6 @@ def range_of(table: Scalars, base: int, element: str) -> tuple[int, int]:
 
 def has_functions(element: str) -> bool:
     return is_integer(element) and element not in ("ui64",)
-
-
-def segments(table: Scalars, number: int) -> tuple[int, Segments]:
-    """The integer that chooses, and the table."""
-    (_, base, starts), children = table.terms[number]
-    return base, list(zip(starts, children, strict=True))
 
 
 def function(table: Scalars, number: int, element: str) -> tuple[int | None, Segments]:
@@ -83,13 +59,7 @@ def overlaid(table: Scalars, base: int, rows: Sequence[Segments]) -> list[tuple[
 
 def made(table: Scalars, base: int, rows: Segments) -> int:
     """The term of a table whose children are no choices by older integers, or ``t + c``."""
-    _, high = table.ranges[base]
-    kept: Segments = []
-    for (start, child), end in zip(rows, [*(s for s, _ in rows[1:]), high], strict=True):
-        by = shift_of(table, child)
-        one = child if by is None or end - start > 1 else table.integer(start + by)
-        if not kept or kept[-1][1] != one:
-            kept.append((start, one))
+    kept = _longest(table, rows, *table.ranges[base])
     if len(kept) == 1:
         by = shift_of(table, kept[0][1])
         if by is None:
@@ -100,6 +70,54 @@ def made(table: Scalars, base: int, rows: Segments) -> int:
     return table.one(
         ("choice", base, tuple(s for s, _ in kept)), tuple(c for _, c in kept), FUNCTION if some else CHOICE
     )
+
+
+def _longest(table: Scalars, rows: Segments, low: int, high: int) -> Segments:
+    """The same function in rows that are as long as they can be, from the least number on: constant, or ``t + c``.
+
+    Which rows there are follows from the function alone, so equal functions are one table. Numbers are a row ``t + c``
+    where that holds more than two of them, or where the function is ``t`` itself.
+    """
+    ends = [*(start for start, _ in rows[1:]), high]
+    kept: Segments = []
+    at, index = rows[0][0], 0
+    while index < len(rows):
+        child = rows[index][1]
+        by = shift_of(table, child)
+        value = at + by if by is not None else table.number(child) if table.is_known(child) else None
+        constant = child if value is None else table.integer(value)
+        same = _run(table, rows, ends, (at, index), constant=constant)
+        moved = (at, index) if value is None else _run(table, rows, ends, (at, index), by=value - at)
+        itself = value == at == low and moved[0] == high
+        if value is not None and moved[0] > same[0] and (moved[0] - at > 2 or itself):
+            kept.append((at, shift(table, value - at)))
+            at, index = moved
+        else:
+            kept.append((at, constant))
+            at, index = same
+    return kept
+
+
+def _run(table: Scalars, rows: Segments, ends: Sequence[int], start: tuple[int, int],
+         constant: int | None = None, by: int | None = None) -> tuple[int, int]:  # fmt: skip
+    """Where the function that begins in row ``start[1]`` ends to be ``constant``, or ``t + by``, and that row."""
+    at, index = start
+    while index < len(rows):
+        child = rows[index][1]
+        own = shift_of(table, child)
+        if child == constant or (own is not None and own == by):
+            at, index = ends[index], index + 1
+            continue
+        crosses = constant is not None and own is not None and table.is_known(constant) and (
+            at + own == table.number(constant))  # fmt: skip
+        meets = by is not None and own is None and table.is_known(child) and table.number(child) == at + by
+        if not (crosses or meets):
+            break
+        at += 1  # one number, where a constant and ``t + c`` meet
+        if at < ends[index]:
+            break
+        index += 1
+    return at, index
 
 
 def _top(table: Scalars, number: int) -> int | None:
@@ -117,6 +135,9 @@ def at(table: Scalars, number: int, base: int, value: int) -> int:
 def chosen(table: Scalars, base: int, rows: Segments) -> int:
     """The term of a table of any terms."""
     table.spend(TERM + 8 * len(rows))
+    rank = by_rank(table, base, rows)
+    if rank is not None:
+        return rank
     tops = [t for _, c in rows if (t := _top(table, c)) is not None]
     older = min(tops, default=base + 1)
     if older > base:

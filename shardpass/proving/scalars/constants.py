@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from shardpass.element_types import element_type
 from shardpass.ir.tensors import splat_text
 from shardpass.proving.relations.elements import _bounds, _infinities
 from shardpass.proving.relations.evaluate import Unknown
-from shardpass.proving.relations.pieces import Ints
+from shardpass.proving.relations.pieces import Bools, Ints
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.table import Scalars
 
@@ -72,18 +73,10 @@ def _number(text: str, dtype: Any) -> Any:
         return None
 
 
-def float_of(table: Scalars, number: int, element: str) -> float | None:
-    """The number that a constant of a real float type is; None for other terms."""
-    key = table.terms[number][0]
-    if not isinstance(key, tuple) or key[0] != "constant" or element.startswith("complex"):
-        return None
-    return float(np.frombuffer(key[2], element_type(element).dtype)[0])
-
-
 def whole_number(table: Scalars, value: int, element: str) -> int | None:
     """The integer ``value`` as a float; None where that would round."""
     array = np.array([value]).astype(element_type(element).dtype)
-    if element.startswith("complex") or abs(value) > 2**53 or int(array.astype(np.float64)[0]) != value:
+    if abs(value) > 2**53 or int(array.real.astype(np.float64)[0]) != value:
         return None
     return int(of_array(table, array, element)[0])
 
@@ -108,6 +101,35 @@ def identities(table: Scalars, name: str, element: str) -> Ints:
     if dtype is None:
         return np.array([], np.int64)
     values: list[Any] = {"add": [0.0, -0.0], "multiply": [1.0]}.get(name, [])
+    if name == "add" and element.startswith("complex"):
+        values = [complex(real, imaginary) for real in (0.0, -0.0) for imaginary in (0.0, -0.0)]
     if name in ("maximum", "minimum") and _infinities(dtype, True):
         values = [-np.inf if name == "maximum" else np.inf]
     return np.array([int(of_array(table, np.array([v]).astype(dtype), element)[0]) for v in values], np.int64)
+
+
+def constants_of(table: Scalars, ids: Ints) -> Bools:
+    """Which of ``ids`` are constants of a float type."""
+    unique, inverse = np.unique(ids, return_inverse=True)
+    table.spend(ids.size)
+    keys = (table.terms[number][0] for number in unique.tolist())
+    known = np.array([isinstance(key, tuple) and key[0] == "constant" for key in keys], bool)
+    return np.asarray(known[inverse.reshape(ids.shape)])
+
+
+def product(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
+    """The product of two constants of a float type where it is finite and exact; None for others."""
+    if is_integer(element) or element.startswith("complex"):
+        return None
+    dtype = element_type(element).dtype
+    keys = [table.terms[number][0] for number in numbers]
+    if dtype is None or not all(isinstance(key, tuple) and key[:2] == ("constant", element) for key in keys):
+        return None
+    x, y = (float(np.frombuffer(key[2], dtype)[0]) for key in keys)
+    if not (np.isfinite(x) and np.isfinite(y)):
+        return None
+    rounded = np.array([x * y]).astype(dtype)
+    exact = Fraction(x) * Fraction(y)
+    if not np.isfinite(rounded[0]) or Fraction(float(rounded[0])) != exact:
+        return None
+    return int(of_array(table, rounded, element)[0])

@@ -89,7 +89,10 @@ def computation(site: ScalarSite) -> list[Value]:
         offsets = borders.offsets("in_shardings", k, operand.shape, shape)
         tiles.append(Value(_cut(site, operand, offsets, shape), operand.element))
     found = []
-    for k, tile in enumerate(site.walk.block(block, tiles)):
+    outer, site.walk.in_region = site.walk.in_region, True
+    returned = site.walk.block(block, tiles)
+    site.walk.in_region = outer
+    for k, tile in enumerate(returned):
         if tile is None:
             raise Unknown("part of what its body returns is not known")
         offsets = borders.offsets("out_shardings", k, site.shape(k), tile.shape)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from shardpass.ir.tensors import enum_word, ints
 from shardpass.proving.relations.pieces import Ints
-from shardpass.proving.rules.elementwise import BINARY, CHLO, UNARY, key_of
+from shardpass.proving.rules.elementwise import BINARY, CHLO, STRETCHED, UNARY, key_of, order_of
 from shardpass.proving.rules.integers import is_integer
-from shardpass.proving.scalars.constants import whole_number
+from shardpass.proving.scalars.constants import constants_of, product, whole_number
 from shardpass.proving.scalars.integers import applied, compared, converted, selected
 from shardpass.proving.scalars.lists import reduced
 from shardpass.proving.scalars.table import TERM, Scalars, distinct
@@ -56,7 +57,10 @@ def stretched(site: ScalarSite) -> list[Value]:
                 for size, dim in zip(value.shape, dims, strict=True):
                     wide[dim] = size
                 columns[k] = np.broadcast_to(value.ids.reshape(site.devices, *wide), (site.devices, *shape))
-    return _op(site, name, columns, f"stablehlo.{name}")
+    if name in ("compare", "select"):
+        operands = [Value(column, v.element) for column, v in zip(columns, site.operands, strict=True)]
+        return (compare if name == "compare" else select)(replace(site, operands=operands))
+    return _op(site, name, columns, f"{'chlo' if name in CHLO else 'stablehlo'}.{name}")
 
 
 def _op(site: ScalarSite, name: str, columns: list[Ints], as_op: str = "") -> list[Value]:
@@ -91,8 +95,19 @@ def _other(table: Scalars, name: str, element: str, columns: list[Ints], key: ob
     if name == "negate":
         return negated(table, element, columns[0])
     if name in LISTS:
-        return reduced(table, name, element, np.stack(columns, axis=-1))
+        found = reduced(table, name, element, np.stack(columns, axis=-1))
+        return found if name != "multiply" else _with_constants(table, element, columns, found)
     return table.rows(key, columns)
+
+
+def _with_constants(table: Scalars, element: str, columns: Sequence[Ints], found: Ints) -> Ints:
+    """The products ``found`` of ``columns``, computed where both factors are constants."""
+    x, y = (np.broadcast_to(column, found.shape) for column in columns)
+    both = constants_of(table, x) & constants_of(table, y)
+    if both.any():
+        found = found.copy()
+        found[both] = each(table, [x[both], y[both], found[both]], lambda a, b, n: product(table, element, (a, b)) or n)
+    return found
 
 
 def negated(table: Scalars, element: str, ids: Ints) -> Ints:
@@ -122,7 +137,7 @@ def select(site: ScalarSite) -> list[Value]:
 def compare(site: ScalarSite) -> list[Value]:
     x, y = site.operands
     direction = enum_word(site.op.attributes["comparison_direction"])
-    kind = enum_word(site.op.attributes["compare_type"]) if "compare_type" in site.op.attributes else ""
+    kind = order_of(site.op.attributes)
     key = ("compare", direction, kind, x.element)
     if not is_integer(x.element):
         return [site.result(site.table.rows(key, [x.ids, y.ids]))]
@@ -184,7 +199,7 @@ def _bits(table: Scalars, number: int, old: str, new: str) -> int:
 RULES: dict[str, ScalarRule] = {
     **{f"stablehlo.{name}": elementwise for name in (*UNARY, *BINARY, "clamp")},
     **{f"chlo.{name}": elementwise for name in CHLO},
-    **{f"chlo.broadcast_{name}": stretched for name in BINARY},
+    **{f"chlo.broadcast_{name}": stretched for name in STRETCHED},
     "stablehlo.select": select,
     "stablehlo.compare": compare,
     "stablehlo.convert": convert,

@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 
 from shardpass.proving.rules.integers import limits
 from shardpass.proving.scalars.choices import (
-    CHOICE,
-    FUNCTION,
-    Segments,
     chosen,
     function,
     has_functions,
@@ -16,11 +13,9 @@ from shardpass.proving.scalars.choices import (
     overlaid,
     picked,
     range_of,
-    segments,
-    shift,
-    shift_of,
 )
 from shardpass.proving.scalars.lists import wrap
+from shardpass.proving.scalars.rows import CHOICE, FUNCTION, Segments, segments, shift, shift_of
 from shardpass.proving.scalars.table import TERM, Scalars
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {

@@ -15,8 +15,9 @@ from shardpass.element_types import element_type
 from shardpass.proving.relations.elements import _bounds
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.integers import is_integer
-from shardpass.proving.scalars.choices import is_choice, joined
+from shardpass.proving.scalars.choices import joined, made
 from shardpass.proving.scalars.constants import identities, identity
+from shardpass.proving.scalars.rows import CHOICE, FUNCTION, is_choice, segments, shift
 from shardpass.proving.scalars.table import TERM, Scalars
 
 ALONE = 256  # what a reduction by itself costs, in elements of an array
@@ -50,6 +51,8 @@ def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, cou
         name = {"add": "or", "multiply": "and"}.get(name, name)
     table.spend(len(atoms))
     code = table.head((name, element))
+    if name in ("maximum", "minimum") and computes(element):
+        rows, atoms = _bounds_apart(table, name, rows, atoms)
     rows, atoms = _flat(table, code, rows, atoms)
     away = np.isin(atoms, identities(table, name, element))
     rows, atoms = rows[~away], atoms[~away]
@@ -90,6 +93,34 @@ def _flat(table: Scalars, code: int, rows: Ints, atoms: Ints) -> tuple[Ints, Int
     return np.concatenate([rows[keep], np.repeat(rows[nested], sizes)]), np.concatenate([atoms[keep], more])
 
 
+def _bounds_apart(table: Scalars, name: str, rows: Ints, atoms: Ints) -> tuple[Ints, Ints]:
+    """Integers that a constant bounds, as ``min(t, 3)``, are two atoms of the list of that reducer."""
+    bounded = np.flatnonzero(np.isin(table.heads(atoms), (CHOICE, FUNCTION)))
+    more_rows, more = [], []
+    atoms = atoms.copy()
+    for at in bounded.tolist():
+        pair = _bounded(table, name, int(atoms[at]))
+        if pair is not None:
+            atoms[at], bound = pair
+            more_rows.append(int(rows[at]))
+            more.append(bound)
+    return np.concatenate([rows, np.array(more_rows, np.int64)]), np.concatenate([atoms, np.array(more, np.int64)])
+
+
+def _bounded(table: Scalars, name: str, number: int) -> tuple[int, int] | None:
+    """The integer and the constant of which ``number`` is the greater, or the less; None for other terms."""
+    table.spend(TERM)
+    base, own = segments(table, number)
+    bound = own[0 if name == "maximum" else -1][1]
+    low, high = table.ranges[base]
+    if not table.is_known(bound) or not low < table.number(bound) < high:
+        return None
+    cut, itself = table.number(bound), shift(table, 0)
+    if name == "maximum":
+        return (base, bound) if made(table, base, [(low, bound), (cut, itself)]) == number else None
+    return (base, bound) if made(table, base, [(low, itself), (cut, bound)]) == number else None
+
+
 def _computed(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints) -> tuple[Ints, Ints]:
     known = np.flatnonzero(table.known(atoms))
     if not len(known):
@@ -103,7 +134,17 @@ def _computed(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints) 
     numbers = [(row, table.integer(wrap(total, element))) for row, total in totals.items()]
     numbers = [(row, number) for row, number in numbers if number != neutral]
     more_rows, more = (np.array([pair[k] for pair in numbers], np.int64) for k in (0, 1))
+    last = _decides(name, element)
+    decided = [row for row, total in totals.items() if total == last]
+    if decided:
+        keep &= ~np.isin(rows, decided)
     return np.concatenate([rows[keep], more_rows]), np.concatenate([atoms[keep], more])
+
+
+def _decides(name: str, element: str) -> int | None:
+    """The integer that is the result of ``name`` whatever else there is; None where there is none."""
+    low, high = (0, 1) if element == "i1" else _bounds(element, element_type(element).dtype)
+    return {"multiply": 0, "and": 0, "or": high if low == 0 else -1, "maximum": high, "minimum": low}.get(name)
 
 
 def wrap(value: int, element: str) -> int:

@@ -7,55 +7,77 @@ the results where the numbers are equal. What lies in an argument's padding is a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from shardpass.proving.relations.evaluate import Loss, Unknown
+from shardpass.proving.relations.evaluate import Loss
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.relations.sides import Side
-from shardpass.proving.scalars import batch_norm, collectives, control, elementwise, lookups, moves, sums, whole_rows
-from shardpass.proving.scalars.table import Scalars, TooLarge
+from shardpass.proving.scalars import (
+    batch_norm,
+    collectives,
+    control,
+    draws,
+    elementwise,
+    lookups,
+    moves,
+    ranks,
+    sums,
+    whole_rows,
+)
+from shardpass.proving.scalars.table import MOST, Scalars, TooLarge
 from shardpass.proving.scalars.walk import ScalarRule, ScalarWalk, Value, corner
 
 RULES: dict[str, ScalarRule] = {
     name: rule
-    for family in (whole_rows, moves, elementwise, sums, lookups, batch_norm, collectives, control)
+    for family in (whole_rows, ranks, moves, elementwise, sums, lookups, batch_norm, collectives, control, draws)
     for name, rule in family.RULES.items()
 }
 
 
 class ElementProof:
-    """Both programs, walked; ``losses``: where the walk over that of one device ended, if the whole one has values."""
+    """Both programs, walked. A value that has no terms costs the proof of the results that follow from it."""
 
     def __init__(self, whole: tuple[Any, Mapping[str, Any], int], local: tuple[Any, Mapping[str, Any]],
                  arguments: Sequence[Side], results: Sequence[Side], devices: int) -> None:  # fmt: skip
         self.table, self.results = Scalars(), results
-        self.losses: list[Loss] = []
+        self._losses: list[Loss] = []
         body, functions, count = whole
         self.wanted: Sequence[Value | None] = []
         self.found: Sequence[Value | None] = []
         try:
-            inputs = [self.table.fresh(("argument", k), side.shape) for k, side in enumerate(arguments)]
+            inputs = [self._whole(k, side) for k, side in enumerate(arguments)]
             known = ScalarWalk(self.table, count, functions, RULES)
             self.wanted = known.block(
                 body,
                 [
-                    Value(np.broadcast_to(ids, (count, *ids.shape)), s.element)
+                    None if ids is None else Value(np.broadcast_to(ids, (count, *ids.shape)), s.element)
                     for ids, s in zip(inputs, arguments, strict=True)
                 ],
             )
-            if known.losses:
+            if all(value is None for value in self.wanted):
                 return
             tiles = [
-                Value(self._tiles(k, ids, side), side.element)
+                None if ids is None else Value(self._tiles(k, ids, side), side.element)
                 for k, (ids, side) in enumerate(zip(inputs, arguments, strict=True))
             ]
             walk = ScalarWalk(self.table, devices, local[1], RULES, len(self.table.terms))
-            self.losses = walk.losses
+            self._losses = walk.losses
             self.found = walk.block(local[0], tiles)
-        except (TooLarge, Unknown):
+        except TooLarge:
             self.wanted = self.found = []
+
+    def _whole(self, index: int, side: Side) -> Ints | None:
+        """The terms of an argument; None where its tiles have too many elements."""
+        if len(side.offsets) * prod(side.tile) > MOST or prod(side.shape) > MOST:
+            return None
+        return self.table.fresh(("argument", index), side.shape)
+
+    def losses(self, index: int) -> Sequence[Loss]:
+        """Where the walk over the program of one device lost a value, if the whole one has result ``index``."""
+        return self._losses if index < len(self.wanted) and self.wanted[index] is not None else ()
 
     def _tiles(self, index: int, ids: Ints, side: Side) -> Ints:
         found = np.empty((len(side.offsets), *side.tile), np.int64)

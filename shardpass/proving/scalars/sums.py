@@ -21,7 +21,7 @@ from shardpass.proving.scalars.constants import identities, identity
 from shardpass.proving.scalars.elementwise import op_of
 from shardpass.proving.scalars.lists import reduced
 from shardpass.proving.scalars.moves import padded
-from shardpass.proving.scalars.table import MOST, TooLarge
+from shardpass.proving.scalars.table import MOST, ManyElements
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
 _ALL_DEFAULT = ("#stablehlo<precision DEFAULT>", "[", "]", ",", " ")
@@ -85,7 +85,7 @@ def contracted(site: ScalarSite, x: Ints, y: Ints) -> Ints:
     element, table = site.element(), site.table
     shape = np.broadcast_shapes(x.shape, y.shape)
     if prod(shape) > MOST:
-        raise TooLarge
+        raise ManyElements
     if not shape[-1]:
         return np.full(shape[:-1], identity(table, "add", element), np.int64)
     x, y = np.broadcast_to(x, shape), np.broadcast_to(y, shape)
@@ -137,7 +137,7 @@ def reduce_window(site: ScalarSite) -> list[Value]:
     sizes, strides = ints(attributes["window_dimensions"]), window(attributes, "window_strides", rank)
     steps = window(attributes, "window_dilations", rank)
     if prod(shape) * prod(sizes) * site.devices > MOST:
-        raise TooLarge
+        raise ManyElements
     rows = []
     for value, init in zip(site.operands[:half], site.operands[half:], strict=True):
         low, high = zip(*padding(attributes, rank), strict=True) if rank else ((), ())
@@ -170,7 +170,7 @@ def convolution(site: ScalarSite) -> list[Value]:
     strides, steps = window(attributes, "window_strides", rank), window(attributes, "rhs_dilation", rank)
     batch, features, own, total = x.shape[1], x.shape[2], k.shape[2], k.shape[1]
     if prod(shape) * own * prod(sizes) * site.devices > MOST:
-        raise TooLarge
+        raise ManyElements
     x = places(x, range(3, 3 + rank), sizes, strides, steps, counts)  # D, N, C, o.., k
     g = groups * of_batch  # one of the two is 1
     x = x.reshape(site.devices, of_batch, batch // of_batch, groups, features // groups, *counts, -1)

@@ -13,6 +13,7 @@ that has spent ``WORK`` ends, after two or three seconds of processor time.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,21 @@ TERM = 32  # for one term, in elements of an array
 
 
 class TooLarge(Exception):
-    """The program has more elements than are worth a proof of each."""
+    """The walk has spent its work."""
+
+
+class ManyElements(Exception):
+    """A value has more elements than are worth a proof of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The label of the element that is ``rank``-th from the first in ``order``; see ``ranks.py``."""
+
+    order: Hashable
+    rank: int
+    values: tuple[int, ...]
+    labels: tuple[int, ...]
 
 
 class Scalars:
@@ -40,6 +55,7 @@ class Scalars:
         self._heads: dict[Hashable, int] = {}
         self.ranges: dict[int, tuple[int, int]] = {}  # of integers that choose: which numbers [lo, hi) they may be
         self.gathered: dict[int, int] = {}  # sums whose summands of one form are put together
+        self.ranked: dict[int, Ranked] = {}  # terms of ``ranks.py``
         self.work = 0
 
     def spend(self, count: int) -> None:
@@ -76,7 +92,7 @@ class Scalars:
         """Numbers of elements that nothing is known of: ``name`` says which array they are of."""
         count = int(np.prod(shape, dtype=np.int64))
         if count > MOST:
-            raise TooLarge
+            raise ManyElements
         self.spend(16 * count)
         return np.array([self.one((name, i)) for i in range(count)], np.int64).reshape(shape)
 

@@ -11,7 +11,7 @@ import numpy as np
 from shardpass.ir.walk import operation
 from shardpass.proving.relations.evaluate import Loss, Unknown, type_of
 from shardpass.proving.relations.pieces import Ints
-from shardpass.proving.scalars.table import MOST, TERM, Scalars, TooLarge
+from shardpass.proving.scalars.table import MOST, TERM, ManyElements, Scalars, TooLarge
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,12 +78,23 @@ class ScalarWalk:
         self.whole_terms = borders  # terms below this number are of the whole program
         self.values: dict[Any, Value | None] = {}
         self.losses: list[Loss] = []
-        self._names = 0
+        self.in_region = False  # of a ``sdy.manual_computation``
+        self._names = self._draws = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the program is the whole one, which is walked first."""
+        return not self.whole_terms
 
     def next_name(self) -> int:
         """A number that no other name of the walk has."""
         self._names += 1
         return self._names
+
+    def next_draw(self) -> int:
+        """How many ops have drawn random numbers before this one."""
+        self._draws += 1
+        return self._draws
 
     def block(self, block: Any, arguments: Sequence[Value | None]) -> list[Value | None]:
         for argument, value in zip(block.arguments, arguments, strict=True):
@@ -101,7 +112,7 @@ class ScalarWalk:
             if rule is None:
                 raise Unknown("no rule knows this op")
             if any(self.devices * int(np.prod(type_of(r)[0], dtype=np.int64)) > MOST for r in op.results):
-                raise TooLarge
+                raise ManyElements
             known = [value for value in operands if value is not None]
             if len(known) < len(operands):
                 return [None] * len(op.results)
@@ -110,6 +121,8 @@ class ScalarWalk:
         except TooLarge:
             self.losses.append(Loss(op, TOO_LARGE))
             raise
+        except ManyElements:
+            self.losses.append(Loss(op, TOO_LARGE))
         except Unknown as error:
             self.losses.append(Loss(op, str(error)))
         except (IndexError, ValueError) as error:  # a form of the op that its rule does not know

@@ -1,13 +1,18 @@
 """Functions of one integer: each op on each number of a small type, with NumPy as the witness."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from shardpass.proving.scalars.choices import function, range_of, shift_of
+from shardpass.proving.scalars.choices import function, made, range_of
 from shardpass.proving.scalars.integers import applied, compared, converted, selected
+from shardpass.proving.scalars.lists import reduced
+from shardpass.proving.scalars.rows import shift, shift_of
 from shardpass.proving.scalars.table import Scalars
 
 TYPES = {"i8": np.int8, "ui8": np.uint8}
+TYPES_LEAST = {"i8": -128, "ui8": 0, "i1": 0}
 DIRECTIONS = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater,
               "GE": np.greater_equal}  # fmt: skip
 BINARY = {"add": np.add, "subtract": np.subtract, "maximum": np.maximum, "minimum": np.minimum}
@@ -79,3 +84,59 @@ def test_other_types(old, new):
     found = converted(table, old, new, base, wraps=False)
     wanted = numbers.astype(TYPES[old]).astype({"i32": np.int32, **TYPES}[new])
     assert (values(table, found, base, numbers) == wanted).all()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_equal_functions_are_one_table_however_they_are_cut(seed):
+    """The function in random rows, constant or ``t + c``, and in one row for each number."""
+    rng = np.random.default_rng(seed)
+    table = Scalars()
+    base = table.one("t")
+    low, high = range_of(table, base, "i8")
+    starts = sorted({low, *rng.integers(low, low + 9, 4).tolist()})
+    numbers = rng.integers(-130, -118, len(starts)).tolist()
+    shifts = rng.integers(-2, 3, len(starts)).tolist()
+    rows = [
+        (start, shift(table, by) if rng.random() < 0.5 else table.integer(number))
+        for start, by, number in zip(starts, shifts, numbers, strict=True)
+    ]
+    single = []
+    for (start, child), end in zip(rows, [*starts[1:], high], strict=True):
+        by = shift_of(table, child)
+        single += [(n, child if by is None else table.integer(n + by)) for n in range(start, end)]
+    number = made(table, base, rows)
+    assert number == made(table, base, single)
+    wanted = np.array([table.number(child) for _, child in single])
+    assert (values(table, number, base, np.arange(low, high)) == wanted).all()
+    assert made(table, base, [(low, shift(table, 0))]) == base
+
+
+@pytest.mark.parametrize("name", ["minimum", "maximum", "and", "or", "multiply"])
+@pytest.mark.parametrize("element", ["i8", "ui8", "i1"])
+def test_lists_of_integers_that_constants_bound_or_decide(name, element):
+    """In whichever order and brackets: one number, with the value that NumPy computes."""
+    dtype = {"i1": bool, **TYPES}[element]
+    wanted = {"minimum": np.minimum, "maximum": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+              "multiply": np.multiply}[name]  # fmt: skip
+    for constant in (0, 1) if element == "i1" else (0, 1, 7, -1 if element == "i8" else 255, TYPES_LEAST[element]):
+        table = Scalars()
+        pair = table.fresh("x", (2,)).tolist()
+        number = table.integer(constant)
+        first = applied(table, name, element, (pair[0], number))
+        terms = [
+            reduced(table, name, element, np.array([row]))[0]
+            for row in (
+                [*pair, number],
+                [number, *pair[::-1]],
+                *(([first, pair[1]], [pair[1], first]) if first else ()),
+            )
+        ]
+        assert len(set(terms)) == 1
+        key, operands = table.terms[terms[0]]
+        for x, y in itertools.product((0, 1, 5, TYPES_LEAST[element]), repeat=2):
+            given = np.array([x, y, constant]).astype(dtype)
+            values_of = {pair[0]: given[0], pair[1]: given[1]}
+            parts = np.array([values_of.get(n, table.number(n)) for n in operands], dtype)
+            known = table.is_known(terms[0])
+            result = table.number(terms[0]) if known else wanted.reduce(parts, dtype=dtype)
+            assert dtype(result) == wanted.reduce(given, dtype=dtype), (key, x, y, constant)

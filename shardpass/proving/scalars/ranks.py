@@ -1,0 +1,168 @@
+"""The greatest elements of a row, as they may be picked of the greatest of its parts.
+
+    ranked(j; (v0, l0), (v1, l1), ..): the label of the element that is j-th from the greatest
+
+``chlo.top_k`` returns values, each labelled with itself, and indices, labelled with their positions; of equal elements
+the first comes first. What an index chooses from a table is the element's label in that table, so a gather by an index
+of ``top_k`` is ``ranked`` with other labels.
+
+Three laws, for each total order of the elements:
+
+- **Parts.** Ranks 0 to m - 1 of a part, in their order, stand for the part where m > j, or where that is all of it: an
+  element of the part that is behind m others is not among the first j + 1 of the row. Example: of the parts [a, b] and
+  [c, d], with two of each, ``ranked(1; r0(a, b), r1(a, b), r0(c, d), r1(c, d))`` is ``ranked(1; a, b, c, d)``.
+- **Padding.** The least element of all at the end of a row is behind all others there.
+- **One element** is the first by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shardpass.element_types import element_type
+from shardpass.proving.rules.blocks import name_and
+from shardpass.proving.rules.integers import is_integer, limits
+from shardpass.proving.scalars.rows import Segments, at_value, segments
+from shardpass.proving.scalars.table import TERM, Ranked, Scalars
+from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
+
+Entry = tuple[int, int]  # the value and the label
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How elements of type ``element`` are ordered."""
+
+    element: str
+    op: tuple[object, ...]
+
+
+def ranked(table: Scalars, order: Order, rank: int, row: Sequence[Entry]) -> int:
+    """The label of the element of ``row`` that comes after ``rank`` others."""
+    table.spend(TERM + 4 * len(row))
+    entries = _of_parts(table, order, rank, list(row)) or list(row)
+    least, kept = _least(table, order), len(entries)
+    while least is not None and kept and entries[kept - 1][0] == least:
+        kept -= 1
+    if rank >= kept:
+        return entries[rank][1]
+    entries = entries[:kept]
+    labels = [label for _, label in entries]
+    if len(set(labels)) == 1:
+        return labels[0]
+    number = table.one(("ranked", order, rank), tuple(n for entry in entries for n in entry))
+    if number not in table.ranked:
+        table.ranked[number] = Ranked(order, rank, tuple(v for v, _ in entries), tuple(labels))
+        if all(table.is_known(label) for label in labels):
+            known = [table.number(label) for label in labels]
+            table.ranges[number] = (min(known), max(known) + 1)
+    return number
+
+
+def _least(table: Scalars, order: Order) -> int | None:
+    """The element that comes after all others; None where that is not known."""
+    if len(order.op) > 2:  # from the least on
+        return None
+    if is_integer(order.element):
+        return table.integer(limits(order.element)[0])
+    dtype = element_type(order.element).dtype
+    if dtype is None or np.dtype(dtype).kind == "c":
+        return None
+    bits = b"\xff" * np.dtype(dtype).itemsize  # a negative NaN: in the total order of floats below all others
+    return table.one(("constant", order.element, bits))
+
+
+def _of_parts(table: Scalars, order: Order, rank: int, row: list[Entry]) -> list[Entry] | None:
+    """``row`` with the elements of parts in the place of their greatest; None where there are no parts."""
+    found: list[Entry] = []
+    at, changed = 0, False
+    while at < len(row):
+        part = table.ranked.get(row[at][0])
+        entries, count = (None, 0) if part is None else _part(table, order, rank, row[at:], part.values)
+        if entries is None:
+            found.append(row[at])
+            at += 1
+        else:
+            found += entries
+            at, changed = at + count, True
+    return (_of_parts(table, order, rank, found) or found) if changed else None
+
+
+def _part(
+    table: Scalars, order: Order, rank: int, row: Sequence[Entry], values: tuple[int, ...]
+) -> tuple[list[Entry] | None, int]:
+    """The elements of the part ``values`` with their labels, and how many of ``row`` are the greatest of it."""
+    labels: tuple[int, ...] | None = None
+    count = 0
+    for place, (value, label) in enumerate(row[: len(values)]):
+        table.spend(len(values))
+        own = table.ranked.get(value)
+        if own is None or own != Ranked(order, place, values, values):
+            break
+        given = _labels(table, order, place, values, label)
+        if given is None or labels not in (None, given):
+            break
+        labels, count = given, place + 1
+    if labels is None or (count <= rank and count < len(values)):
+        return None, 0
+    return list(zip(values, labels, strict=True)), count
+
+
+def _labels(table: Scalars, order: Order, rank: int, values: tuple[int, ...], number: int) -> tuple[int, ...] | None:
+    """The labels of which ``number`` is that of rank ``rank`` among ``values``; None for other terms."""
+    own = table.ranked.get(number)
+    if own is not None:
+        return own.labels if (own.order, own.rank, own.values) == (order, rank, values) else None
+    key = table.terms[number][0]
+    if not (isinstance(key, tuple) and key[0] == "choice"):
+        return None
+    base, rows = segments(table, number)
+    own = table.ranked.get(base)
+    if own is None or (own.order, own.rank, own.values) != (order, rank, values):
+        return None
+    return _chosen(table, own, rows)
+
+
+def _chosen(table: Scalars, own: Ranked, rows: Segments) -> tuple[int, ...] | None:
+    """What the table ``rows`` has for each of the labels of ``own``."""
+    if not all(table.is_known(label) for label in own.labels):
+        return None
+    return tuple(at_value(table, rows, table.number(label)) for label in own.labels)
+
+
+def by_rank(table: Scalars, base: int, rows: Segments) -> int | None:
+    """What ``base`` chooses, where it is the index of one of the greatest of parts; None for other integers."""
+    own = table.ranked.get(base)
+    if own is None or not any(value in table.ranked for value in own.values):
+        return None
+    labels = _chosen(table, own, rows)
+    if labels is None:
+        return None
+    assert isinstance(own.order, Order)
+    entries = _of_parts(table, own.order, own.rank, list(zip(own.values, labels, strict=True)))
+    return None if entries is None else ranked(table, own.order, own.rank, entries)
+
+
+def top_k(site: ScalarSite) -> list[Value]:
+    (operand,) = site.operands
+    order = Order(operand.element, name_and(site.op, "largest"))
+    size, table = operand.shape[-1], site.table
+    count = site.shape()[-1]
+    positions = [table.integer(i) for i in range(size)]
+    made: dict[bytes, tuple[list[int], list[int]]] = {}
+    found: list[tuple[list[int], list[int]]] = []
+    for row in operand.ids.reshape(-1, size):
+        key = row.tobytes()
+        if key not in made:
+            values = row.tolist()
+            by_value = [ranked(table, order, j, list(zip(values, values, strict=True))) for j in range(count)]
+            by_place = [ranked(table, order, j, list(zip(values, positions, strict=True))) for j in range(count)]
+            made[key] = by_value, by_place
+        found.append(made[key])
+    return [site.result(np.array([row[k] for row in found], np.int64), k) for k in range(2)]
+
+
+RULES: dict[str, ScalarRule] = {"chlo.top_k": top_k}
