@@ -59,13 +59,13 @@ def _finding(walk: Walk, known: Walk, op: Any, why: str, index: int, returned: A
 
 def _held(walk: Walk, op: Any) -> tuple[str, ...]:
     """What is known of each operand of ``op``, in words."""
-    held = []
+    known_of = []
     for value in op.operands:
         content = walk.values.get(value)
         pieces = () if content is None else content.pieces
         some = f", and {len(pieces) - 1} pieces more" if len(pieces) > 1 else ""
-        held.append(f"{described(walk.terms, pieces[0])}{some}" if pieces else "nothing that is known")
-    return tuple(held)
+        known_of.append(f"{described(walk.terms, pieces[0])}{some}" if pieces else "nothing that is known")
+    return tuple(known_of)
 
 
 def _counterpart(walk: Walk, known: Walk, op: Any, returned: Any) -> Any:
@@ -107,20 +107,20 @@ def _terms(walk: Walk, value: Any) -> set[int]:
 
 def _behind(value: Any) -> set[Any]:
     """The ops that ``value`` follows from."""
-    found: set[Any] = set()
+    result: set[Any] = set()
     todo: list[Any] = [value]
     while todo:
         owner = todo.pop().owner
         if hasattr(owner, "arguments"):
             continue
         op = operation(owner)
-        if op in found:
+        if op in result:
             continue
-        found.add(op)
+        result.add(op)
         todo += list(op.operands)
         for region in op.regions:
             for block in region.blocks:
                 for inner in block.operations:
                     todo += list(operation(inner).operands)
-                    found.add(operation(inner))
-    return found
+                    result.add(operation(inner))
+    return result

@@ -41,9 +41,9 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     )
     walk = Walk(terms, devices, _functions(local), RULES)
     walk.known_loops, walk.sides = known.loops, [*arguments, *results]
-    found = walk.block(_body(local), [_argument(t, side, devices) for t, side in zip(inputs, arguments, strict=True)])
+    result = walk.block(_body(local), [_argument(t, side, devices) for t, side in zip(inputs, arguments, strict=True)])
     elements: ElementProof | None = None
-    for index, (want, have, side) in enumerate(zip(wanted, found, results, strict=True)):
+    for index, (want, have, side) in enumerate(zip(wanted, result, results, strict=True)):
         why = differs(terms, want, have, side)
         if why is not None:
             if elements is None:

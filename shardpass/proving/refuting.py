@@ -36,13 +36,13 @@ class Difference:
     result: int
     at: tuple[int, ...]
     wanted: Any
-    found: Any
+    local: Any
     seed: int
     inputs: tuple[Any, ...]
 
     def __str__(self) -> str:
         return (
-            f"at {list(self.at)} the whole program has {self.wanted}, and this one {self.found}, "
+            f"at {list(self.at)} the whole program has {self.wanted}, and this one {self.local}, "
             f"with the inputs of seed {self.seed}"
         )
 
@@ -59,10 +59,10 @@ def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Differen
         arrays = random_inputs(signature.arguments, seed)
         try:
             wanted = interpret(one_device, *arrays, isolated=isolated, timeout=SECONDS)
-            found = interpret(local, *arrays, padding=5, isolated=isolated, timeout=SECONDS)
+            answer = interpret(local, *arrays, padding=5, isolated=isolated, timeout=SECONDS)
         except (ShardpassError, ValueError, TypeError):
             return None
-        for index, (one, other) in enumerate(zip(wanted, found, strict=True)):
+        for index, (one, other) in enumerate(zip(wanted, answer, strict=True)):
             at = _apart(one, other)
             if at is not None:
                 return Difference(index, at, one[at], other[at], seed, tuple(arrays))
@@ -102,12 +102,12 @@ def _ops(module: Any) -> int:
     return str(module).count("\n")
 
 
-def _apart(wanted: Any, found: Any) -> tuple[int, ...] | None:
+def _apart(wanted: Any, answer: Any) -> tuple[int, ...] | None:
     """Where the two arrays first differ beyond rounding; None where they do not."""
     if wanted.dtype.kind in "iub":
-        places = np.argwhere(wanted != found)
+        places = np.argwhere(wanted != answer)
     else:
-        x, y = (np.asarray(v, np.complex128 if v.dtype.kind == "c" else np.float64) for v in (wanted, found))
+        x, y = (np.asarray(v, np.complex128 if v.dtype.kind == "c" else np.float64) for v in (wanted, answer))
         special = ~np.isfinite(x) | ~np.isfinite(y)
         scale = float(np.abs(x[~special]).max(initial=0.0))
         limit = TOLERANCE.get(wanted.dtype.name, COARSE) * max(scale, 1e-30)

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from shardpass.proving.relations.evaluate import Rule
-from shardpass.proving.rules import blocks, collectives, contraction, control, elementwise, lookups, movement, windows
+from shardpass.proving.rules import (
+    blocks,
+    calls,
+    collectives,
+    contraction,
+    control,
+    elementwise,
+    lookups,
+    movement,
+    windows,
+)
 
-FAMILIES = (blocks, elementwise, lookups, movement, contraction, collectives, control, windows)
+FAMILIES = (blocks, calls, elementwise, lookups, movement, contraction, collectives, control, windows)
 _FALLBACKS: dict[str, Rule] = {
     "stablehlo.reduce": blocks.reduce_rows,
     "stablehlo.dynamic_slice": blocks.dynamic_slice_rows,

@@ -41,8 +41,8 @@ class Finding:
     @property
     def more(self) -> tuple[str, ...]:
         """A line for the op of the whole program, and one for each operand."""
-        held = (f"operand {number} holds {text}" for number, text in enumerate(self.operands))
-        return (f"in the whole program: {self.whole_place}: {self.whole_op}", *held)
+        known_of = (f"operand {number} holds {text}" for number, text in enumerate(self.operands))
+        return (f"in the whole program: {self.whole_place}: {self.whole_op}", *known_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class Verdict:
         finding = self.refuted or self.unknown
         if finding is None:
             return None
-        whole, *held = finding.more
+        whole, *known_of = finding.more
         notes = (
             note(whole, finding.whole_place),
-            *(note(line, finding.place) for line in (*held, *self.more[len(finding.more) :])),
+            *(note(line, finding.place) for line in (*known_of, *self.more[len(finding.more) :])),
         )
         row = REFUTED if self.refuted else without
         return row.at(finding.place, notes=notes, op=finding.op, why=finding.why, result=finding.result)
@@ -102,7 +102,7 @@ class Verdict:
                 "result": difference.result,
                 "at": list(difference.at),
                 "whole": _plain(difference.wanted),
-                "local": _plain(difference.found),
+                "local": _plain(difference.local),
                 "seed": difference.seed,
                 "inputs": [_plain(array) for array in difference.inputs],
             }

@@ -35,6 +35,7 @@ ROOMS = (
     "planning",
     "program",
     "propagation",
+    "proving",
     "redistribute",
     "replication",
     "report",

@@ -44,9 +44,9 @@ def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, In
         if chosen is not None:
             return Piece(number, a[chosen], b[:, chosen], lo, hi, on)
     if terms.has_merges and not terms.patterns(key, parts):
-        found = _by_other_views(terms, key, pieces, box)
-        if found is not None:
-            return found
+        result = _by_other_views(terms, key, pieces, box)
+        if result is not None:
+            return result
     rows, chosen = _pattern(a, a[:, wide], at_lo)
     number = terms.make(Term(key, parts, len(chosen), rows))
     return Piece(number, a[chosen], b[:, chosen], lo, hi, on)
@@ -54,18 +54,18 @@ def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, In
 
 def _by_other_views(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece | None:
     """The op of the same operands as merges of their terms, where the table has that."""
-    held = [Piece(p.term, p.a, p.b, *box) for p in pieces]
-    views = [[p, *lifts(terms, p)] for p in held]
+    known_of = [Piece(p.term, p.a, p.b, *box) for p in pieces]
+    views = [[p, *lifts(terms, p)] for p in known_of]
     if all(len(v) == 1 for v in views) or prod(map(len, views)) > MOST_VIEWS:
         return None
     for chosen in product(*views):
         if terms.patterns(key, tuple(p.term for p in chosen)) and any(
-            p is not q for p, q in zip(chosen, held, strict=True)
+            p is not q for p, q in zip(chosen, known_of, strict=True)
         ):
             known = len(terms.all)
-            found = combine(terms, key, chosen, box)
-            if found.term < known:
-                return found
+            result = combine(terms, key, chosen, box)
+            if result.term < known:
+                return result
     return None
 
 
@@ -229,12 +229,12 @@ def _telescoped(
             live = piece.on & (count > 1)
             if (length[live] != abs(step)).any():
                 return None
-            found = base.copy()
+            result = base.copy()
             if step > 0:
-                found[:, hi] = base[:, lo] + np.where(count > 1, step * count, length)
+                result[:, hi] = base[:, lo] + np.where(count > 1, step * count, length)
             else:
-                found[:, lo] = base[:, hi] + np.where(count > 1, step * count, -length)
-            return found
+                result[:, lo] = base[:, hi] + np.where(count > 1, step * count, -length)
+            return result
     return None
 
 
@@ -321,7 +321,7 @@ def _on_a_grid(lows: Ints, highs: Ints) -> Ints | None:
 def operands_of(terms: Terms, piece: Piece, box: tuple[Ints, Ints, Bools]) -> list[Piece]:
     """The pieces that the op of ``piece``'s term was computed of."""
     term = terms.all[piece.term]
-    found, at = [], 0
+    result, at = [], 0
     for part in term.parts:
         rank = terms.all[part].rank
         rows = term.rows[at : at + rank]
@@ -333,25 +333,25 @@ def operands_of(terms: Terms, piece: Piece, box: tuple[Ints, Ints, Bools]) -> li
         b = np.tile(constant, (len(piece.on), 1)).reshape(len(piece.on), rank)
         a[moving] = piece.a[index[moving]]
         b[:, moving] += piece.b[:, index[moving]]
-        found.append(Piece(part, a, b, *box))
-    return found
+        result.append(Piece(part, a, b, *box))
+    return result
 
 
 def cells(groups: Sequence[Sequence[Piece]]) -> list[tuple[list[Piece], tuple[Ints, Ints, Bools]]]:
     """The boxes in which one piece of each of ``groups`` lies, with these pieces."""
-    found: list[tuple[list[Piece], tuple[Ints, Ints, Bools]]] = []
+    result: list[tuple[list[Piece], tuple[Ints, Ints, Bools]]] = []
     if not groups:
-        return found
-    found = [([p], (p.lo, p.hi, p.on)) for p in groups[0]]
+        return result
+    result = [([p], (p.lo, p.hi, p.on)) for p in groups[0]]
     for group in groups[1:]:
         longer = []
-        for chosen, (lo, hi, on) in found:
+        for chosen, (lo, hi, on) in result:
             for piece in group:
                 box = common([Piece(piece.term, piece.a, piece.b, lo, hi, on), piece])
                 if box is not None:
                     longer.append(([*chosen, piece], box))
-        found = longer
-    return found
+        result = longer
+    return result
 
 
 __all__ = ["add_ranges", "cells", "combine", "operands_of", "reduce_along", "tidy"]

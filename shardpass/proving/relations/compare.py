@@ -21,7 +21,7 @@ def differs(terms: Terms, want: Content, have: Content, side: Side) -> str | Non
     if any((rows != rows[:1]).any() for p in want.pieces for rows in (p.b, p.lo, p.hi, p.on)):
         return "the whole program's result depends on the device"
     for piece in want.pieces:
-        spread = piece.taken(np.zeros(devices, np.int64)).moved(-side.offsets)
+        spread = piece.of_devices(np.zeros(devices, np.int64)).moved(-side.offsets)
         limit = np.minimum(np.array(side.tile, np.int64), np.array(side.shape, np.int64) - side.offsets)
         target = spread.boxed(np.zeros_like(limit), limit)
         if target is None:
@@ -63,7 +63,7 @@ def equal(terms: Terms, one: Piece, other: Piece, box: tuple[Ints, Ints, Any], d
 
 
 def described(terms: Terms, piece: Piece) -> str:
-    """A term in words: its op and how far down it goes is not said."""
+    """A term in words: its op, without its operands."""
     term = terms.all[piece.term]
     if term.key[0] == "argument":
         return f"argument {term.key[1]} at {piece.at_lo[int(piece.on.argmax())].tolist()}"

@@ -89,7 +89,7 @@ class Walk:
         try:
             if rule is None:
                 raise Unknown("no rule knows this op")
-            found = rule(Site(op, operands, self))
+            result = rule(Site(op, operands, self))
         except Unknown as error:
             self.losses.append(Loss(op, str(error)))
             return [nothing(value) for value in op.results]
@@ -98,9 +98,9 @@ class Walk:
             return [nothing(value) for value in op.results]
         if len(self.terms.all) > before:
             self.new.append((op, before))
-        if not all(c.covered() for c in found) and all(c.covered() for c in operands):
+        if not all(c.covered() for c in result) and all(c.covered() for c in operands):
             self.losses.append(Loss(op, "part of its result follows from nothing that is known"))
-        return found
+        return result
 
     def everywhere(self, term: int, index: Ints, shape: Sequence[int]) -> Piece:
         """A piece that covers tiles of ``shape`` with one element of ``term``; ``index``: [devices, rank of term]."""

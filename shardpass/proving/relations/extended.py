@@ -22,7 +22,7 @@ def rows_along(terms: Terms, content: Content, dims: Sequence[int]) -> list[Piec
         return None
     own = [p for p in content.pieces if terms.splat(p.term) is None]
     constant = [p for p in content.pieces if terms.splat(p.term) is not None]
-    found: list[Piece] = []
+    result: list[Piece] = []
     left = [(p, (p.lo, p.hi, p.on)) for p in constant]
     for piece in own:
         lo, hi = piece.lo.copy(), piece.hi.copy()
@@ -31,7 +31,7 @@ def rows_along(terms: Terms, content: Content, dims: Sequence[int]) -> list[Piec
         region = Piece(piece.term, piece.a, piece.b, lo, hi, piece.on)
         rest = minus(lo, hi, piece.on, piece)
         if not rest:
-            found.append(piece)
+            result.append(piece)
             continue
         values = {p.term for p in constant if any(common([_boxed(p, r), p]) is not None for r in rest)}
         for p in constant:
@@ -41,7 +41,7 @@ def rows_along(terms: Terms, content: Content, dims: Sequence[int]) -> list[Piec
         one = _extended(terms, piece, region, content, dims, values.pop())
         if one is None:
             return None
-        found.append(one)
+        result.append(one)
         left = [(p, part) for p, box in left for part in minus(*box, region)]
     for p, box in left:
         (lo, hi, on) = box
@@ -49,8 +49,8 @@ def rows_along(terms: Terms, content: Content, dims: Sequence[int]) -> list[Piec
             continue
         if (lo[on][:, list(dims)] != 0).any() or (hi[on][:, list(dims)] != np.array(content.shape)[list(dims)]).any():
             return None
-        found.append(Piece(p.term, p.a, p.b, *box))
-    return found
+        result.append(Piece(p.term, p.a, p.b, *box))
+    return result
 
 
 def _boxed(piece: Piece, box: tuple[Ints, Ints, Bools]) -> Piece:
@@ -81,7 +81,7 @@ def _row_along(piece: Piece, dim: int) -> tuple[int, int] | None:
 
 def _bounds(piece: Piece, content: Content, dims: Sequence[int]) -> tuple[tuple[int, int, int], ...] | None:
     """(row, lo, hi) for each padded dimension, which are the same on all devices."""
-    found, on = [], piece.on
+    result, on = [], piece.on
     for dim in dims:
         size = content.shape[dim]
         if (piece.lo[on, dim] == 0).all() and (piece.hi[on, dim] == size).all():
@@ -94,8 +94,8 @@ def _bounds(piece: Piece, content: Content, dims: Sequence[int]) -> tuple[tuple[
         hi = (piece.b[:, row] + step * piece.hi[:, dim])[on]
         if (lo != lo[0]).any() or (hi != hi[0]).any():
             return None
-        found.append((row, int(lo[0]), int(hi[0])))
-    return tuple(sorted(found))
+        result.append((row, int(lo[0]), int(hi[0])))
+    return tuple(sorted(result))
 
 
 def _fits(piece: Piece, content: Content, dims: Sequence[int], key: Key) -> bool:
@@ -143,7 +143,7 @@ def dilated(terms: Terms, content: Content, value: int, steps: Sequence[int]) ->
     ``c`` is by how much the index of the term runs, 1 but for values of strided windows.
     """
     size = np.array([max((n - 1) * s + 1, 0) for n, s in zip(content.shape, steps, strict=True)], np.int64)
-    found = []
+    result = []
     for piece in content.pieces:
         key, b, hi = [], piece.b.copy(), piece.hi.copy()
         for dim, step in enumerate(steps):
@@ -162,5 +162,5 @@ def dilated(terms: Terms, content: Content, value: int, steps: Sequence[int]) ->
             b[:, rows] *= step
             hi[:, dim] = size[dim]
         number = terms.make(Term(("dilated", tuple(sorted(key))), (piece.term, value), len(piece.a)))
-        found.append(Piece(number, piece.a, b, piece.lo, hi, piece.on))
-    return Content(tuple(int(n) for n in size), content.element, tuple(found))
+        result.append(Piece(number, piece.a, b, piece.lo, hi, piece.on))
+    return Content(tuple(int(n) for n in size), content.element, tuple(result))

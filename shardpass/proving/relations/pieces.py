@@ -45,7 +45,7 @@ class Piece:
         """The index of the term at the first position of each box."""
         return np.asarray(self.lo @ self.a.T + self.b)
 
-    def taken(self, devices: Ints) -> Piece:
+    def of_devices(self, devices: Ints) -> Piece:
         """The piece as device d would see it that holds the tile of ``devices[d]``; -1: of no device."""
         return Piece(
             self.term,
@@ -171,8 +171,8 @@ def joined(p: Piece, q: Piece) -> Piece | None:
                 p, q = q, p
             else:
                 return None
-    found = same_function(p, q, along)
-    if found is None:
+    result = same_function(p, q, along)
+    if result is None:
         return None
     one, two = p.on[:, None], q.on[:, None]
     big = np.iinfo(np.int64)
@@ -180,7 +180,7 @@ def joined(p: Piece, q: Piece) -> Piece | None:
     hi = np.maximum(np.where(one, p.hi, big.min), np.where(two, q.hi, big.min))
     on = p.on | q.on
     lo, hi = np.where(on[:, None], lo, 0), np.where(on[:, None], hi, 0)
-    return Piece(p.term, *found, lo, hi, on)
+    return Piece(p.term, *result, lo, hi, on)
 
 
 def broadcast_piece(piece: Piece, old: Sequence[int], new: Sequence[int], dims: Sequence[int]) -> Piece:
@@ -188,12 +188,12 @@ def broadcast_piece(piece: Piece, old: Sequence[int], new: Sequence[int], dims: 
     source = [-1] * len(new)
     for k, dim in enumerate(dims):
         source[dim] = k
-    found = piece.columns(source, new)
+    result = piece.columns(source, new)
     for k, dim in enumerate(dims):
         if old[k] == 1 and new[dim] != 1:
-            found.a[:, dim] = 0
-            found.hi[:, dim] = new[dim]
-    return found
+            result.a[:, dim] = 0
+            result.hi[:, dim] = new[dim]
+    return result
 
 
 def tidy(pieces: Sequence[Piece | None]) -> tuple[Piece, ...]:

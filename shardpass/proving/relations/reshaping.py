@@ -91,9 +91,9 @@ def _without_unit(pieces: list[Piece], sizes: list[int], at: int) -> list[Piece]
 
 
 def _merge(terms: Terms, pieces: list[Piece], sizes: list[int], at: int) -> list[Piece]:
-    found = [m for p in pieces for m in merged(terms, p, at, sizes[at], sizes[at + 1])]
+    result = [m for p in pieces for m in merged(terms, p, at, sizes[at], sizes[at + 1])]
     sizes[at : at + 2] = [sizes[at] * sizes[at + 1]]
-    return found
+    return result
 
 
 def _factors(old: Sequence[int], new: Sequence[int]) -> list[int] | None:
@@ -112,19 +112,19 @@ def _factors(old: Sequence[int], new: Sequence[int]) -> list[int] | None:
 
 def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """The smallest runs of dimensions of equal size, dimensions of size 1 apart where they can be."""
-    found = []
+    result = []
     i = j = 0
     while i < len(old) or j < len(new):
         if i < len(old) and j < len(new) and old[i] == new[j]:
-            found.append(([old[i]], [new[j]]))
+            result.append(([old[i]], [new[j]]))
             i, j = i + 1, j + 1
             continue
         if i < len(old) and old[i] == 1:
-            found.append(([1], []))
+            result.append(([1], []))
             i += 1
             continue
         if j < len(new) and new[j] == 1:
-            found.append(([], [1]))
+            result.append(([], [1]))
             j += 1
             continue
         a, b, left, right = old[i], new[j], [old[i]], [new[j]]
@@ -138,8 +138,8 @@ def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], lis
                 b *= new[j]
                 right.append(new[j])
                 j += 1
-        found.append((left, right))
-    return found
+        result.append((left, right))
+    return result
 
 
 def _unit(piece: Piece, at: int) -> Piece:
@@ -166,8 +166,8 @@ def parted(terms: Terms, piece: Piece, dim: int, inner: int) -> list[Piece]:
     column = piece.a[:, dim]
     a = np.column_stack([piece.a[:, :dim], column * inner, column, piece.a[:, dim + 1 :]])
     lo, hi = _replaced(piece.lo, dim, outer_lo, inner_lo), _replaced(piece.hi, dim, outer_hi, inner_hi)
-    found = Piece(piece.term, a, piece.b, lo, hi, on)
-    return [unmerged(terms, found)]
+    result = Piece(piece.term, a, piece.b, lo, hi, on)
+    return [unmerged(terms, result)]
 
 
 def _replaced(bounds: Ints, dim: int, outer: Ints, inner: Ints) -> Ints:
@@ -201,14 +201,14 @@ def merged(terms: Terms, piece: Piece, dim: int, outer: int, inner: int) -> list
         return [Piece(piece.term, np.delete(piece.a, q, axis=1), b, new_lo, new_hi, on)]
     if outer == 1:
         b = piece.b + np.outer(lo[:, dim], column_p)
-        found = Piece(piece.term, np.delete(piece.a, dim, axis=1), b, new_lo, new_hi, on)
-        return [_remerged(terms, found, dim, piece, inner)]
+        result = Piece(piece.term, np.delete(piece.a, dim, axis=1), b, new_lo, new_hi, on)
+        return [_remerged(terms, result, dim, piece, inner)]
     runs_on = (column_p == inner * column_q).all()
     if runs_on or (one_row | ~on).all():
         # in one row, only the second column counts
         b = piece.b if runs_on else piece.b + np.outer(lo[:, dim], column_p - inner * column_q)
-        found = Piece(piece.term, np.delete(piece.a, dim, axis=1), b, new_lo, new_hi, on)
-        return [found if runs_on else _remerged(terms, found, dim, piece, inner)]
+        result = Piece(piece.term, np.delete(piece.a, dim, axis=1), b, new_lo, new_hi, on)
+        return [result if runs_on else _remerged(terms, result, dim, piece, inner)]
     return [_as_term(terms, piece, dim, inner, new_lo, new_hi)]
 
 
@@ -253,32 +253,32 @@ def _shifted(b: Ints, column_p: Ints, inner: int, a: Ints) -> tuple[Ints, Ints]:
     return b, at
 
 
-def _remerged(terms: Terms, found: Piece, dim: int, piece: Piece, inner: int) -> Piece:
+def _remerged(terms: Terms, result: Piece, dim: int, piece: Piece, inner: int) -> Piece:
     """``found``, a part of one row, as the merged term that the whole program has of it, where it has one."""
     for number in terms.merges(piece.term):
         key = terms.all[number].key
         size, rows = key[1], key[2]
-        lifted = _lifted(terms, found, dim, number, int(size), rows)
+        lifted = _lifted(terms, result, dim, number, int(size), rows)
         if lifted is not None:
             return lifted
-    return found
+    return result
 
 
 def lifts(terms: Terms, piece: Piece) -> list[Piece]:
     """``piece`` as pieces of the merges that the table has of its term."""
-    found = []
+    result = []
     for number in terms.merges(piece.term):
         key = terms.all[number].key
         for dim in range(piece.a.shape[1]):
             lifted = _lifted(terms, piece, dim, number, int(key[1]), key[2])
             if lifted is not None:
-                found.append(lifted)
+                result.append(lifted)
                 break
-    return found
+    return result
 
 
 def _lifted(
-    terms: Terms, found: Piece, dim: int, number: int, inner: int, rows: tuple[tuple[int, int, int], ...]
+    terms: Terms, result: Piece, dim: int, number: int, inner: int, rows: tuple[tuple[int, int, int], ...]
 ) -> Piece | None:
     """The merge of two indices of one row each, in which the piece runs along the second within a row of the first."""
     outer_rows = [r for r, p, q in rows if p == 1 and q == 0]
@@ -286,12 +286,12 @@ def _lifted(
     if len(rows) != 2 or len(outer_rows) != 1 or len(inner_rows) != 1:
         return None
     (p,), (q,) = outer_rows, inner_rows
-    a, lo, hi, on = found.a, found.lo, found.hi, found.on
+    a, lo, hi, on = result.a, result.lo, result.hi, result.on
     others = np.arange(a.shape[1]) != dim
-    wide = found.wide
+    wide = result.wide
     if a[p][wide].any() or a[q][others & wide].any() or (wide[dim] and a[q, dim] != 1):
         return None
-    at = found.at_lo
+    at = result.at_lo
     width = hi[:, dim] - lo[:, dim]
     if ((at[:, q] < 0) | (at[:, q] + width > inner))[on].any():
         return None

@@ -1,7 +1,7 @@
 """Terms: functions of the whole program's arguments, from index vectors to elements, one object each.
 
-A term has no shape. It is a function on index vectors of ``rank`` integers; which of them a value holds, and where, is
-said by pieces (``pieces.py``). So a slice, a transpose, a broadcast and a tile of a value are the same term.
+A term has no shape. It is a function on index vectors of ``rank`` integers; pieces (``pieces.py``) say which of them a
+value holds, and where. So a slice, a transpose, a broadcast and a tile of a value are the same term.
 
 An op on terms is a pattern: ``rows`` lists, for every index of every operand's term in order, the index of the new term
 that it equals (or -1) and a constant to add. Example: x[i, j] + b[j] has the rows ((0, 0), (1, 0), (1, 0)) and rank 2;

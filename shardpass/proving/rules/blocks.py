@@ -37,11 +37,11 @@ def blockwise(
         found_there: list[Content] = site.labelled(operands, results, key)
         return found_there
     contents = site.operands if given is None else given
-    found = []
+    answer = []
     for index, labels in enumerate(results):
         shape, element = type_of(site.op.results[index])
         if 0 in shape:
-            found.append(site.result([], index))
+            answer.append(site.result([], index))
             continue
         groups, structure = [], []
         for content, own in zip(contents, operands, strict=True):
@@ -57,8 +57,8 @@ def blockwise(
         ]
         if not groups and not positions:
             raise Unknown("it has neither operands nor dimensions")
-        found.append(site.result(made, index))
-    return found
+        answer.append(site.result(made, index))
+    return answer
 
 
 def _rows(terms: Terms, content: Content, whole: Sequence[int]) -> tuple[list[Piece], Key]:
@@ -408,10 +408,10 @@ def either(first: Rule, second: Rule) -> Rule:
 
     def rule(site: Site) -> list[Content]:
         try:
-            found = first(site)
+            answer = first(site)
         except Unknown:
             return second(site)
-        return found if any(c.pieces for c in found) else second(site)
+        return answer if any(c.pieces for c in answer) else second(site)
 
     return rule
 

@@ -60,7 +60,7 @@ def groups_of(site: Any) -> Groups:
 
 
 def groups_over_axes(op: Any, text: str) -> Ints:
-    """Groups that are said by axes of a mesh, [groups, members]: the axes that are named vary in a group."""
+    """Groups that are given by axes of a mesh, [groups, members]: the axes that are named vary in a group."""
     name = re.search(r"mesh = @([A-Za-z0-9_.$-]+)", text)
     mesh = meshes_around(op).get(name.group(1)) if name else None
     parts = re.findall(r'axis_ref<name = "([^"]+)"([^>]*)>', text)
@@ -87,10 +87,10 @@ def groups_from(rows: Ints, devices: int) -> Groups:
 
 def all_gather(site: Site) -> list[Content]:
     groups, dim = groups_of(site), attribute(site.op, "all_gather_dim")
-    found = []
+    result = []
     for index, operand in enumerate(site.operands):
-        found.append(site.result(gathered(operand, groups, dim), index))
-    return found
+        result.append(site.result(gathered(operand, groups, dim), index))
+    return result
 
 
 def gathered(operand: Content, groups: Groups, dim: int) -> list[Piece]:
@@ -98,7 +98,7 @@ def gathered(operand: Content, groups: Groups, dim: int) -> list[Piece]:
     for j in range(groups.size):
         by = np.zeros(operand.rank, np.int64)
         by[dim] = j * operand.shape[dim]
-        pieces += [p.taken(groups.members[:, j]).moved(by) for p in operand.pieces]
+        pieces += [p.of_devices(groups.members[:, j]).moved(by) for p in operand.pieces]
     return pieces
 
 
@@ -111,12 +111,12 @@ def all_reduce(site: Site) -> list[Content]:
 def summed(site: Site, operand: Content, groups: Groups, name: str) -> list[Piece]:
     """The sum, or what else ``name`` is, of the tiles of each group: of one device of a group, which all of it hold."""
     _, one_each, group = np.unique(groups.members[:, 0], return_index=True, return_inverse=True)
-    return [p.taken(group) for p in _summed(site, operand, groups.members[one_each], name)]
+    return [p.of_devices(group) for p in _summed(site, operand, groups.members[one_each], name)]
 
 
 def _summed(site: Site, operand: Content, members: Ints, name: str) -> list[Piece]:
     """The sums of the groups ``members``, [group, place], as pieces with a row for each group."""
-    copies = [[p.taken(row) for p in operand.pieces] for row in members.T]
+    copies = [[p.of_devices(row) for p in operand.pieces] for row in members.T]
     if len(operand.pieces) == 1:
         total = None
         (one,) = operand.pieces
@@ -143,9 +143,9 @@ def _sum(terms: Terms, pieces: Sequence[Piece], box: Box, reducer: tuple[str, st
         return Piece(one.term, one.a, one.b, *box)
     if any(p.term != busy[0].term for p in busy):
         return None
-    found = add_ranges(terms, busy, box) if terms.all[busy[0].term].reducer == reducer else None
-    if found is not None:
-        return found
+    result = add_ranges(terms, busy, box) if terms.all[busy[0].term].reducer == reducer else None
+    if result is not None:
+        return result
     if name in _IDEMPOTENT and _all_equal(busy, box):
         return Piece(busy[0].term, busy[0].a, busy[0].b, *box)
     return _inside(terms, busy, box, reducer) if name == "add" else None
@@ -213,7 +213,7 @@ def exchanged(operand: Content, groups: Groups, along: int, onto: int) -> list[P
         by = np.zeros(operand.rank, np.int64)
         by[onto] = j * part[onto]
         for p in operand.pieces:
-            strip = cut(p.taken(groups.members[:, j]), start, part)
+            strip = cut(p.of_devices(groups.members[:, j]), start, part)
             pieces.append(None if strip is None else strip.moved(by))
     return pieces
 
@@ -236,7 +236,7 @@ def collective_permute(site: Site) -> list[Content]:
     pairs = pairs_of(site)
     source = np.full(site.devices, -1, np.int64)
     source[pairs[:, 1]] = pairs[:, 0]
-    return [site.result([*(p.taken(source) for p in operand.pieces), _zeros(site, operand, source < 0)])]
+    return [site.result([*(p.of_devices(source) for p in operand.pieces), _zeros(site, operand, source < 0)])]
 
 
 def _zeros(site: Site, content: Content, on: Any) -> Piece | None:
@@ -247,7 +247,7 @@ def _zeros(site: Site, content: Content, on: Any) -> Piece | None:
 
 def collective_broadcast(site: Site) -> list[Content]:
     groups = groups_of(site)
-    return [site.result([p.taken(groups.members[:, 0]) for p in site.operands[0].pieces])]
+    return [site.result([p.of_devices(groups.members[:, 0]) for p in site.operands[0].pieces])]
 
 
 RULES: dict[str, Rule] = {

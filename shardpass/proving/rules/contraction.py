@@ -50,12 +50,12 @@ def reduced(terms: Terms, content: Content, dims: Sequence[int], name: str) -> l
     reducer = (name, element)
     idle = [p for p in content.pieces if is_identity(terms.splat(p.term), name, element, dtype)]
     busy = [p for p in content.pieces if not any(p is q for q in idle)]
-    found = []
+    result = []
     for box in _kept_boxes(content, dims):
         piece = _reduced_box(terms, reducer, content, dims, box, busy, idle)
         if piece is not None:
-            found.append(piece)
-    return found
+            result.append(piece)
+    return result
 
 
 def _kept_boxes(content: Content, dims: Sequence[int]) -> list[Box]:
@@ -99,8 +99,8 @@ def _reduced_box(
         new_lo[:, dim], new_hi[:, dim] = 0, 1
     if not inside:
         (first, *_) = rest
-        found = made(first.term, first.a, first.b, new_lo, new_hi, on)
-        return found
+        result = made(first.term, first.a, first.b, new_lo, new_hi, on)
+        return result
     sums = []
     for piece in inside:
         partial: Piece | None = piece
@@ -140,9 +140,9 @@ def _total(terms: Terms, sums: Sequence[Piece], box: Box, reducer: Key) -> Piece
     if spread:
         if len(spread) == 1:
             return spread[0]
-        found = add_ranges(terms, spread, box)
-        if found is not None:
-            return found
+        result = add_ranges(terms, spread, box)
+        if result is not None:
+            return result
     if all(not (on & ~p.on).any() for p in sums):
         total = Piece(sums[0].term, sums[0].a, sums[0].b, lo, hi, on)
         for piece in sums[1:]:

@@ -1,4 +1,4 @@
-"""Control flow, calls and annotations.
+"""Control flow, and manual regions in Shardy's form.
 
 **Loops**, by induction. In the whole program each carried value becomes a term of its own, and the body is walked once:
 it says what a trip returns, from what it carries. A loop of the program of one device is one of the whole program's if
@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.ir.annotations import TO_FULL, TO_SHARD, custom_call_target
 from shardpass.ir.walk import every_op, inputs_of
 from shardpass.proving.relations.combine import cells, combine
 from shardpass.proving.relations.compare import differs
@@ -26,58 +25,8 @@ from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, full
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
-from shardpass.proving.rules.blocks import everything, leading_batch
 from shardpass.proving.rules.integers import known_numbers
-from shardpass.proving.rules.manual import alike, computation, to_full, to_shard
-from shardpass.proving.rules.movement import same
-
-IDENTITIES = ("Sharding", "LayoutConstraint", "annotate_device_placement")
-# calls of libraries that return the same for the same
-PURE = (
-    "lapack_",
-    "cusolver_",
-    "cublas_",
-    "ducc_fft",
-    "Qr",
-    "Eigh",
-    "TopK",
-    "ProductOfElementaryHouseholderReflectors",
-)
-
-
-def called(site: Any) -> Any:
-    """The one block of the function that a call or a composite op names, in either walk. Raises Unknown without one."""
-    name = site.op.attributes["callee" if site.op.name == "func.call" else "decomposition"].value
-    function = site.walk.functions.get(name)
-    if function is None or len(function.regions[0].blocks) != 1:
-        raise Unknown(f"the function @{name} is not there, or has no one block")
-    return function.regions[0].blocks[0]
-
-
-def call(site: Site) -> list[Content]:
-    return site.walk.block(called(site), site.operands)
-
-
-def custom_call(site: Site) -> list[Content]:
-    target = custom_call_target(site.op) or ""
-    if target in IDENTITIES:
-        return same(site)
-    if target == TO_SHARD:
-        return to_shard(site)
-    if target == TO_FULL:
-        return to_full(site)
-    if has_effect(site.op):
-        raise Unknown(f"the custom call @{target} has effects")
-    if target.startswith("lapack_"):
-        return leading_batch(site)
-    if target.startswith(PURE):
-        return everything(site)
-    raise Unknown(f"no rule knows the custom call @{target}")
-
-
-def has_effect(op: Any) -> bool:
-    return "has_side_effect" in op.attributes and str(op.attributes["has_side_effect"]) == "true"
-
+from shardpass.proving.rules.manual import alike, computation
 
 # ---------------------------------------------------------------- loops
 
@@ -107,11 +56,11 @@ def while_(site: Site) -> list[Content]:
     reasons = []
     for loop in candidates:
         losses, new = len(walk.losses), len(walk.new)
-        found = _as_loop(site, loop)
-        if not isinstance(found, str):
+        result = _as_loop(site, loop)
+        if not isinstance(result, str):
             loop.used = True
-            return found
-        reasons.append(found)
+            return result
+        reasons.append(result)
         del walk.losses[losses:], walk.new[new:]
     raise Unknown(reasons[0] if reasons else "it is none of the whole program's loops")
 
@@ -228,7 +177,7 @@ def _carried(site: Site, loop: Loop, sides: Sequence[Side | None]) -> list[Conte
 
 def _tile(whole: Content, site: Site, side: Side) -> Content:
     (piece,) = whole.pieces
-    spread = piece.taken(np.zeros(site.devices, np.int64)).moved(-side.offsets)
+    spread = piece.of_devices(np.zeros(site.devices, np.int64)).moved(-side.offsets)
     limit = np.minimum(np.array(side.tile, np.int64), np.array(side.shape, np.int64) - side.offsets)
     tile = spread.boxed(np.zeros_like(limit), limit)
     return Content(side.tile, whole.element, () if tile is None else (tile,))
@@ -242,10 +191,10 @@ def _side(site: Site, whole: Content, have: Content) -> Side | None:
             continue
         cut = [d for d in range(whole.rank) if d != dim and whole.shape[d] != have.shape[d]]
         pairs = [(w, p) for w in whole.pieces for p in have.pieces]
-        found = next((o for w, p in pairs if (o := _offset(w, p, dim, cut)) is not None), None)
-        if found is None:
+        result = next((o for w, p in pairs if (o := _offset(w, p, dim, cut)) is not None), None)
+        if result is None:
             return None
-        offsets[:, dim] = found
+        offsets[:, dim] = result
     return Side(whole.shape, whole.element, have.shape, offsets, np.ones(site.devices, bool))
 
 
@@ -263,8 +212,8 @@ def _offset(whole: Piece, piece: Piece, dim: int, cut: Sequence[int]) -> Ints | 
     return None
 
 
-def _for_all(found: Ints, piece: Piece) -> Ints | None:
-    return found if piece.on.all() else None
+def _for_all(result: Ints, piece: Piece) -> Ints | None:
+    return result if piece.on.all() else None
 
 
 def _usual(site: Site, whole: Content, have: Content) -> Side | None:
@@ -294,7 +243,7 @@ def branches(site: Site) -> list[Content]:
     if any(collective_in(block) for block in blocks) and not _alike_everywhere(which):
         raise Unknown("devices that may choose differently meet a collective in a branch")
     rows = [site.walk.block(block, []) for block in blocks]
-    found = []
+    result = []
     for index, column in enumerate(zip(*rows, strict=True)):
         shape, element = type_of(site.op.results[index])
         choice = [p.columns([-1] * len(shape), shape) for p in which.pieces]
@@ -302,8 +251,8 @@ def branches(site: Site) -> list[Content]:
             combine(site.terms, (site.op.name, element), chosen, box)
             for chosen, box in cells([choice, *(c.pieces for c in column)])
         ]
-        found.append(site.result(made, index))
-    return found
+        result.append(site.result(made, index))
+    return result
 
 
 def _taken(name: str, value: int, count: int) -> int:
@@ -328,12 +277,6 @@ def _alike_everywhere(content: Content) -> bool:
 
 
 RULES: dict[str, Rule] = {
-    "func.call": call,
-    "stablehlo.composite": call,
-    "stablehlo.custom_call": custom_call,
-    "sdy.sharding_constraint": same,
-    "sdy.propagation_barrier": same,
-    "sdy.reshard": same,
     "sdy.manual_computation": computation,
     "stablehlo.while": while_,
     "stablehlo.if": branches,

@@ -68,8 +68,8 @@ def elementwise(site: Site) -> list[Content]:
     key = key_of(site.op, element, tuple(c.element for c in operands))
     pieces: list[Piece | None] = []
     for chosen, box in cells([c.pieces for c in operands]):
-        found = _simple(site, name, element, operands, chosen, box)
-        pieces += found if found is not None else [combine(site.terms, key, chosen, box)]
+        result = _simple(site, name, element, operands, chosen, box)
+        pieces += result if result is not None else [combine(site.terms, key, chosen, box)]
     return [site.result(pieces)]
 
 
@@ -87,9 +87,9 @@ def _simple(
     if is_integer(element) and name == "clamp":
         return clamp_piece(site.terms, element, pieces, box)
     if is_integer(element) and is_integer(operands[0].element):
-        found = arithmetic(site.terms, name, element, pieces, box)
-        if found is not None:
-            return found
+        result = arithmetic(site.terms, name, element, pieces, box)
+        if result is not None:
+            return result
     if element == "i1" and name in ("and", "or"):
         for piece, other in (pieces, pieces[::-1]):
             value = site.terms.splat(piece.term)
@@ -104,9 +104,11 @@ def clamp_piece(terms: Terms, element: str, pieces: Sequence[Piece], box: Box) -
     inner = terms.all[pieces[1].term]
     if inner.key[0] == "stablehlo.clamp" and (inner.parts[0], inner.parts[2]) == (pieces[0].term, pieces[2].term):
         return [pieces[1].boxed(box[0], box[1])]  # it lies between these constants already
-    found = arithmetic(terms, "clamp", element, pieces, box)
+    result = arithmetic(terms, "clamp", element, pieces, box)
     return (
-        found if found is not None else [combine(terms, ("stablehlo.clamp", (), element, (element,) * 3), pieces, box)]
+        result
+        if result is not None
+        else [combine(terms, ("stablehlo.clamp", (), element, (element,) * 3), pieces, box)]
     )
 
 
@@ -118,8 +120,8 @@ def clamped_index(site: Site, index: Content, most: int) -> Content:
         low, high = (constant_piece(site.terms, index.element, n, box) for n in (0, most))
         if low is None or high is None:
             continue
-        found = clamp_piece(site.terms, index.element, [low, p, high], box)
-        pieces += found
+        result = clamp_piece(site.terms, index.element, [low, p, high], box)
+        pieces += result
     return Content(index.shape, index.element, tuple(p for p in pieces if p is not None))
 
 
@@ -149,10 +151,12 @@ def convert(site: Site) -> list[Content]:
     pieces: list[Piece | None] = []
     for p in operand.pieces:
         box = p.lo, p.hi, p.on
-        found = converted(site.terms, operand.element, element, p) or _as_float(site.terms, operand.element, element, p)
-        if found is None and p.term != site.terms.position and is_integer(operand.element):
-            found = combine(site.terms, (*key[:2], operand.element), [p], box)
-        pieces.append(found if found is not None else combine(site.terms, key, [p], box))
+        result = converted(site.terms, operand.element, element, p) or _as_float(
+            site.terms, operand.element, element, p
+        )
+        if result is None and p.term != site.terms.position and is_integer(operand.element):
+            result = combine(site.terms, (*key[:2], operand.element), [p], box)
+        pieces.append(result if result is not None else combine(site.terms, key, [p], box))
     return [site.result(pieces)]
 
 
@@ -183,8 +187,8 @@ def compare(site: Site) -> list[Content]:
     key: Key = ("compare", direction, kind, "integer" if is_integer(x.element) else x.element)
     pieces: list[Piece | None] = []
     for chosen, box in cells([x.pieces, y.pieces]):
-        found = compared(site.terms, direction, chosen, box) if is_integer(x.element) else None
-        pieces += found if found is not None else [combine(site.terms, key, chosen, box)]
+        result = compared(site.terms, direction, chosen, box) if is_integer(x.element) else None
+        pieces += result if result is not None else [combine(site.terms, key, chosen, box)]
     return [site.result(pieces)]
 
 
@@ -199,8 +203,8 @@ def select(site: Site) -> list[Content]:
             for chosen, box in cells([[p], x.pieces, y.pieces]):
                 pieces.append(combine(site.terms, ("select", element), chosen, box))
             continue
-        for (_, taken), box in cells([[p], (x if value else y).pieces]):
-            pieces.append(Piece(taken.term, taken.a, taken.b, *box))
+        for (_, picked_piece), box in cells([[p], (x if value else y).pieces]):
+            pieces.append(Piece(picked_piece.term, picked_piece.a, picked_piece.b, *box))
     return [site.result(pieces)]
 
 
@@ -229,8 +233,8 @@ def stretched(site: Site) -> list[Content]:
     key: Key = (f"{'chlo' if name in CHLO else 'stablehlo'}.{name}", (), element, tuple(c.element for c in operands))
     pieces: list[Piece | None] = []
     for chosen, box in cells([c.pieces for c in operands]):
-        found = _simple(site, name, element, operands, chosen, box)
-        pieces += found if found is not None else [combine(site.terms, key, chosen, box)]
+        result = _simple(site, name, element, operands, chosen, box)
+        pieces += result if result is not None else [combine(site.terms, key, chosen, box)]
     return [site.result(pieces)]
 
 

@@ -44,15 +44,17 @@ def wrapped(numbers: Ints, element: str) -> Ints:
 
 
 def affine(terms: Terms, piece: Piece) -> tuple[Ints, Ints] | None:
-    """(column, offset) of integers that are ``column @ i + offset``: [rank], [devices]; None for others."""
+    """(column, offset) of integers that are ``column @ i + offset``: [rank], [devices]; None for others.
+
+    An element of a table of constants, another one on each device, is known too: it has no column.
+    """
     if piece.term == terms.position:
         return piece.a[0], piece.b[:, 0]
-    value = terms.splat(piece.term)
-    if value is None or value.dtype.kind not in "iub":
+    if piece.a[:, piece.wide].any():
         return None
-    if int(value) > 2**63 - 1:
-        return None
-    return np.zeros(piece.a.shape[1], np.int64), np.full(len(piece.on), int(value), np.int64)
+    at = np.where(piece.on[:, None], piece.at_lo, 0)
+    numbers = elements(terms, piece.term, at.T)
+    return None if numbers is None else (np.zeros(piece.a.shape[1], np.int64), numbers)
 
 
 def numbers_piece(terms: Terms, element: str, column: Ints, offset: Ints, box: Box) -> Piece | None:
@@ -75,13 +77,13 @@ def known_numbers(terms: Terms, content: Content) -> Ints | None:
     """The one number that a tile of one element holds on each device, [devices]; None where it is not known."""
     if int(np.prod(content.shape)) != 1 or not content.covered():
         return None
-    found = np.zeros(len(content.pieces[0].on), np.int64)
+    result = np.zeros(len(content.pieces[0].on), np.int64)
     for piece in content.pieces:
         known = affine(terms, piece)
         if known is None:
             return None
-        found[piece.on] = (piece.lo @ known[0] + known[1])[piece.on]
-    return found
+        result[piece.on] = (piece.lo @ known[0] + known[1])[piece.on]
+    return result
 
 
 def elements(terms: Terms, term: int, index: Ints) -> Any:
@@ -242,8 +244,8 @@ def converted(terms: Terms, old: str, new: str, piece: Piece) -> Piece | None:
     if _in_range(column, offset, box, new):
         return numbers_piece(terms, new, column, offset, box)
     if not column[piece.wide].any():
-        found = _numbers(terms, new, offset + piece.lo @ column, box)
-        return found[0] if found else None
+        result = _numbers(terms, new, offset + piece.lo @ column, box)
+        return result[0] if result else None
     return None
 
 
@@ -285,12 +287,12 @@ def compared(terms: Terms, direction: str, pieces: Sequence[Piece], box: Box) ->
         inside, outside = below, not below
     begin, end = np.clip(bounds[0], lo[:, dim], hi[:, dim]), np.clip(bounds[1], lo[:, dim], hi[:, dim])
     parts = [(lo[:, dim], begin, outside), (begin, end, inside), (np.maximum(begin, end), hi[:, dim], outside)]
-    found: list[Piece | None] = []
+    result: list[Piece | None] = []
     for first, last, value in parts:
         part_lo, part_hi = lo.copy(), hi.copy()
         part_lo[:, dim], part_hi[:, dim] = first, last
-        found.append(_truth(terms, value, (part_lo, part_hi, on)))
-    return found
+        result.append(_truth(terms, value, (part_lo, part_hi, on)))
+    return result
 
 
 def _truth(terms: Terms, value: bool, box: Box) -> Piece | None:

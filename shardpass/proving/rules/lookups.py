@@ -222,17 +222,19 @@ def _along(site: Site, chosen: Content, rank: int, name: str) -> Content:
 
 
 def masked(site: Site) -> list[Content]:
-    """A select between a gather and zero, where the choice says that the index lies in the operand."""
-    which, chosen, other = site.operands
-    made_by = site.op.operands[1].owner
-    if hasattr(made_by, "arguments") or operation(made_by).name != "stablehlo.gather":
-        raise Unknown("it chooses no gather")
+    """A select between a gather and zero, where the choice is whether the index lies in the operand, and no more."""
+    made_by = [site.op.operands[k].owner for k in (1, 2)]
+    gathers = [not hasattr(owner, "arguments") and operation(owner).name == "stablehlo.gather" for owner in made_by]
+    if gathers[0] == gathers[1]:
+        raise Unknown("it chooses no gather, or between two")
+    which, *options = site.operands
+    chosen, other = options if gathers[0] else options[::-1]
     dtype = element_type(other.element).dtype
     if not other.pieces or not all(
         is_identity(site.terms.splat(p.term), "add", other.element, dtype) for p in other.pieces
     ):
         raise Unknown("it chooses other values than zeros")
-    op = operation(made_by)
+    op = operation(made_by[0] if gathers[0] else made_by[1])
     operand, indices = (site.walk.values[v] for v in op.operands)
     if len(which.pieces) != 1 or len(indices.pieces) != 1 or not which.covered():
         raise Unknown("its choice is of several parts")
@@ -241,34 +243,55 @@ def masked(site: Site) -> list[Content]:
     batch = [d for d in range(chosen.rank) if d not in list(numbers.offset_dims)]
     (choice,) = which.pieces
     box = choice.lo, choice.hi, choice.on
-    facts = _conjuncts(site.terms, choice, box)
+    bounds = _bounds(site.terms, choice, box, holds=gathers[0])
+    asked = set[int]()
     for k, d in enumerate(rows):
         index = _component(site, indices, numbers.index_vector_dim, k)
         (piece,) = index.pieces
-        placed = _in_space(piece, batch, chosen.shape)
-        if not all(_says(site.terms, facts, placed, box, *bound) for bound in (("GE", 0), ("LT", operand.shape[d]))):
+        own = [_bounding(site.terms, bounds, _in_space(piece, batch, chosen.shape), box, limit)
+               for limit in (("GE", 0), ("LE", operand.shape[d] - 1))]  # fmt: skip
+        if not all(own):
             raise Unknown("the choice does not say that the index lies in the operand")
+        asked |= own[0] | own[1]
+    if len(asked) < len(bounds):
+        raise Unknown("the choice says more than that the index lies in the operand")
     return [site.result(by_rows(site, op, operand, indices, clamp=False).pieces)]
 
 
-def _conjuncts(terms: Terms, piece: Piece, box: Box) -> list[Piece]:
-    if terms.all[piece.term].key[0] != "stablehlo.and":
-        return [piece]
-    return [fact for part in operands_of(terms, piece, box) for fact in _conjuncts(terms, part, box)]
+Bound = tuple[Piece, str, Ints]  # an integer, GE or LE, and the limit on each device
+_OPPOSITE = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT"}
 
 
-def _says(terms: Terms, facts: Sequence[Piece], index: Piece, box: Box, direction: str, limit: int) -> bool:
-    """Whether one of ``facts`` is ``index direction limit``."""
+def _bounds(terms: Terms, piece: Piece, box: Box, holds: bool) -> list[Bound]:
+    """The bounds of integers that all hold where ``piece`` is true, or, without ``holds``, false; and nothing else.
+
+    Raises Unknown where it depends on something else.
+    """
+    key = terms.all[piece.term].key
+    if key[0] == ("stablehlo.and" if holds else "stablehlo.or"):
+        return [bound for part in operands_of(terms, piece, box) for bound in _bounds(terms, part, box, holds)]
+    if key[0] != "compare" or key[3] != "integer" or key[1] not in _OPPOSITE:
+        raise Unknown("its choice is by something else than bounds of integers")
+    x, y = operands_of(terms, piece, box)
+    number = affine(terms, y)
+    if number is None or number[0].any():
+        raise Unknown("its choice is by bounds that are not known")
+    direction = key[1] if holds else _OPPOSITE[key[1]]
+    step = {"GT": 1, "LT": -1}.get(direction, 0)
+    return [(x, "GE" if direction in ("GE", "GT") else "LE", number[1] + step)]
+
+
+def _bounding(terms: Terms, bounds: Sequence[Bound], index: Piece, box: Box, limit: tuple[str, int]) -> set[int]:
+    """Which of ``bounds`` are that ``index``, or the integer that it is less an offset, is at least or at most."""
+    base, shift, checked = _without_offset(terms, Piece(index.term, index.a, index.b, *box))
+    forms = [(index, np.zeros_like(shift)), *([(base, shift)] if checked is None else [])]
     on = box[2]
-    for fact in facts:
-        key = terms.all[fact.term].key
-        if key[0] != "compare" or key[1] != direction or key[3] != "integer":
-            continue
-        x, y = operands_of(terms, fact, box)
-        number = affine(terms, y)
-        if _same(x, index, box) and number is not None and not number[0].any() and (number[1][on] == limit).all():
-            return True
-    return False
+    return {
+        number
+        for number, (x, direction, at) in enumerate(bounds)
+        for own, by in forms
+        if direction == limit[0] and _same(x, own, box) and (at[on] == (limit[1] + by)[on]).all()
+    }
 
 
 def scatter(site: Site) -> list[Content]:

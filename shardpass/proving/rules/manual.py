@@ -55,7 +55,7 @@ def put_together(operand: Content, offsets: Ints, shape: Sequence[int], devices:
     everyone = np.ones(devices, np.int64)
     end = np.array(shape, np.int64)
     return [
-        p.taken(everyone * device).moved(offsets[device]).boxed(np.zeros_like(end), end)
+        p.of_devices(everyone * device).moved(offsets[device]).boxed(np.zeros_like(end), end)
         for device in sorted(first.tolist())
         for p in operand.pieces
     ]
@@ -81,12 +81,12 @@ def computation(site: Site) -> list[Content]:
         shape, element = type_of(argument)
         offsets = borders.offsets("in_shardings", k, operand.shape, shape)
         tiles.append(Content(shape, element, tuple(p for p in cut_for(operand, offsets, shape) if p is not None)))
-    found = []
+    result = []
     for k, tile in enumerate(site.walk.block(block, tiles)):
         shape, _ = type_of(site.op.results[k])
         offsets = borders.offsets("out_shardings", k, shape, tile.shape)
-        found.append(site.result(put_together(tile, offsets, shape, site.devices), k))
-    return found
+        result.append(site.result(put_together(tile, offsets, shape, site.devices), k))
+    return result
 
 
 class Borders:
@@ -101,11 +101,11 @@ class Borders:
         """Where each device's tile begins. Raises Unknown where tiles are of another shape."""
         rows = re.findall(r"<(@[^<>]*)>", str(self._op.attributes[name]))
         try:
-            said = parse_sdy(f"#sdy.sharding<{rows[index]}>", self._meshes)
-            if said.mesh is None or said.mesh.size != self._devices:
+            word = parse_sdy(f"#sdy.sharding<{rows[index]}>", self._meshes)
+            if word.mesh is None or word.mesh.size != self._devices:
                 raise Unknown("its mesh has another number of devices")
-            own = [tuple(axis for axis in axes if axis.name in self._manual) for axes in said.dims]
-            return offsets_of(str(Sharding.tiled(said.mesh, own)), whole, tile, self._devices)
+            own = [tuple(axis for axis in axes if axis.name in self._manual) for axes in word.dims]
+            return offsets_of(str(Sharding.tiled(word.mesh, own)), whole, tile, self._devices)
         except ShardpassError:
             raise Unknown("its sharding cannot be read") from None
 
@@ -115,15 +115,15 @@ def meshes_around(op: Any) -> dict[str, Mesh | int]:
     top = operation(op)
     while top.parent is not None:
         top = operation(top.parent)
-    found: dict[str, Mesh | int] = {}
+    result: dict[str, Mesh | int] = {}
     for each in map(operation, top.regions[0].blocks[0].operations):
         if each.name == "sdy.mesh":
             text = str(each.attributes["mesh"])
             axes = tuple((name, int(size)) for name, size in re.findall(r'"([^"]+)"=(\d+)', text))
             ids = re.search(r"device_ids=\[([^\]]*)\]", text)
             numbers = () if ids is None else tuple(int(n) for n in ids.group(1).split(","))
-            found[each.attributes["sym_name"].value] = mesh_or_device(axes, numbers)
-    return found
+            result[each.attributes["sym_name"].value] = mesh_or_device(axes, numbers)
+    return result
 
 
 def alike(content: Content) -> bool:

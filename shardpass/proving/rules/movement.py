@@ -22,13 +22,13 @@ def attribute(op: Any, name: str) -> int:
 
 def same(site: Site) -> list[Content]:
     """Results are the operands."""
-    found = [
+    result = [
         Content(*type_of(value), operand.pieces) for value, operand in zip(site.op.results, site.operands, strict=True)
     ]
-    for one, operand in zip(found, site.operands, strict=True):
+    for one, operand in zip(result, site.operands, strict=True):
         if one.shape != operand.shape or one.element != operand.element:
             raise Unknown("its result has another type than its operand")
-    return found
+    return result
 
 
 def broadcast(site: Site) -> list[Content]:
@@ -85,15 +85,15 @@ def dynamic_slice(site: Site) -> list[Content]:
 
 def clamped(site: Site, starts: Sequence[Content], most: Sequence[int]) -> Ints:
     """The start positions of each device, [devices, rank]. Raises Unknown where they are not known."""
-    found = np.zeros((site.devices, len(starts)), np.int64)
+    result = np.zeros((site.devices, len(starts)), np.int64)
     for dim, (start, limit) in enumerate(zip(starts, most, strict=True)):
         if limit == 0:
             continue
         numbers = known_numbers(site.terms, start)
         if numbers is None:
             raise Unknown(f"the position along dimension {dim} is not known before the program runs")
-        found[:, dim] = np.clip(numbers, 0, limit)
-    return found
+        result[:, dim] = np.clip(numbers, 0, limit)
+    return result
 
 
 def dynamic_update_slice(site: Site) -> list[Content]:

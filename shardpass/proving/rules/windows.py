@@ -43,10 +43,10 @@ def around(
     shape = [n + low + high for n, (low, high) in zip(operand.shape, rows, strict=True)]
     pieces = padded(site, operand, value, [low for low, _ in rows], shape)
     content = Content(tuple(shape), operand.element, tuple(p for p in pieces if p is not None))
-    found = rows_along(site.terms, content, dims)
-    if found is None:
+    result = rows_along(site.terms, content, dims)
+    if result is None:
         raise Unknown("its padded operand is patched of parts that follow no padding of the whole program's")
-    return found
+    return result
 
 
 def zeros(site: Site, element: str) -> Content:
@@ -129,7 +129,7 @@ def _lhs(
     x, places, within = moves
     pair = [batch, feature]
     two = Piece(x.term, x.a[:, pair], x.b, x.lo[:, pair], x.hi[:, pair], x.on)
-    found = []
+    result = []
     for p in parted(site.terms, two, 1, inner):
         if p.term != x.term:
             raise Unknown("its features are merged of several dimensions")
@@ -139,8 +139,8 @@ def _lhs(
         own = [0, 1, 3 + rank]
         a[:, own], lo[:, own], hi[:, own] = p.a, p.lo, p.hi
         a[:, 3 : 3 + rank], a[:, 4 + rank :] = places, within
-        found.append(Piece(p.term, a, p.b, lo, hi, p.on))
-    return found
+        result.append(Piece(p.term, a, p.b, lo, hi, p.on))
+    return result
 
 
 def _rhs(

@@ -52,8 +52,8 @@ class _Features:
         return reduced(self.table, "add", self.element, rows)
 
     def number(self, value: int, like: Ints) -> Ints:
-        found = whole_number(self.table, value, self.element)
-        return np.full_like(like, self.table.one(("count", value)) if found is None else found)
+        result = whole_number(self.table, value, self.element)
+        return np.full_like(like, self.table.one(("count", value)) if result is None else result)
 
     def raised(self, variance: Ints) -> Ints:
         value = np.array([self.epsilon], element_type(self.element).dtype)
@@ -61,8 +61,8 @@ class _Features:
         return self.op("add", variance, np.full_like(variance, epsilon[0]))
 
     def normal(self, centered: Ints, scale: Ints, offset: Ints, variance: Ints) -> Ints:
-        found = self.op("divide", centered, self.spread(self.op("sqrt", self.raised(variance))))
-        return self.op("add", self.op("multiply", self.spread(scale), found), self.spread(offset))
+        result = self.op("divide", centered, self.spread(self.op("sqrt", self.raised(variance))))
+        return self.op("add", self.op("multiply", self.spread(scale), result), self.spread(offset))
 
     def results(self, site: ScalarSite, *rows: Ints) -> list[Value]:
         return [site.result(as_type(self.table, ids, self.element, site.element(k)), k) for k, ids in enumerate(rows)]

@@ -38,14 +38,14 @@ def by_body(site: ScalarSite, rows: Sequence[Ints], starts: Sequence[Ints]) -> l
     else:
         body, inner = _walked(site, kinds, None), flat
     some = np.asarray(counts.any(1))
-    found = []
+    result = []
     for k, ids in enumerate(_reduced(table, kinds[: len(inner)], body, [i[some] for i in inner], counts[some])):
         whole = table.fresh(("of nothing", site.walk.next_name(), site.walk.whole_terms, k), (count,))
         whole[some] = ids
-        found.append(whole)
+        result.append(whole)
     if len(inner) < len(rows):
-        found.append(table.integers(np.asarray(some, np.int64)))
-    return [ids.reshape(shape) for ids in found]
+        result.append(table.integers(np.asarray(some, np.int64)))
+    return [ids.reshape(shape) for ids in result]
 
 
 def _reduced(table: Scalars, kinds: Sequence[str], body: Body, inner: Sequence[Ints], counts: Ints) -> list[Ints]:
@@ -59,15 +59,15 @@ def _reduced(table: Scalars, kinds: Sequence[str], body: Body, inner: Sequence[I
     key = ("body", returned)
     code = table.head(key)
     tuples = table.rows(("tuple",), list(inner))
-    found = np.empty(count, np.int64)
+    result = np.empty(count, np.int64)
     for row in range(count):
         own = [n for t, on in zip(tuples[row].tolist(), counts[row].tolist(), strict=True) if on
                for n in _inner(table, t, code)]  # fmt: skip
         start = int(tuples[row, -1])
         starting = (start,) if counts[row, -1] else ()
         table.spend(len(own))
-        found[row] = table.one(key, (*starting, *(n for n in own if n != start)), code)
-    return [table.rows(("part", k), [found]) for k in range(len(inner))]
+        result[row] = table.one(key, (*starting, *(n for n in own if n != start)), code)
+    return [table.rows(("part", k), [result]) for k in range(len(inner))]
 
 
 def _inner(table: Scalars, number: int, code: int) -> Sequence[int]:

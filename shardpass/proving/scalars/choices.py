@@ -21,11 +21,11 @@ from shardpass.proving.scalars.table import TERM, Scalars
 
 def range_of(table: Scalars, base: int, element: str) -> tuple[int, int]:
     """The numbers [lo, hi) that ``base`` may be: those of the type that it was made with."""
-    found = table.ranges.get(base)
-    if found is None:
+    result = table.ranges.get(base)
+    if result is None:
         low, high = limits(element)
-        found = table.ranges[base] = (low, high + 1)
-    return found
+        result = table.ranges[base] = (low, high + 1)
+    return result
 
 
 def has_functions(element: str) -> bool:
@@ -50,11 +50,11 @@ def overlaid(table: Scalars, base: int, rows: Sequence[Segments]) -> list[tuple[
     cuts = sorted({low, *(start for row in rows for start, _ in row if low < start < high)})
     starts = [[start for start, _ in row] for row in rows]
     table.spend(TERM + 4 * len(cuts) * len(rows))
-    found = []
+    result = []
     for lo, hi in zip(cuts, [*cuts[1:], high], strict=True):
         children = [row[max(bisect_right(first, lo) - 1, 0)][1] for row, first in zip(rows, starts, strict=True)]
-        found.append((lo, hi, children))
-    return found
+        result.append((lo, hi, children))
+    return result
 
 
 def made(table: Scalars, base: int, rows: Segments) -> int:
@@ -181,12 +181,12 @@ def picked(table: Scalars, which: int, element: str, options: Callable[[int], in
     if base is None:
         return options(table.number(which))
     _, high = table.ranges[base]
-    found: Segments = []
+    result: Segments = []
     for (start, child), end in zip(rows, [*(s for s, _ in rows[1:]), high], strict=True):
         by = shift_of(table, child)
         if by is None:
-            found.append((start, options(table.number(child))))
+            result.append((start, options(table.number(child))))
             continue
         table.spend(end - start)
-        found += [(value, options(value + by)) for value in range(start, end)]
-    return chosen(table, base, found)
+        result += [(value, options(value + by)) for value in range(start, end)]
+    return chosen(table, base, result)

@@ -43,11 +43,11 @@ def total(site: ScalarSite, value: Value, groups: Groups) -> Ints:
 
 def reduce_scatter(site: ScalarSite) -> list[Value]:
     groups, dim = groups_of(site), _attribute(site, "scatter_dimension")
-    found = []
+    result = []
     for index, value in enumerate(site.operands):
         sums = total(site, value, groups)
-        found.append(site.result(_strips(sums, groups.place, dim, site.shape(index)[dim]), index))
-    return found
+        result.append(site.result(_strips(sums, groups.place, dim, site.shape(index)[dim]), index))
+    return result
 
 
 def _strips(ids: Ints, places: Sequence[int] | Ints, dim: int, size: int) -> Ints:
@@ -58,12 +58,12 @@ def _strips(ids: Ints, places: Sequence[int] | Ints, dim: int, size: int) -> Int
 def all_to_all(site: ScalarSite) -> list[Value]:
     groups = groups_of(site)
     along, onto = _attribute(site, "split_dimension"), _attribute(site, "concat_dimension")
-    found = []
+    result = []
     for index, value in enumerate(site.operands):
         size = value.shape[along] // groups.size
         strips = [_strips(value.ids[groups.members[:, j]], groups.place, along, size) for j in range(groups.size)]
-        found.append(site.result(np.concatenate(strips, axis=onto + 1), index))
-    return found
+        result.append(site.result(np.concatenate(strips, axis=onto + 1), index))
+    return result
 
 
 def collective_permute(site: ScalarSite) -> list[Value]:

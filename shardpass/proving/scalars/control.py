@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shardpass.ir.annotations import SHARDING, TO_FULL, TO_SHARD, custom_call_target, get_text
+from shardpass.ir.annotations import SHARDING, get_text
 from shardpass.ir.walk import operation
 from shardpass.proving.relations.evaluate import Unknown, type_of
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.blocks import everything, leading_batch
-from shardpass.proving.rules.control import IDENTITIES, PURE, called, collective_in, has_effect
+from shardpass.proving.rules.calls import CustomCalls, called, custom_call_by
+from shardpass.proving.rules.control import collective_in
 from shardpass.proving.rules.manual import Borders, is_manual, offsets_of
 from shardpass.proving.scalars.choices import picked
 from shardpass.proving.scalars.elementwise import each
@@ -28,20 +29,10 @@ def call(site: ScalarSite) -> list[Value]:
 
 
 def custom_call(site: ScalarSite) -> list[Value]:
-    target = custom_call_target(site.op) or ""
-    if target in IDENTITIES:
-        return same(site)
-    if target == TO_SHARD:
-        return to_shard(site)
-    if target == TO_FULL:
-        return to_full(site)
-    if has_effect(site.op):
-        raise Unknown(f"the custom call @{target} has effects")
-    if target.startswith("lapack_"):
-        return by_labels(leading_batch)(site)
-    if target.startswith(PURE):
-        return by_labels(everything)(site)
-    raise Unknown(f"no rule knows the custom call @{target}")
+    made: list[Value] = custom_call_by(
+        site, CustomCalls(same, to_shard, to_full, by_labels(leading_batch), by_labels(everything))
+    )
+    return made
 
 
 def to_shard(site: ScalarSite) -> list[Value]:
@@ -55,11 +46,11 @@ def to_shard(site: ScalarSite) -> list[Value]:
 
 
 def _cut(site: ScalarSite, operand: Value, offsets: Ints, shape: Sequence[int]) -> Ints:
-    found = site.table.fresh(("beyond", site.walk.next_name(), site.walk.whole_terms), (site.devices, *shape))
+    result = site.table.fresh(("beyond", site.walk.next_name(), site.walk.whole_terms), (site.devices, *shape))
     for device, offset in enumerate(offsets):
         part = operand.ids[box(device, offset, shape)]
-        found[corner(device, part.shape)] = part
-    return found
+        result[corner(device, part.shape)] = part
+    return result
 
 
 def to_full(site: ScalarSite) -> list[Value]:
@@ -88,7 +79,7 @@ def computation(site: ScalarSite) -> list[Value]:
         shape, _ = type_of(argument)
         offsets = borders.offsets("in_shardings", k, operand.shape, shape)
         tiles.append(Value(_cut(site, operand, offsets, shape), operand.element))
-    found = []
+    result = []
     outer, site.walk.in_region = site.walk.in_region, True
     returned = site.walk.block(block, tiles)
     site.walk.in_region = outer
@@ -96,8 +87,8 @@ def computation(site: ScalarSite) -> list[Value]:
         if tile is None:
             raise Unknown("part of what its body returns is not known")
         offsets = borders.offsets("out_shardings", k, site.shape(k), tile.shape)
-        found.append(site.result(_together(site, tile, offsets, site.shape(k)), k))
-    return found
+        result.append(site.result(_together(site, tile, offsets, site.shape(k)), k))
+    return result
 
 
 def while_(site: ScalarSite) -> list[Value]:
@@ -130,7 +121,7 @@ def branches(site: ScalarSite) -> list[Value]:
         number = _number(site.op.name, value, len(blocks))
         return site.walk.block(blocks[number], [])  # type: ignore[return-value]
     rows = [site.walk.block(block, []) for block in blocks]
-    found = []
+    result = []
     for index in range(len(site.op.results)):
         column = [row[index] for row in rows]
         if any(v is None for v in column):
@@ -149,8 +140,8 @@ def branches(site: ScalarSite) -> list[Value]:
                 return options[_number(site.op.name, site.table.number(choice), len(options))]
             return _case(site, element, choice, options)
 
-        found.append(site.result(each(site.table, columns, one), index))
-    return found
+        result.append(site.result(each(site.table, columns, one), index))
+    return result
 
 
 def _case(site: ScalarSite, element: str, choice: int, options: tuple[int, ...]) -> int:
@@ -159,8 +150,8 @@ def _case(site: ScalarSite, element: str, choice: int, options: tuple[int, ...])
     clamped = applied(table, "clamp", element, (table.integer(0), choice, table.integer(last)))
     if inside is None or clamped is None:
         raise Unknown("its choice is of a type without bounds")
-    found = picked(table, clamped, element, lambda value: options[value])
-    return selected(table, inside, found, options[last])
+    result = picked(table, clamped, element, lambda value: options[value])
+    return selected(table, inside, result, options[last])
 
 
 def _number(name: str, value: int, count: int) -> int:

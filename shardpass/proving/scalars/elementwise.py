@@ -77,9 +77,9 @@ def op_of(table: Scalars, name: str, element: str, columns: list[Ints], key: obj
 
 
 def _integer(table: Scalars, name: str, element: str, row: tuple[int, ...], key: object) -> int:
-    found = applied(table, name, element, row)
-    if found is not None:
-        return found
+    result = applied(table, name, element, row)
+    if result is not None:
+        return result
     columns = [np.array([n], np.int64) for n in row]
     if name == "clamp" and table.is_known(row[0]) and table.is_known(row[2]):
         inner = op_of(table, "maximum", element, columns[:2], key, (element,) * 2)
@@ -95,19 +95,21 @@ def _other(table: Scalars, name: str, element: str, columns: list[Ints], key: ob
     if name == "negate":
         return negated(table, element, columns[0])
     if name in LISTS:
-        found = reduced(table, name, element, np.stack(columns, axis=-1))
-        return found if name != "multiply" else _with_constants(table, element, columns, found)
+        result = reduced(table, name, element, np.stack(columns, axis=-1))
+        return result if name != "multiply" else _with_constants(table, element, columns, result)
     return table.rows(key, columns)
 
 
-def _with_constants(table: Scalars, element: str, columns: Sequence[Ints], found: Ints) -> Ints:
+def _with_constants(table: Scalars, element: str, columns: Sequence[Ints], result: Ints) -> Ints:
     """The products ``found`` of ``columns``, computed where both factors are constants."""
-    x, y = (np.broadcast_to(column, found.shape) for column in columns)
+    x, y = (np.broadcast_to(column, result.shape) for column in columns)
     both = constants_of(table, x) & constants_of(table, y)
     if both.any():
-        found = found.copy()
-        found[both] = each(table, [x[both], y[both], found[both]], lambda a, b, n: product(table, element, (a, b)) or n)
-    return found
+        result = result.copy()
+        result[both] = each(
+            table, [x[both], y[both], result[both]], lambda a, b, n: product(table, element, (a, b)) or n
+        )
+    return result
 
 
 def negated(table: Scalars, element: str, ids: Ints) -> Ints:
@@ -115,9 +117,9 @@ def negated(table: Scalars, element: str, ids: Ints) -> Ints:
 
     def one(number: int) -> int:
         if is_integer(element):
-            found = applied(table, "negate", element, (number,))
-            if found is not None:
-                return found
+            result = applied(table, "negate", element, (number,))
+            if result is not None:
+                return result
         own, inner = table.terms[number]
         if own == key:
             return int(inner[0])
@@ -143,8 +145,8 @@ def compare(site: ScalarSite) -> list[Value]:
         return [site.result(site.table.rows(key, [x.ids, y.ids]))]
 
     def one(a: int, b: int) -> int:
-        found = compared(site.table, direction, x.element, a, b)
-        return site.table.one(key, (a, b)) if found is None else found
+        result = compared(site.table, direction, x.element, a, b)
+        return site.table.one(key, (a, b)) if result is None else result
 
     return [site.result(each(site.table, [x.ids, y.ids], one))]
 
@@ -161,12 +163,12 @@ def as_type(table: Scalars, ids: Ints, old: str, new: str) -> Ints:
     key = ("convert", new, old)
 
     def one(number: int) -> int:
-        found = None
+        result = None
         if is_integer(old) and is_integer(new):
-            found = converted(table, old, new, number, wraps=False)
+            result = converted(table, old, new, number, wraps=False)
         elif is_integer(old) and table.is_known(number) and not new.startswith("complex"):
-            found = whole_number(table, table.number(number), new)
-        return table.one(key, (number,)) if found is None else found
+            result = whole_number(table, table.number(number), new)
+        return table.one(key, (number,)) if result is None else result
 
     return each(table, [ids], one)
 
@@ -187,9 +189,9 @@ def bitcast(site: ScalarSite) -> list[Value]:
 
 def _bits(table: Scalars, number: int, old: str, new: str) -> int:
     if is_integer(old) and is_integer(new):
-        found = converted(table, old, new, number, wraps=True)
-        if found is not None:
-            return found
+        result = converted(table, old, new, number, wraps=True)
+        if result is not None:
+            return result
     (own, inner) = table.terms[number]
     if own == ("bits", old, new):
         return int(inner[0])

@@ -131,13 +131,13 @@ def _function_of(table: Scalars, number: int, base: int) -> Segments | None:
 def _by_number(table: Scalars, base: int, rows: Segments) -> Segments:
     """Truth values by ranges: where the integer is one itself, each of its values is a range."""
     _, high = table.ranges[base]
-    found: Segments = []
+    answer: Segments = []
     for (start, child), end in zip(rows, [*(s for s, _ in rows[1:]), high], strict=True):
         by = shift_of(table, child)
         values = range(start, end) if by is not None else ()
         table.spend(len(values))
-        found += [(v, table.integer(v + by)) for v in values] if by is not None else [(start, child)]
-    return found
+        answer += [(v, table.integer(v + by)) for v in values] if by is not None else [(start, child)]
+    return answer
 
 
 def converted(table: Scalars, old: str, new: str, number: int, wraps: bool) -> int | None:
@@ -166,10 +166,10 @@ def _over(table: Scalars, element: str, operands: Sequence[int], each: Callable[
     table.spend(TERM)
     rows: Segments = []
     for lo, hi, children in overlaid(table, base, [f for _, f in functions]):
-        found = each(lo, hi, *children)
-        if found is None:
+        answer = each(lo, hi, *children)
+        if answer is None:
             return None
-        rows += [(max(start, lo), child) for start, child in found]
+        rows += [(max(start, lo), child) for start, child in answer]
     return (
         made(table, base, rows) if any(shift_of(table, c) is not None for _, c in rows) else chosen(table, base, rows)
     )
@@ -211,14 +211,14 @@ def _binary(table: Scalars, name: str, element: str, lo: int, hi: int, x: int, y
 
 
 def _by_value(table: Scalars, name: str, element: str, lo: int, hi: int, x: int, y: int) -> Segments | None:
-    found: Segments = []
+    answer: Segments = []
     for value in range(lo, hi):
         pair = [by + value if (by := shift_of(table, n)) is not None else table.number(n) for n in (x, y)]
         result = computed(name, element, pair)
         if result is None:
             return None
-        found.append((value, table.integer(result)))
-    return found
+        answer.append((value, table.integer(result)))
+    return answer
 
 
 def _moved(table: Scalars, element: str, lo: int, hi: int, x: int, by: int) -> Segments | None:
@@ -230,12 +230,12 @@ def _moved(table: Scalars, element: str, lo: int, hi: int, x: int, by: int) -> S
     low, high = limits(element)
     if (hi - lo) // (high - low + 1) > MOST_WRAPS:
         return None
-    found, start = [], lo
+    answer, start = [], lo
     while start < hi:
         moved = wrap(start + total, element) - start
-        found.append((start, shift(table, moved)))
+        answer.append((start, shift(table, moved)))
         start += _room(start + moved, element)
-    return found
+    return answer
 
 
 def _room(value: int, element: str) -> int:
@@ -247,32 +247,32 @@ def _compare(table: Scalars, direction: str, lo: int, hi: int, x: int, y: int) -
     a, b = shift_of(table, x), shift_of(table, y)
     true, false = table.integer(1), table.integer(0)
 
-    def said(value: bool) -> int:
+    def word(value: bool) -> int:
         return true if value else false
 
     if a is not None and b is not None:
-        return [(lo, said(_COMPARE[direction](a, b)))]
+        return [(lo, word(_COMPARE[direction](a, b)))]
     if a is None and b is None:
-        return [(lo, said(_COMPARE[direction](table.number(x), table.number(y))))]
+        return [(lo, word(_COMPARE[direction](table.number(x), table.number(y))))]
     if a is None:
         a, y, direction = b, x, _TURNED[direction]
     assert a is not None
     limit = table.number(y) - a  # t < limit, and so on
     tests = _COMPARE[direction]
-    return _parts(lo, hi, [(lo, said(tests(0, 1))), (limit, said(tests(0, 0))), (limit + 1, said(tests(1, 0)))])
+    return _parts(lo, hi, [(lo, word(tests(0, 1))), (limit, word(tests(0, 0))), (limit + 1, word(tests(1, 0)))])
 
 
 def _parts(lo: int, hi: int, parts: Segments) -> Segments:
     """Those of ``parts`` that lie in [lo, hi)."""
-    found: Segments = []
+    answer: Segments = []
     for (start, child), end in zip(parts, [*(s for s, _ in parts[1:]), hi], strict=True):
         first, last = max(start, lo), min(end, hi)
         if first < last:
-            found.append((first, child))
-    return found
+            answer.append((first, child))
+    return answer
 
 
 def at_most(table: Scalars, element: str, number: int, most: int) -> int:
     """An index as an op clamps it to [0, most]."""
-    found = applied(table, "clamp", element, (table.integer(0), number, table.integer(most)))
-    return -1 if found is None else found
+    answer = applied(table, "clamp", element, (table.integer(0), number, table.integer(most)))
+    return -1 if answer is None else answer

@@ -67,7 +67,7 @@ def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, cou
     bounds = np.searchsorted(rows, np.arange(count + 1))
     several = np.bincount(rows[is_choice(table, atoms)], minlength=count) > 1
     table.spend(count)
-    found, cache, ends = np.empty(count, np.int64), dict[bytes, int](), bounds.tolist()
+    result, cache, ends = np.empty(count, np.int64), dict[bytes, int](), bounds.tolist()
     for row in range(count):
         part = atoms[ends[row] : ends[row + 1]]
         key = part.tobytes()
@@ -75,8 +75,8 @@ def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, cou
         if number is None:
             table.spend(TERM)
             number = cache[key] = _list(table, name, element, code, part, bool(several[row]))
-        found[row] = number
-    return found
+        result[row] = number
+    return result
 
 
 def _flat(table: Scalars, code: int, rows: Ints, atoms: Ints) -> tuple[Ints, Ints]:
@@ -160,9 +160,9 @@ def _list(table: Scalars, name: str, element: str, code: int, part: Ints, choice
     if len(part) == 1:
         return int(part[0])
     if choices:
-        found = joined(table, part.tolist(), lambda atoms: one(table, name, element, atoms))
-        if found >= 0:
-            return found
+        result = joined(table, part.tolist(), lambda atoms: one(table, name, element, atoms))
+        if result >= 0:
+            return result
     return table.one((name, element), tuple(part.tolist()), code)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -37,7 +37,7 @@ def gather(site: ScalarSite) -> list[Value]:
     dropped = sorted([*numbers.collapsed_slice_dims, *batching])
     along = list(numbers.start_indices_batching_dims)
     vector = numbers.index_vector_dim
-    found = []
+    result = []
     for device in range(site.devices):
         vectors, places = _vectors(indices, vector, device)
         source = operand.ids[device]
@@ -64,15 +64,42 @@ def gather(site: ScalarSite) -> list[Value]:
         window = [n for d, n in enumerate(sizes) if d not in dropped]
         ids = np.stack(windows).reshape(*places, *window) if windows else np.zeros((*places, *window), np.int64)
         batch = [d for d in range(len(shape)) if d not in offset]
-        found.append(ids.transpose(np.argsort([*batch, *offset])) if ids.ndim else ids)
-    return [site.result(np.stack(found))]
+        result.append(ids.transpose(np.argsort([*batch, *offset])) if ids.ndim else ids)
+    return [site.result(np.stack(result))]
 
 
 def _clamped(site: ScalarSite, element: str, number: int, most: int) -> int:
-    found = at_most(site.table, element, number, most)
-    if found < 0:
+    result = at_most(site.table, element, number, most)
+    if result < 0:
         raise Unknown("its indices are of a type without bounds")
-    return found
+    return result
+
+
+def index_select(site: ScalarSite) -> list[Value]:
+    """Along one dimension the rows that the clamped indices name; the batch dimensions are in front."""
+    operand, indices = site.operands
+    dim, shared = (int(site.op.attributes[name].value) for name in ("dim", "batch_dims"))
+    results = []
+    for device in range(site.devices):
+        rows = []
+        for batch in np.ndindex(*operand.shape[:shared]):
+            source, along = operand.ids[device][batch], dim - shared
+            places = indices.ids[device][batch]
+            windows = []
+            for number in places.ravel().tolist():
+                start = np.array([_clamped(site, indices.element, number, source.shape[along] - 1)], np.int64)
+                site.table.spend(TERM + source.size)
+                windows.append(positioned(site.table, start, _rows_of(source, along)))
+            front, back = source.shape[:along], source.shape[along + 1 :]
+            stacked = np.stack(windows).reshape(*places.shape, *front, *back)
+            order = [*range(places.ndim, places.ndim + len(front)), *range(places.ndim)]
+            rows.append(stacked.transpose(*order, *range(places.ndim + len(front), stacked.ndim)))
+        results.append(np.stack(rows).reshape(site.shape()))
+    return [site.result(np.stack(results))]
+
+
+def _rows_of(source: Ints, dim: int) -> Callable[[tuple[int, ...]], Ints]:
+    return lambda at: np.take(source, at[0], dim)
 
 
 def _body(site: ScalarSite) -> str | None:
@@ -89,7 +116,7 @@ def scatter(site: ScalarSite) -> list[Value]:
         raise Unknown("it scatters several operands at once")
     name = _body(site)
     operand, indices, updates = site.operands
-    found = []
+    result = []
     for device in range(site.devices):
         base = operand.ids[device].ravel()
         if name is None:
@@ -104,8 +131,8 @@ def scatter(site: ScalarSite) -> list[Value]:
                 to.append(at)
                 more.append(update if row is None else selected(site.table, inside, update, neutral))
             ids = ragged(site.table, name, operand.element, np.array(to), np.array(more, np.int64), len(base))
-        found.append(ids.reshape(operand.shape))
-    return [site.result(np.stack(found))]
+        result.append(ids.reshape(operand.shape))
+    return [site.result(np.stack(result))]
 
 
 def _writes(
@@ -172,4 +199,8 @@ def _both(site: ScalarSite, one: int, other: int) -> int:
     return selected(site.table, one, other, site.table.integer(0))
 
 
-RULES: dict[str, ScalarRule] = {"stablehlo.gather": gather, "stablehlo.scatter": scatter}
+RULES: dict[str, ScalarRule] = {
+    "stablehlo.gather": gather,
+    "stablehlo.scatter": scatter,
+    "stablehlo.torch_index_select": index_select,
+}

@@ -72,9 +72,9 @@ def padded(ids: Ints, value: Ints, low: Sequence[int], high: Sequence[int], inne
     devices, size = len(ids), ids.shape[1:]
     spread = [max((n - 1) * (k + 1) + 1, 0) for n, k in zip(size, inner, strict=True)]
     shape = [low_ + n + high_ for low_, n, high_ in zip(low, spread, high, strict=True)]
-    found = np.empty((devices, *spread), np.int64)
-    found[:] = value.reshape(devices, *([1] * len(size)))
-    found[(slice(None), *(slice(None, None, k + 1) for k in inner))] = ids
+    result = np.empty((devices, *spread), np.int64)
+    result[:] = value.reshape(devices, *([1] * len(size)))
+    result[(slice(None), *(slice(None, None, k + 1) for k in inner))] = ids
     out = np.empty((devices, *shape), np.int64)
     out[:] = value.reshape(devices, *([1] * len(size)))
     to, of = [slice(None)], [slice(None)]
@@ -82,20 +82,20 @@ def padded(ids: Ints, value: Ints, low: Sequence[int], high: Sequence[int], inne
         first, last = max(front, 0), min(front + n, total)
         to.append(slice(first, max(last, first)))
         of.append(slice(first - front, max(last, first) - front))
-    out[tuple(to)] = found[tuple(of)]
+    out[tuple(to)] = result[tuple(of)]
     return out
 
 
 def starts(site: ScalarSite, indices: Sequence[Value], room: Sequence[int]) -> Ints:
     """The clamped positions, [devices, rank], as terms."""
-    found = np.zeros((site.devices, len(indices)), np.int64)
+    result = np.zeros((site.devices, len(indices)), np.int64)
     for dim, (index, most) in enumerate(zip(indices, room, strict=True)):
         for device, number in enumerate(index.ids.ravel().tolist()):
             one = site.table.integer(0) if most == 0 else at_most(site.table, index.element, number, most)
             if one < 0:
                 raise Unknown("its position is of a type without bounds")
-            found[device, dim] = one
-    return found
+            result[device, dim] = one
+    return result
 
 
 def positioned(table: Scalars, start: Ints, each: Callable[[tuple[int, ...]], Ints]) -> Ints:
@@ -107,9 +107,9 @@ def positioned(table: Scalars, start: Ints, each: Callable[[tuple[int, ...]], In
         def fixed(value: int, k: int = k) -> Ints:
             other = start.copy()
             other[k] = table.integer(value)
-            found = positioned(table, other, each)
-            table.spend(TERM + found.size // 16)
-            return found
+            result = positioned(table, other, each)
+            table.spend(TERM + result.size // 16)
+            return result
 
         options: dict[int, Ints] = {}
 
@@ -127,14 +127,14 @@ def positioned(table: Scalars, start: Ints, each: Callable[[tuple[int, ...]], In
 
 def _any(table: Scalars, number: int) -> int:
     """A value that a position may have."""
-    found: list[int] = []
+    result: list[int] = []
 
     def note(value: int) -> int:
-        found.append(value)
+        result.append(value)
         return table.integer(value)
 
     picked(table, number, "i32", note)
-    return found[0]
+    return result[0]
 
 
 def dynamic_slice(site: ScalarSite) -> list[Value]:

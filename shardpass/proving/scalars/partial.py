@@ -21,13 +21,13 @@ from shardpass.proving.scalars.table import TERM, Scalars
 
 def summed(table: Scalars, element: str, matrix: Ints, border: int) -> Ints:
     """The sum of the last dimension; terms below ``border`` are of the whole program."""
-    found = reduced(table, "add", element, matrix)
+    result = reduced(table, "add", element, matrix)
     if is_integer(element) or element == "i1":
-        return found
-    flat = found.ravel()
+        return result
+    flat = result.ravel()
     for place in np.flatnonzero(flat >= border):
         flat[place] = _gathered(table, element, int(flat[place]), border, 0)
-    return flat.reshape(found.shape)
+    return flat.reshape(result.shape)
 
 
 def _gathered(table: Scalars, element: str, number: int, border: int, depth: int) -> int:
@@ -53,9 +53,9 @@ def _gathered(table: Scalars, element: str, number: int, border: int, depth: int
         gone.update(a for a, _ in rows)
         made.append(_again(table, element, form, inner))
     left = [a for a in atoms if a not in gone]
-    found = one(table, "add", element, [*left, *made]) if made else number
-    cache[number] = found
-    return found
+    result = one(table, "add", element, [*left, *made]) if made else number
+    cache[number] = result
+    return result
 
 
 def _is_sum(table: Scalars, number: int) -> bool:

@@ -46,7 +46,7 @@ class ElementProof:
         self._losses: list[Loss] = []
         body, functions, count = whole
         self.wanted: Sequence[Value | None] = []
-        self.found: Sequence[Value | None] = []
+        self.tiles: Sequence[Value | None] = []
         try:
             inputs = [self._whole(k, side) for k, side in enumerate(arguments)]
             known = ScalarWalk(self.table, count, functions, RULES)
@@ -65,9 +65,9 @@ class ElementProof:
             ]
             walk = ScalarWalk(self.table, devices, local[1], RULES, len(self.table.terms))
             self._losses = walk.losses
-            self.found = walk.block(local[0], tiles)
+            self.tiles = walk.block(local[0], tiles)
         except TooLarge:
-            self.wanted = self.found = []
+            self.wanted = self.tiles = []
 
     def _whole(self, index: int, side: Side) -> Ints | None:
         """The terms of an argument; None where its tiles have too many elements."""
@@ -80,22 +80,22 @@ class ElementProof:
         return self._losses if index < len(self.wanted) and self.wanted[index] is not None else ()
 
     def _tiles(self, index: int, ids: Ints, side: Side) -> Ints:
-        found = np.empty((len(side.offsets), *side.tile), np.int64)
-        valid = np.empty(found.shape, bool)
+        result = np.empty((len(side.offsets), *side.tile), np.int64)
+        valid = np.empty(result.shape, bool)
         for device, offset in enumerate(side.offsets):
             part = ids[tuple(slice(o, o + n) for o, n in zip(offset, side.tile, strict=True))]
             at = corner(device, part.shape)
             valid[device] = False
-            valid[at], found[at] = True, part
+            valid[at], result[at] = True, part
         if not valid.all():
-            found[~valid] = self.table.fresh(("padding", index), (int((~valid).sum()),))
-        return found
+            result[~valid] = self.table.fresh(("padding", index), (int((~valid).sum()),))
+        return result
 
     def proved(self, index: int) -> bool:
         """Whether result ``index`` is that of the whole program."""
-        if index >= len(self.found):
+        if index >= len(self.tiles):
             return False
-        want, have, side = self.wanted[index], self.found[index], self.results[index]
+        want, have, side = self.wanted[index], self.tiles[index], self.results[index]
         if want is None or have is None or (want.ids != want.ids[:1]).any():
             return False
         for device, offset in enumerate(side.offsets):

@@ -77,18 +77,18 @@ def _least(table: Scalars, order: Order) -> int | None:
 
 def _of_parts(table: Scalars, order: Order, rank: int, row: list[Entry]) -> list[Entry] | None:
     """``row`` with the elements of parts in the place of their greatest; None where there are no parts."""
-    found: list[Entry] = []
+    result: list[Entry] = []
     at, changed = 0, False
     while at < len(row):
         part = table.ranked.get(row[at][0])
         entries, count = (None, 0) if part is None else _part(table, order, rank, row[at:], part.values)
         if entries is None:
-            found.append(row[at])
+            result.append(row[at])
             at += 1
         else:
-            found += entries
+            result += entries
             at, changed = at + count, True
-    return (_of_parts(table, order, rank, found) or found) if changed else None
+    return (_of_parts(table, order, rank, result) or result) if changed else None
 
 
 def _part(
@@ -153,7 +153,7 @@ def top_k(site: ScalarSite) -> list[Value]:
     count = site.shape()[-1]
     positions = [table.integer(i) for i in range(size)]
     made: dict[bytes, tuple[list[int], list[int]]] = {}
-    found: list[tuple[list[int], list[int]]] = []
+    result: list[tuple[list[int], list[int]]] = []
     for row in operand.ids.reshape(-1, size):
         key = row.tobytes()
         if key not in made:
@@ -161,8 +161,8 @@ def top_k(site: ScalarSite) -> list[Value]:
             by_value = [ranked(table, order, j, list(zip(values, values, strict=True))) for j in range(count)]
             by_place = [ranked(table, order, j, list(zip(values, positions, strict=True))) for j in range(count)]
             made[key] = by_value, by_place
-        found.append(made[key])
-    return [site.result(np.array([row[k] for row in found], np.int64), k) for k in range(2)]
+        result.append(made[key])
+    return [site.result(np.array([row[k] for row in result], np.int64), k) for k in range(2)]
 
 
 RULES: dict[str, ScalarRule] = {"chlo.top_k": top_k}

@@ -1,4 +1,4 @@
-"""Rows of a table by ranges of an integer: the terms of ``choices.py``, taken apart."""
+"""Rows of a table by ranges of an integer: the terms of ``choices.py``, one by one."""
 
 from __future__ import annotations
 

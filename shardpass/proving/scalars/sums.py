@@ -104,15 +104,15 @@ def contracted(site: ScalarSite, x: Ints, y: Ints) -> Ints:
 
 
 def _precision(op: Any) -> tuple[str, ...]:
-    found = []
+    result = []
     for name in ("precision_config", "algorithm"):
         if name in op.attributes:
             text = str(op.attributes[name])
             rest = text
             for part in _ALL_DEFAULT:
                 rest = rest.replace(part, "")
-            found += [text] if rest else []
-    return tuple(found)
+            result += [text] if rest else []
+    return tuple(result)
 
 
 # ---------------------------------------------------------------- windows
@@ -121,14 +121,14 @@ def _precision(op: Any) -> tuple[str, ...]:
 def places(ids: Ints, dims: Sequence[int], sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
            counts: Sequence[int]) -> Ints:  # fmt: skip
     """``ids`` at each place of a window along ``dims``; the positions in the window are a dimension at the end."""
-    found = []
+    result = []
     for offset in product(*(range(n) for n in sizes)):
         at = [slice(None)] * ids.ndim
         for dim, o, stride, step, count in zip(dims, offset, strides, dilations, counts, strict=True):
             first = o * step
             at[dim] = slice(first, first + (count - 1) * stride + 1, stride)
-        found.append(ids[tuple(at)])
-    return np.stack(found, axis=-1)
+        result.append(ids[tuple(at)])
+    return np.stack(result, axis=-1)
 
 
 def reduce_window(site: ScalarSite) -> list[Value]:

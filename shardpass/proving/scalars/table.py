@@ -7,7 +7,7 @@ choices by integers that the program computes as tables of ranges (``choices.py`
 
 Cost: a call on n rows sorts them once, and looks up each different row. Each rule counts the work that it does with
 ``spend``: one for an element that NumPy sorts or a list's term, ``TERM`` for what Python does for one term. A walk
-that has spent ``WORK`` ends, after two or three seconds of processor time.
+that has spent ``WORK`` ends, after about five seconds of processor time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 
 from shardpass.proving.relations.pieces import Ints
 
-MOST = 2**16  # elements of one value on all devices, and products of one op
-WORK = 2**23  # what a proof of the elements may spend
+MOST = 2**18  # elements of one value on all devices, and products of one op
+WORK = 2**25  # what a proof of the elements may spend
 TERM = 32  # for one term, in elements of an array
 
 
@@ -82,11 +82,11 @@ class Scalars:
     def one(self, key: Hashable, operands: tuple[int, ...] = (), head: int = 0) -> int:
         """The number of the term ``key`` of ``operands``."""
         whole = (key, operands)
-        found = self._numbers.get(whole)
-        if found is None:
-            found = self._new(whole, whole)
-            self._head[found] = head
-        return found
+        result = self._numbers.get(whole)
+        if result is None:
+            result = self._new(whole, whole)
+            self._head[result] = head
+        return result
 
     def fresh(self, name: Hashable, shape: Sequence[int]) -> Ints:
         """Numbers of elements that nothing is known of: ``name`` says which array they are of."""
@@ -113,9 +113,9 @@ class Scalars:
     # ------------------------------------------------------------ known integers
 
     def integer(self, value: int) -> int:
-        found = self.one(("integer", int(value)))
-        self._known[found], self._value[found] = True, value
-        return found
+        result = self.one(("integer", int(value)))
+        self._known[result], self._value[result] = True, value
+        return result
 
     def integers(self, values: Ints) -> Ints:
         unique, inverse = np.unique(values, return_inverse=True)

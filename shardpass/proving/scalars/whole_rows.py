@@ -1,6 +1,6 @@
 """Ops that need whole rows: one term for the rows that an op is given, and one for each element that it makes of them.
 
-Which dimensions are shared and which are needed whole is said by the labels of ``rules/blocks.py``.
+Which dimensions are shared and which are needed whole follows from the labels of ``rules/blocks.py``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Labels = Sequence[object]
 
 def labelled(site: ScalarSite, operands: Sequence[Labels], results: Sequence[Labels], key: Hashable) -> list[Value]:
     """The results of an op whose dimensions are labelled; None labels one that is needed whole."""
-    found = []
+    result = []
     for index, labels in enumerate(results):
         shape = site.shape(index)
         if 0 in shape:
-            found.append(site.result(np.zeros((site.devices, *shape), np.int64), index))
+            result.append(site.result(np.zeros((site.devices, *shape), np.int64), index))
             continue
         shared = [label for label in labels if label is not None]
         sizes = [shape[d] for d, label in enumerate(labels) if label is not None]
@@ -46,8 +46,8 @@ def labelled(site: ScalarSite, operands: Sequence[Labels], results: Sequence[Lab
         ids = ids.reshape(*place, *whole_sizes)
         order = [d for d, label in enumerate(labels) if label is not None]
         order += [d for d, label in enumerate(labels) if label is None]
-        found.append(site.result(ids.transpose(0, *(1 + int(d) for d in np.argsort(order))), index))
-    return found
+        result.append(site.result(ids.transpose(0, *(1 + int(d) for d in np.argsort(order))), index))
+    return result
 
 
 def _rows(value: Value, own: Labels, shared: Sequence[object], sizes: Sequence[int]) -> tuple[Ints, tuple[int, ...]]:
@@ -73,10 +73,10 @@ class _Labels:
 def by_labels(rule: Callable[..., object]) -> ScalarRule:
     """A rule of ``blocks`` on scalar terms."""
 
-    def found(site: ScalarSite) -> list[Value]:
+    def result(site: ScalarSite) -> list[Value]:
         return rule(_Labels(site))  # type: ignore[return-value]
 
-    return found
+    return result
 
 
 RULES: dict[str, ScalarRule] = {name: by_labels(rule) for name, rule in blocks.RULES.items()}

@@ -10,12 +10,14 @@ from shardpass.diagnostics import collect
 from shardpass.ir.context import parse_module
 from shardpass.proving import proof
 from shardpass.proving.relations.evaluate import type_of
+from shardpass.proving.scalars import table as scalars
 from shardpass.proving.scalars.partial import summed
 from shardpass.proving.scalars.proof import RULES, ElementProof
-from shardpass.proving.scalars.table import WORK, Scalars, TooLarge
+from shardpass.proving.scalars.table import Scalars, TooLarge
 from shardpass.proving.scalars.walk import ScalarWalk, Value
 from shardpass.proving.signature import sides
 
+WORK = 2**23
 OPS = Path(__file__).parents[4] / "test" / "lit" / "ops"
 
 
@@ -54,11 +56,12 @@ def elements(whole, local):
 
 
 @pytest.mark.parametrize(("direction", "ended"), [("LT", False), ("LE", True)])
-def test_a_walk_makes_no_more_terms_than_its_work(direction, ended):
+def test_a_walk_makes_no_more_terms_than_its_work(direction, ended, monkeypatch):
     """16 sums of 4,095 products; a mask that is one too wide makes them other sums, with padding.
 
     What is spent is at least one for each term, and for each entry of a list.
     """
+    monkeypatch.setattr(scalars, "WORK", WORK)
     text = (OPS / "dot_general" / "padding-masked.mlir").read_text()
     with collect():
         local = str(shardpass.run_pipeline(text, "partition")).replace("compare LT", f"compare {direction}")
@@ -81,8 +84,9 @@ REPLACED = """module {
 }"""
 
 
-def test_choices_by_a_hundred_indices_end():
+def test_choices_by_a_hundred_indices_end(monkeypatch):
     """Each element is one of the operand's or of 100 updates'; the walk makes fewer than 60,000 terms of these."""
+    monkeypatch.setattr(scalars, "WORK", WORK)
     module, table = parse_module(REPLACED), Scalars()
     given = [Value(table.fresh(k, s)[None], e) for k, (s, e) in enumerate(map(type_of, proof._body(module).arguments))]
     with pytest.raises(TooLarge):
