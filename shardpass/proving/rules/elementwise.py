@@ -11,7 +11,7 @@ import numpy as np
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import enum_word, ints
 from shardpass.proving.relations.combine import cells, combine, operands_of
-from shardpass.proving.relations.elements import constant_term, splat_value
+from shardpass.proving.relations.elements import constant_term, is_identity, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Piece, broadcast_piece, full
 from shardpass.proving.relations.terms import Key, Terms
@@ -61,6 +61,10 @@ def attribute_text(op: Any, name: str) -> str:
     return str(op.attributes[name])
 
 
+_NEUTRAL = ("add", "multiply", "maximum", "minimum")
+_COMMUTES = (*_NEUTRAL, "and", "or", "xor")
+
+
 def elementwise(site: Site) -> list[Content]:
     name = site.op.name.split(".")[-1]
     shape, element = type_of(site.op.results[0])
@@ -69,8 +73,13 @@ def elementwise(site: Site) -> list[Content]:
     pieces: list[Piece | None] = []
     for chosen, box in cells([c.pieces for c in operands]):
         result = _simple(site, name, element, operands, chosen, box)
-        pieces += result if result is not None else [combine(site.terms, key, chosen, box)]
+        pieces += result if result is not None else [combine(site.terms, key, _ordered(name, chosen), box)]
     return [site.result(pieces)]
+
+
+def _ordered(name: str, pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """The operands of an op that does not mind their order, the oldest term first."""
+    return sorted(pieces, key=lambda piece: piece.term) if name in _COMMUTES else pieces
 
 
 def spread(content: Content, shape: Sequence[int]) -> Content:
@@ -84,6 +93,11 @@ def _simple(
     site: Site, name: str, element: str, operands: Sequence[Content], pieces: Sequence[Piece], box: Box
 ) -> list[Piece | None] | None:
     """The result where no term is needed."""
+    if name in _NEUTRAL:
+        dtype = element_type(element).dtype
+        for piece, other in (pieces, pieces[::-1]):
+            if is_identity(site.terms.splat(piece.term), name, element, dtype):
+                return [Piece(other.term, other.a, other.b, *box)]
     if is_integer(element) and name == "clamp":
         return clamp_piece(site.terms, element, pieces, box)
     if is_integer(element) and is_integer(operands[0].element):
