@@ -29,11 +29,14 @@ from shardpass.proving.relations.reshaping import lifts
 from shardpass.proving.relations.terms import Key, Row, Term, Terms
 
 MOST_VIEWS = 16
+COMMUTES = tuple(f"stablehlo.{name}" for name in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 
 
 def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece:
     """The op ``key`` of ``pieces`` in a box within them."""
     lo, hi, on = box
+    if key[0] in COMMUTES:  # the operands may stand in any order: the oldest term first
+        pieces = sorted(pieces, key=lambda piece: piece.term)
     a = np.concatenate([p.a for p in pieces])
     b = np.concatenate([p.b for p in pieces], axis=1)
     wide = ((hi - lo > 1) & on[:, None]).any(0)

@@ -62,7 +62,6 @@ def attribute_text(op: Any, name: str) -> str:
 
 
 _NEUTRAL = ("add", "multiply", "maximum", "minimum")
-_COMMUTES = (*_NEUTRAL, "and", "or", "xor")
 
 
 def elementwise(site: Site) -> list[Content]:
@@ -73,13 +72,8 @@ def elementwise(site: Site) -> list[Content]:
     pieces: list[Piece | None] = []
     for chosen, box in cells([c.pieces for c in operands]):
         result = _simple(site, name, element, operands, chosen, box)
-        pieces += result if result is not None else [combine(site.terms, key, _ordered(name, chosen), box)]
+        pieces += result if result is not None else [combine(site.terms, key, chosen, box)]
     return [site.result(pieces)]
-
-
-def _ordered(name: str, pieces: Sequence[Piece]) -> Sequence[Piece]:
-    """The operands of an op that does not mind their order, the oldest term first."""
-    return sorted(pieces, key=lambda piece: piece.term) if name in _COMMUTES else pieces
 
 
 def spread(content: Content, shape: Sequence[int]) -> Content:
