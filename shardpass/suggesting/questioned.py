@@ -31,9 +31,9 @@ Written = Mapping[tuple[str, int], str]  # kind and value, as those of ``Group``
 
 def written(program: Program) -> Written:
     """Returns the annotations of main's arguments and results, of arrays with dimensions."""
-    body, annotated = program.body, program.said
+    body, annotated = program.body, program.annotations
     rows = [((ARGUMENT, value), value, annotated[value]) for value in body.arguments if value in annotated]
-    for place, (value, row) in enumerate(zip(body.returned, program.results_said, strict=True)):
+    for place, (value, row) in enumerate(zip(body.returned, program.result_annotations, strict=True)):
         rows.append(((RESULT, place), value, row))
     texts = {}
     for key, value, row in rows:
