@@ -15,22 +15,24 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.pipeline.run import run_pipeline
-from shardpass.planning.search import decide
+from shardpass.planning.cost import price
+from shardpass.planning.planner import plan_program
+from shardpass.planning.search import Decision, decide
 from shardpass.program.program import Program
 from shardpass.program.read import read_program
-from shardpass.program.shardings import Shardings
 from tools.prove.cheapest.options import Costs
 from tools.prove.cheapest.random_programs import Example
 from tools.prove.cheapest.space import Domains, Space, space_of
 from tools.prove.cheapest.witness import SAME, SECONDS, Best, Chosen, Witness
 
 
-def searched(program: Program, effort: int) -> Shardings:
-    """What the search takes. Examples have no barriers."""
-    return decide(program, {}, effort).shardings
+def searched(program: Program, effort: int, machine: Machine = IDEAL) -> Decision:
+    """The decision. Examples have no barriers."""
+    return decide(program, {}, effort, machine)
 
 
 def read(text: str) -> Program:
@@ -42,9 +44,11 @@ def read(text: str) -> Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One program: the search's price, the best known, and the bound below which no plan is.
+    """One program: the price of the decision's plan, the best known, and the witness's bound below which no plan is.
 
-    ``free``: values and results of main that nobody fixed. ``way``: how the best was found. ``seconds``: of finding it.
+    ``least``: what the decision states that no sharding falls below in the model of its tables; None where it states
+    nothing. ``free``: values and results of main that nobody fixed. ``way``: how the best was found. ``seconds``: of
+    finding it.
     ``assignment``: the best's sub-axes by variable, in the order of ``Space.domains``.
     """
 
@@ -54,6 +58,7 @@ class Outcome:
     ops: int
     free: int
     search: float
+    least: float | None
     best: float
     bound: float
     way: str
@@ -69,11 +74,16 @@ class Outcome:
         """Whether the best is the optimum."""
         return self.best <= self.bound * (1 + SAME)
 
+    @property
+    def is_refuted(self) -> bool:
+        """Whether a plan costs less than the decision states that any may."""
+        return self.least is not None and min(self.search, self.best) < self.least * (1 - SAME)
+
     def __str__(self) -> str:
         known = "" if self.proved else f"  (bound {self.bound / self.best:.4f})"
         return (
             f"{self.seed:6} {self.mesh:9} {self.style:15} {self.ops:2} ops {self.free:2} free "
-            f"{self.search:14.0f} / {self.best:14.0f} = {self.ratio:7.4f}{known}"
+            f"{self.search * 1e6:12.3f} us / {self.best * 1e6:12.3f} us = {self.ratio:7.4f}{known}"
         )
 
     @classmethod
@@ -100,13 +110,13 @@ class Found:
 class Examiner:
     """Programs one after the other; what moves and ops cost is kept for each mesh."""
 
-    def __init__(self, effort: int, sub_axes: bool = False, seconds: float = SECONDS) -> None:
-        self.effort, self.sub_axes, self.seconds = effort, sub_axes, seconds
+    def __init__(self, effort: int, sub_axes: bool = False, seconds: float = SECONDS, machine: Machine = IDEAL) -> None:
+        self.effort, self.sub_axes, self.seconds, self.machine = effort, sub_axes, seconds, machine
         self._costs: dict[PrimeMesh, Costs] = {}
 
     def costs(self, mesh: PrimeMesh) -> Costs:
         if mesh not in self._costs:
-            self._costs[mesh] = Costs(mesh, Domains(mesh, self.sub_axes))
+            self._costs[mesh] = Costs(mesh, Domains(mesh, self.sub_axes), self.machine)
         return self._costs[mesh]
 
     def examine(self, example: Example, known: Outcome | None = None) -> Found:
@@ -115,7 +125,9 @@ class Examiner:
         costs = self.costs(program.mesh)
         space = space_of(program, costs.domains)
         witness = Witness(space, costs)
-        said = space.chosen(searched(program, self.effort))
+        decision = searched(program, self.effort, self.machine)
+        plan = plan_program(program, decision.shardings, machine=self.machine)
+        said = space.chosen(decision.shardings)
         began = time.perf_counter()
         best = None if known is None else _as_known(known, witness, said)
         if best is None:
@@ -127,7 +139,8 @@ class Examiner:
             " ".join(f"{name}={size}" for name, size in example.mesh),
             program.count,
             len(space.free),
-            witness.price(said),
+            price(plan),
+            None if decision.bound is None else decision.bound.least,
             best.price,
             best.bound,
             best.way,

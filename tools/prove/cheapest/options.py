@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.cost.machine import IDEAL
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.model import LocalPlan, OpModel, Split
 from shardpass.ops.splits.assign import Side, complete, settle
 from shardpass.ops.splits.factors import Axes, Kind, Rule
@@ -43,15 +43,13 @@ class Option:
     results: tuple[Sharding, ...]
 
 
-CLOCK = clock_of(IDEAL)
-
-
 class Costs:
-    """What moves and ops cost on one mesh; see the module's text."""
+    """What moves and ops cost on one mesh of ``machine``; see the module's text."""
 
-    def __init__(self, mesh: PrimeMesh, domains: Domains) -> None:
+    def __init__(self, mesh: PrimeMesh, domains: Domains, machine: Machine = IDEAL) -> None:
         self.mesh = mesh
         self.domains = domains
+        self.clock = clock_of(machine)
         self._moves: dict[tuple[Array, Sharding, Sharding], float] = {}
         self._splits: dict[Any, tuple[dict[int, Axes], ...]] = {}
         self._options: dict[Any, tuple[Option, ...]] = {}
@@ -63,7 +61,7 @@ class Costs:
             return 0.0
         key = (array, source, target)
         if key not in self._moves:
-            plan = redistribution(Reshard(Copy(0, source), target, array, self.mesh, 0, ""), IDEAL)
+            plan = redistribution(Reshard(Copy(0, source), target, array, self.mesh, 0, ""), self.clock.machine)
             self._moves[key] = plan.seconds if plan.bytes_received else 0.0  # a slice is part of what reads it
         return self._moves[key]
 
@@ -104,10 +102,10 @@ class Costs:
         shapes = tuple(array.shape for array in types), tuple(array.shape for array in made)
         cheapest: dict[tuple[Any, Any], Option] = {}
         for factors in self._splits_of(rule, types, made):
-            split = Split.of(rule, self.mesh, factors, *shapes)
+            split = Split.of(rule, self.mesh, factors, *shapes, self.clock.machine)
             local: LocalPlan = model.plan(split)
-            cost = sum(CLOCK.collective(one.kind, one.bytes, one.axes, self.mesh) for one in local.collectives)
-            cost += CLOCK.work(rule, split, elements, at)
+            cost = sum(self.clock.collective(one.kind, one.bytes, one.axes, self.mesh) for one in local.collectives)
+            cost += self.clock.work(rule, split, elements, at)
             operands = tuple(
                 None if index in local.ignored else self.mesh.sharding(dims)
                 for index, dims in enumerate(split.operands)
@@ -147,7 +145,7 @@ class Costs:
         for wanted in self.domains.of(array.shape, False):
             side = Side(array.shape, rule.results[0], self.mesh.dims(wanted, array.rank), array.element)
             reached, steps = complete(side, dims, partial, rule.combiner, self.mesh)
-            cost = sum(CLOCK.collective(step.kind, step.bytes, step.axes, self.mesh) for step in steps)
+            cost = sum(self.clock.collective(step.kind, step.bytes, step.axes, self.mesh) for step in steps)
             sharding = self.mesh.sharding(reached)
             found[sharding] = min(cost, found.get(sharding, cost))
         return [((sharding,), cost) for sharding, cost in found.items()]

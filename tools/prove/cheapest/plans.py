@@ -7,7 +7,9 @@ begin with empty tables.
 
 from __future__ import annotations
 
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.planning.choose import Decided
+from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import price
 from shardpass.planning.planner import plan_program
 from shardpass.planning.prices import Prices
@@ -18,10 +20,10 @@ from shardpass.program.shardings import Shardings
 class Plans:
     """Plans of one program; see the module's text."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, machine: Machine = IDEAL) -> None:
         self.program = program
-        self._decided = Decided(Prices(program.mesh.num_devices))
+        self._decided = Decided(Prices(program.mesh.num_devices), clock_of(machine))
 
     def price(self, shardings: Shardings) -> float:
-        """The price of the plan under ``shardings``, in bytes."""
+        """The price of the plan under ``shardings``, in seconds."""
         return price(plan_program(self.program, shardings, self._decided))

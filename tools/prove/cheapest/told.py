@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.planner import plan_program
 from shardpass.sharding import Sharding
@@ -26,6 +27,8 @@ def summary(outcomes: Sequence[Outcome]) -> Iterator[str]:
     below = [one.seed for one in outcomes if one.best < one.bound * (1 - 10 * SAME)]
     if below:
         yield f"  a plan is below its bound, as it splits what the bound does not, or the bound is wrong: seeds {below}"
+    if refuted := [one.seed for one in outcomes if one.is_refuted]:
+        yield f"  a plan is below the bound of the decision: seeds {refuted}"
     for style in sorted({one.style for one in outcomes}):
         some = [one for one in outcomes if one.style == style]
         yield f"  {style:15} {len(some):4} programs: {_shares(some)}"
@@ -38,7 +41,7 @@ def _shares(outcomes: Sequence[Outcome]) -> str:
     return f"equal on {equal:.1%}, within 5% on {close:.1%}, worst {worst.ratio:.4f} (seed {worst.seed})"
 
 
-def told(found: Found) -> Iterator[str]:
+def told(found: Found, machine: Machine = IDEAL) -> Iterator[str]:
     """The program, both assignments, and the plans they make."""
     program = found.program
     names = {value: f"%a{place}" for place, value in enumerate(program.body.arguments)}
@@ -54,7 +57,7 @@ def told(found: Found) -> Iterator[str]:
         )
         yield f"{name:24} {array!s:>20}  {one:28} {other}{'' if one == other else '   <-'}"
     for title, chosen in (("search", found.searched), ("optimum", found.best.chosen)):
-        yield f"\n{title}: {plan_program(program, found.space.shardings(chosen))}"
+        yield f"\n{title}: {plan_program(program, found.space.shardings(chosen), machine=machine)}"
     yield f"\n{found.outcome}"
 
 

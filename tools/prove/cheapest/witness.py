@@ -53,7 +53,7 @@ class Witness:
 
     def __init__(self, space: Space, costs: Costs) -> None:
         self.space, self.costs, self.program = space, costs, space.program
-        self._plans = Plans(space.program)
+        self._plans = Plans(space.program, costs.clock.machine)
         self._known: dict[tuple[Sharding | None, ...], float] = {}
         self._variables = list(space.domains)
 
