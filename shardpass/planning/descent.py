@@ -33,12 +33,13 @@ from dataclasses import dataclass, field, replace
 
 from shardpass.cost.machine import Machine
 from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.planning.axes import sub_axes, whole_axes
 from shardpass.planning.choose import Decided, decided_on
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import Folded, fold
-from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach, sub_axes, whole_axes
+from shardpass.planning.moves import FAR, NEAR, Move, Moves, Reach
 from shardpass.planning.planner import plan_program
 from shardpass.program.program import Program
 from shardpass.program.shardings import Factors, Shardings

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from itertools import product
 
 from shardpass.ops.splits.factors import Axes, DimAxes, Kind
-from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.propagation.engine import Propagation
 from shardpass.propagation.spread import Place, Spreading
 
@@ -148,17 +147,3 @@ class Moves:
             for dim, factors in enumerate(maps[place])
             if factors and factors[0] == factor
         )
-
-
-def whole_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
-    """The user's axes, each as its sub-axes; those of manual regions are no matter of splits."""
-    found: dict[str, Axes] = {}
-    for number, part in enumerate(mesh.parts):
-        found[part.name] = (*found.get(part.name, ()), number)
-    return tuple(found.values())
-
-
-def sub_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
-    """The user's axes, and each prime sub-axis of those that have several."""
-    whole = whole_axes(mesh)
-    return whole + tuple((part,) for axes in whole if len(axes) > 1 for part in axes)

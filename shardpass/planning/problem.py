@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.planning.axes import whole_axes
 from shardpass.planning.descent import spliced
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.footprint import aligned
-from shardpass.planning.moves import whole_axes
 from shardpass.planning.partial import split_of
 from shardpass.planning.search import SPLICED
 from shardpass.planning.solve.network import Table

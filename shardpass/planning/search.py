@@ -31,10 +31,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from shardpass.cost.machine import IDEAL, Machine
+from shardpass.planning.axes import whole_axes
 from shardpass.planning.choose import Decided
 from shardpass.planning.cost import price
 from shardpass.planning.descent import Descent, Point, SearchChange
-from shardpass.planning.moves import whole_axes
 from shardpass.planning.planner import plan_decided
 from shardpass.planning.solve.result import Result
 from shardpass.planning.space import Space, space_of

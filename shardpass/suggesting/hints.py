@@ -34,10 +34,10 @@ from shardpass.ir.frames import Frame
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.passes.propagate import barriers
+from shardpass.planning.axes import whole_axes
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs, price
 from shardpass.planning.descent import SMALL
-from shardpass.planning.moves import whole_axes
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Search, decide
 from shardpass.planning.task import Task

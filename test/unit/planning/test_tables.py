@@ -12,9 +12,9 @@ from shardpass.cost.machine import IDEAL
 from shardpass.diagnostics import collect
 from shardpass.element_types import element_type
 from shardpass.ops.splits.prime_mesh import prime_mesh
+from shardpass.planning.axes import whole_axes
 from shardpass.planning.clock import clock_of
 from shardpass.planning.distances import Distances
-from shardpass.planning.moves import whole_axes
 from shardpass.planning.prices import Prices
 from shardpass.planning.search import Search
 from shardpass.planning.tables import Solver

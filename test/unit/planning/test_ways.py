@@ -13,10 +13,10 @@ from shardpass.ir.annotations import SPLIT
 from shardpass.ops.model import Pointwise
 from shardpass.ops.splits.factors import Factor, Kind, Rule
 from shardpass.ops.splits.prime_mesh import prime_mesh
+from shardpass.planning.axes import whole_axes
 from shardpass.planning.borders import Borders
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import price
-from shardpass.planning.moves import whole_axes
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Decision, decide

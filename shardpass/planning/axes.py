@@ -1,0 +1,20 @@
+"""The axes of a mesh that splits are made of: as the user named them, or taken apart."""
+
+from __future__ import annotations
+
+from shardpass.ops.splits.factors import Axes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+
+
+def whole_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
+    """The user's axes, each as its sub-axes; those of manual regions are no matter of splits."""
+    named: dict[str, Axes] = {}
+    for number, part in enumerate(mesh.parts):
+        named[part.name] = (*named.get(part.name, ()), number)
+    return tuple(named.values())
+
+
+def sub_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
+    """The user's axes, and each prime sub-axis of those that have several."""
+    whole = whole_axes(mesh)
+    return whole + tuple((part,) for axes in whole if len(axes) > 1 for part in axes)
