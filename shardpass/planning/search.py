@@ -7,8 +7,8 @@ gone when it does: every layer then sums activations, where gathering the weight
 1. Propagation as the user said it (effort 0). It is always a candidate, and fills in what the tables leave out.
 2. Tables of the folded program (``fold``: repeated layers are one, with their true counts), made by ``tables`` and
    solved by ``solve``: the assignment with the least sum, and a bound that no assignment of these tables falls below.
-   Two candidates: with the solved ways of ops, and with those that the planner chooses from the values around each op,
-   which knows of copies that are at hand.
+   Where the tables leave something out, the ways that the planner chooses from the values around each op, which knows of
+   copies that are at hand, are another candidate.
 3. A descent (``descent``) from the best of these, where the tables leave something out: with effort 2, as they know
    whole axes alone; where some values or ops have too many splits to be listed, or ops are joined after the decision;
    and where the best plan is not near the bound, as the planner chose otherwise than the tables.
@@ -221,7 +221,10 @@ class Search(Descent):
         self.engine.assign(solution.splits, settle=False)
         message = f"{len(solution.splits)} values at once"
         partial = {self.values[index]: axes for index, axes in solution.partial.items()}
-        for point in (self._planned(solution.ways, partial), self._point()):
+        points = [self._planned(solution.ways, partial)]
+        if not solver.complete:
+            points.append(self._point())
+        for point in points:
             self._consider(point, (SearchChange(message, None, self.first.price, point.price),))
 
     def _consider(self, point: Point, changes: tuple[SearchChange, ...]) -> None:

@@ -35,7 +35,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shardpass.cost.fusion import Flops
 from shardpass.ops.model import OpModel
 from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -45,7 +44,7 @@ from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
 from shardpass.planning.hoists import BARRIER, Trips
 from shardpass.planning.linear import waiting
-from shardpass.planning.partial import is_partial, layouts, over, partial_ways, split_of, weighed
+from shardpass.planning.partial import layouts, over, partial_ways, split_of, weighed
 from shardpass.planning.reshards import Moves, Reshards
 from shardpass.planning.solve.network import Costs, Network, Table, total
 from shardpass.planning.solve.result import Result
@@ -148,9 +147,8 @@ class Solver:
         most = math.fsum([float(table.costs.max()) for table in ties])
         bound = min(price, answer.bound - most)
         ways = {
-            op: way.factors
+            op: found[answer.values[variable]].factors
             for op, (variable, found) in self.network.ways.items()
-            if is_partial(way := found[answer.values[variable]]) or op not in self.network.ties
         }
         return Solution(out, Result(answer.values, price, bound, answer.why), ways, partial)
 
@@ -241,7 +239,6 @@ class _Network:
         self._before: dict[int, tuple[Place, int]] = {}  # of a constraint's result: its operand; whether it is made
         self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
         self.ways: dict[int, tuple[int, tuple[Way, ...]]] = {}  # of an op that is split: the variable and its ways
-        self.ties: set[int] = set()  # ops of which all ways cost nothing: the planner's choice, unless sums wait there
         self.narrowed = 0  # values that were given their present split alone
         self._next = len(found.engine.values)
         fixed = [value for value, index in found.index.items() if found.engine.values[index].fixed]
@@ -528,14 +525,7 @@ class _Network:
                 *partial_ways(model, op.mesh, axes, types, made[0], self.estimate.clock, at, places, waits),
             )
         variable = self._new()
-        costs = at.flops is not Flops.NONE or any(at.writes)  # else its ways are ties
-        if not costs:
-            self.ties.add(op.number)
-        if (
-            (costs or places or waits)
-            and op.number not in self.estimate.folded.parts
-            and len(operands) == len(op.operands)
-        ):
+        if op.number not in self.estimate.folded.parts and len(operands) == len(op.operands):
             self.ways[op.number] = variable, found
         self.own.append(Table((variable,), often * np.array([way.cost for way in found])))
         for place, value in enumerate(operands):
