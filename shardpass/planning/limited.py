@@ -19,8 +19,9 @@ Complexity: that of ``within``, and one plan of the whole program, a round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.diagnostics import report
@@ -61,24 +62,26 @@ def fitting(problem: Problem, limit: int) -> Fitting:
     index, arguments = problem.propagated.index, task.folded.program.body.arguments
     places = [[index[value]] for value in arguments if value in index]
 
-    def planned(shardings: Shardings, bound: Bound) -> Fitting:
+    def planned(shardings: Shardings, bound: Callable[[float], Bound]) -> Fitting:
         plan = plan_program(task.program, shardings, task.decided, machine=task.machine)
-        return Fitting(shardings, plan, replace(bound, plan=price(plan)))
+        return Fitting(shardings, plan, bound(price(plan)))
 
     tried: list[Fitting] = []
     allowed, best = limit, None
     for left in reversed(range(ROUNDS)):
         answer = within(problem, (), allowed, places)
         best = best or answer  # within the limit itself
-        known = Bound(0.0, answer.price, best.least, best.why)
-        bound = Bound(0.0, why=problem.left_out) if problem.left_out else known
+        if problem.left_out:
+            bound = partial(Bound, why=problem.left_out)
+        else:
+            bound = partial(Bound.of, price=answer.price, least=best.least, why=best.why)
         tried.append(planned(problem.shardings(answer), bound))
         over = tried[-1].peak - limit
         if over <= 0:
             break
         allowed = max(0, allowed - over) if left > 1 else 0
     alone = Propagated(task.program, task.barriers).shardings
-    first = planned(alone, Bound(0.0, why="propagation alone is cheaper within the limit"))
+    first = planned(alone, partial(Bound, why="propagation alone is cheaper within the limit"))
     fit = [each for each in (*tried, first) if each.peak <= limit]
     return min(fit, key=lambda each: each.bound.plan) if fit else min(tried, key=lambda each: each.peak)
 

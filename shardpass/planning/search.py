@@ -7,8 +7,8 @@ gone when it does: every layer then sums activations, where gathering the weight
 1. Propagation as the user said it (effort 0). It is always a candidate, and fills in what the tables leave out.
 2. Tables of the folded program (``fold``: repeated layers are one, with their true counts), made by ``tables`` and
    solved by ``solve``: the assignment with the least sum, and a bound that no assignment of these tables falls below.
-   Where the tables leave something out, the ways that the planner chooses from the values around each op, which knows of
-   copies that are at hand, are another candidate.
+   Where the tables leave something out, the ways that the planner chooses from the values around each op, which knows
+   of copies that are at hand, are another candidate.
 3. A descent (``descent``) from the best of these, where the tables leave something out: with effort 2, as they know
    whole axes alone; where some values or ops have too many splits to be listed, or ops are joined after the decision;
    and where the best plan is not near the bound, as the planner chose otherwise than the tables.
@@ -46,6 +46,7 @@ from shardpass.propagation.program import Propagated
 
 SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
 NEAR = 1e-3  # of the bound: a plan that costs no more above it needs no descent
+SHARED = "ops that share a copy of an array are counted apart in the tables, and the plan costs less than their least"
 SPLICED = "slices that are joined again become one op after the decision"  # of which tables do not know
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and what the user said is kept
 
@@ -54,8 +55,9 @@ ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and what the user said 
 class Bound:
     """How near a decision is to the best sharding in the model of its tables.
 
-    ``price``: what the decision costs there, and ``least``: what no sharding falls below; None for both where there is
-    no bound. ``plan``: the price of the plan, which knows of copies that several ops share and is a little different.
+    ``price``: what the decision costs there, and ``least``: what no sharding falls below, where each op brings open
+    arrays by itself; None for both where there is no bound. ``plan``: the price of the plan, in which ops share copies:
+    where it is below the least of the tables, that is no bound.
     ``why``: the reason for which there is no bound, or for which it is not closer.
     """
 
@@ -63,6 +65,13 @@ class Bound:
     price: float | None = None
     least: float | None = None
     why: str = ""
+
+    @classmethod
+    def of(cls, plan: float, price: float, least: float, why: str) -> Bound:
+        """The bound of a solution of the tables; none where its own plan shows that the tables' least is no bound."""
+        if plan < least * (1 - SAME):
+            return cls(plan, why=SHARED)
+        return cls(plan, price, min(least, plan), why)
 
     @property
     def gap(self) -> float | None:
@@ -198,7 +207,7 @@ class Search(Descent):
         """How near the best sharding in the tables is known to be; ``plan``: the price of the plan that was chosen."""
         if self.why or self.solved is None:
             return Bound(plan, why=self.why)
-        return Bound(plan, self.solved.price, self.solved.bound, self.solved.why)
+        return Bound.of(plan, self.solved.price, self.solved.bound, self.solved.why)
 
     def _solver(self) -> Solver | None:
         """The tables; None, and ``why``, where they would not be those of the program."""

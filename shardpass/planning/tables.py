@@ -48,7 +48,6 @@ from shardpass.planning.partial import layouts, over, partial_ways, split_of, we
 from shardpass.planning.reshards import Moves, Reshards
 from shardpass.planning.solve.network import Costs, Network, Table, total
 from shardpass.planning.solve.result import Result
-from shardpass.planning.solve.rounds import Rounds
 from shardpass.planning.solve.solve import solve
 from shardpass.planning.ways import Way, every_split, ways
 from shardpass.program.program import Array, Op, OpKind
@@ -57,10 +56,9 @@ from shardpass.propagation.engine import Value
 from shardpass.propagation.program import Propagated
 
 FEW = 64  # splits of one value that are looked at
-ENTRIES = 1 << 21  # of tables, in all rounds in which reshards of a solution are planned
-AGAIN = 1e-3  # of a reshard's price, for values that any device makes again: they had better be as their users are
+ENTRIES = 1 << 22  # of tables, in all rounds in which reshards of a solution are planned
 HELD = 1e-5  # of the price, for all arguments when they are whole: among equals, what holds least
-EXACT = 1e-9  # of a price: rounding of sums
+CLOSE = 5e-4  # of the bound: an assignment that costs no more above it is not sought again
 RESCALED = 0.1  # of a price: a smaller change changes no tie
 CHANGE = 1e-6  # of the price, where all values change: among equals that hold as much, the nearest
 
@@ -81,7 +79,6 @@ class Solver:
         self.engine = found.engine
         self.network = _Network(found, estimate, axes)
         self.network.read()
-        self.rounds = Rounds()
 
     @property
     def complete(self) -> bool:
@@ -121,12 +118,12 @@ class Solver:
         while True:
             tables = [*self.network.tables, *more]
             price = total(tables, known)
-            if answer is not None and price + total(ties, known) <= answer.bound * (1 + EXACT):
-                break  # nothing that was raised is worth another answer
+            if answer is not None and price + total(ties, known) <= answer.bound * (1 + CLOSE):
+                break  # what was raised is not worth another answer
             if abs(scale - price) > RESCALED * price:
                 scale, ties = price, list(self._among_equals(present, price))
-            network = Network.of((*tables, *ties), rounds=self.rounds.tables)
-            answer = solve(network.given(fixed) if fixed else network, known, rounds=self.rounds)
+            network = Network.of((*tables, *ties))
+            answer = solve(network.given(fixed) if fixed else network, known)
             if fixed and answer.values:
                 answer = replace(answer, values={**answer.values, **fixed})
             left -= network.entries
@@ -146,10 +143,7 @@ class Solver:
         price = total(tables, answer.values)
         most = math.fsum([float(table.costs.max()) for table in ties])
         bound = min(price, answer.bound - most)
-        ways = {
-            op: found[answer.values[variable]].factors
-            for op, (variable, found) in self.network.ways.items()
-        }
+        ways = {op: found[answer.values[variable]].factors for op, (variable, found) in self.network.ways.items()}
         return Solution(out, Result(answer.values, price, bound, answer.why), ways, partial)
 
     def _among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
@@ -247,6 +241,7 @@ class _Network:
 
     def read(self) -> None:
         ops = self.estimate.ops.values()
+        self.makers = {value: op.number for op, _ in ops for value in op.results}
         for op, _ in ops:
             if op.is_loop:
                 self._carry(op)
@@ -446,9 +441,10 @@ class _Network:
         source = self._of(value)
         if source is None or source.variable == variable:
             return
-        if value in self.estimate.free:
-            times *= AGAIN
         array, mesh = self.program.array(value), self.estimate.meshes[value]
+        if value in self.estimate.free:
+            self._again(value, source, variable, wanted, times)
+            return
         read = [dims is not None for dims in wanted]
         targets = [dims if dims is not None else ((),) * array.rank for dims in wanted]
 
@@ -500,6 +496,18 @@ class _Network:
                     lambda values: [(moves, values[source.variable], values[variable])],
                 )
             )
+
+    def _again(self, value: int, source: Place, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
+        """The table of a value that any device makes again where ``variable`` takes it otherwise."""
+        array, mesh = self.program.array(value), self.estimate.meshes[value]
+        written = any(self.estimate.borders[self.makers[value]].writes)
+        costs = np.zeros((len(source.domain), len(wanted)))
+        for column, dims in enumerate(wanted):
+            if dims is not None:
+                tile = math.prod(mesh.tile(array.shape, split_of(dims)))
+                price = self.estimate.clock.made(tile, array.element, written)
+                costs[:, column] = [0.0 if dims == own else times * price for own in source.domain]
+        self.own.append(Table((source.variable, variable), costs))
 
     def _split(
         self,

@@ -396,7 +396,7 @@ class _Suggesting:
         plan, answer = price(solution.plan), solution.answer
         if self.problem.left_out:
             return Bound(plan, why=self.problem.left_out)
-        return Bound(plan, answer.price, answer.least, answer.why)
+        return Bound.of(plan, answer.price, answer.least, answer.why)
 
     def _advice(self, one: Chosen) -> Advice:
         group = one.annotation.group

@@ -88,4 +88,8 @@ def test_words() -> None:
     assert str(Bound(100.0, 100.0, 90.0, "200 backtracks were spent")) == (
         "within 10.0% of the best sharding in this model, as 200 backtracks were spent"
     )
+    shared = Bound.of(90.0, 100.0, 99.0, "")
+    assert shared.least is None
+    assert str(shared).startswith("not bounded, because ops that share a copy")
+    assert Bound.of(98.9999, 100.0, 99.0, "").least == 98.9999
     assert str(Bound(90.0, 100.0, 100.0)) == "the best sharding in this model"
