@@ -18,11 +18,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from math import prod
 
 from shardpass.planning.solve.network import Costs, Network, Table, aligned
-from shardpass.planning.solve.rounds import Rounds
 
 
 def elimination_order(network: Network, limit: int, degree: int) -> tuple[list[int], bool]:
@@ -71,8 +69,7 @@ def _neighbours(network: Network) -> dict[int, set[int]]:
 class Elimination:
     """A network without some of its variables (``left``), and what gives these their values."""
 
-    def __init__(self, network: Network, order: Sequence[int], rounds: Rounds | None = None) -> None:
-        rounds = rounds or Rounds()
+    def __init__(self, network: Network, order: Sequence[int]) -> None:
         self._gone: list[tuple[int, list[Table]]] = []
         standing: dict[int, dict[int, Table]] = {variable: {} for variable in network.sizes}
         base = network.base
@@ -91,8 +88,7 @@ class Elimination:
                 continue
             near = sorted({other for table in tables.values() for other in table.variables} - {variable})
             scope = (variable, *near)
-            parts = [table.costs for table in tables.values()]
-            costs = rounds.eliminated.get(scope, parts, partial(_least, scope, tables.values()))
+            costs = _least(scope, tables.values())
             if not near:
                 base += float(costs)
                 continue
@@ -101,7 +97,7 @@ class Elimination:
                 standing[other][number] = Table(tuple(near), costs)
         sizes = {variable: network.sizes[variable] for variable in standing}
         kept = {known: table for tables in standing.values() for known, table in tables.items()}
-        reduced = Network.of(kept.values(), sizes, rounds.left)
+        reduced = Network.of(kept.values(), sizes)
         self.left = Network(reduced.sizes, reduced.tables, reduced.base + base)
 
     def values(self, chosen: Mapping[int, int]) -> dict[int, int]:

@@ -14,12 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-
-from shardpass.planning.solve.rounds import Kept
 
 Costs = np.ndarray[Any, Any]
 
@@ -41,9 +38,9 @@ class Network:
     base: float = 0.0
 
     @classmethod
-    def of(cls, tables: Iterable[Table], sizes: Mapping[int, int] | None = None, rounds: Kept | None = None) -> Network:
-        """The network with ``tables``. ``sizes``: of variables that may stand in no table; ``rounds``: those before."""
-        known, rounds = dict(sizes or {}), rounds or Kept()
+    def of(cls, tables: Iterable[Table], sizes: Mapping[int, int] | None = None) -> Network:
+        """The network with ``tables``. ``sizes``: of variables that may stand in no table."""
+        known = dict(sizes or {})
         parallel: dict[tuple[int, ...], list[Table]] = {}
         for table in tables:
             known.update(zip(table.variables, table.costs.shape, strict=True))
@@ -53,7 +50,7 @@ class Network:
             parallel.setdefault(variables, []).append(table)
         kept, base = [], []
         for order, several in parallel.items():
-            least, excess = rounds.get(order, [table.costs for table in several], partial(_added_up, order, several))
+            least, excess = _added_up(order, several)
             base.append(least)
             if excess is not None:
                 kept.append(excess)

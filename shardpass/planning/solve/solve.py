@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from shardpass.planning.solve import highs, toulbar2
 from shardpass.planning.solve.eliminate import Elimination, elimination_order
 from shardpass.planning.solve.network import Network
 from shardpass.planning.solve.result import Result
-from shardpass.planning.solve.rounds import Rounds
 
 
 @dataclass(frozen=True)
@@ -44,16 +42,10 @@ def solve(
     network: Network,
     known: Mapping[int, int] | None = None,
     budget: Budget | None = None,
-    rounds: Rounds | None = None,
 ) -> Result:
-    """The best assignment that ``budget`` finds. ``known``: an assignment of all variables; ``rounds``: before."""
-    budget, rounds = budget or Budget(), rounds or Rounds()
-    parts = [
-        rounds.answers.get(
-            tuple(part.sizes), [table.costs for table in part.tables], partial(_component, part, known, budget, rounds)
-        )
-        for part in network.components()
-    ]
+    """The best assignment that ``budget`` finds. ``known``: an assignment of all variables."""
+    budget = budget or Budget()
+    parts = [_component(part, known, budget) for part in network.components()]
     if not all(math.isfinite(part.price) for part in parts):
         forbidden = any(part.bound == math.inf for part in parts)
         return Result({}, math.inf, math.inf if forbidden else -math.inf, _why(parts))
@@ -67,10 +59,10 @@ def _why(parts: list[Result]) -> str:
     return next((part.why for part in parts if part.why), "")
 
 
-def _component(network: Network, known: Mapping[int, int] | None, budget: Budget, rounds: Rounds) -> Result:
+def _component(network: Network, known: Mapping[int, int] | None, budget: Budget) -> Result:
     if len(network.sizes) == 1:
         return _alone(network)
-    elimination = Elimination(network, _order(network, budget, rounds), rounds)
+    elimination = Elimination(network, _order(network, budget))
     left = elimination.left
     if not left.sizes:
         return _lifted(Result({}, left.base, left.base), network, elimination)
@@ -79,16 +71,12 @@ def _component(network: Network, known: Mapping[int, int] | None, budget: Budget
     return _lifted(solver(left, start, budget.backtracks), network, elimination)
 
 
-def _order(network: Network, budget: Budget, rounds: Rounds) -> list[int]:
+def _order(network: Network, budget: Budget) -> list[int]:
     """The variables that go, which follow from the graph and the sizes."""
-    key = (tuple([table.variables for table in network.tables]), tuple(network.sizes.items()), budget)
-    known = rounds.orders.get(key)
-    if known is None:
-        order, all_of_them = elimination_order(network, budget.entries, len(network.sizes))
-        if not all_of_them:
-            order, _ = elimination_order(network, budget.pairs, 2)
-        known = rounds.orders[key] = order
-    return known
+    order, all_of_them = elimination_order(network, budget.entries, len(network.sizes))
+    if not all_of_them:
+        order, _ = elimination_order(network, budget.pairs, 2)
+    return order
 
 
 def _alone(network: Network) -> Result:

@@ -17,7 +17,6 @@ from support.networks import every_price, grid, random_tables
 from shardpass.planning.solve import highs, toulbar2
 from shardpass.planning.solve.network import Network, Table
 from shardpass.planning.solve.result import Result
-from shardpass.planning.solve.rounds import Rounds
 from shardpass.planning.solve.solve import Budget, solve
 
 Solver = Callable[[Network, Mapping[int, int] | None, int], Result]
@@ -219,14 +218,14 @@ def environment() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("budget", [Budget(), Budget(0, 1 << 20), Budget(0, 0)])
-def test_rounds_answer_as_a_network_alone(budget: Budget) -> None:
-    """An entry is raised in each round, as planned reshards raise them; each answer is that of all assignments."""
+def test_an_answer_after_entries_are_raised(budget: Budget) -> None:
+    """One in each round, as planned reshards raise them; each answer is that of all assignments."""
     random = np.random.default_rng(3)
     for seed in range(6):
-        (tables, sizes), rounds = random_tables(seed), Rounds()
+        tables, sizes = random_tables(seed)
         for _ in range(5 if tables else 0):
-            network = Network.of(tables, sizes, rounds.tables)
-            found = solve(network, None, budget, rounds)
+            network = Network.of(tables, sizes)
+            found = solve(network, None, budget)
             assert found.price == pytest.approx(min(every_price(tables, sizes)))
             assert found.price == pytest.approx(network.price(found.values))
             place = int(random.integers(len(tables)))
@@ -234,15 +233,3 @@ def test_rounds_answer_as_a_network_alone(budget: Budget) -> None:
             raised = table.costs.copy()
             raised[tuple([found.values[variable] for variable in table.variables])] += random.random()
             tables[place] = Table(table.variables, raised)
-
-
-def test_what_is_the_same_is_not_made_again() -> None:
-    """Of a chain of 8 variables the last table is raised."""
-    tables = [Table((place, place + 1), np.arange(9.0).reshape(3, 3) % 5) for place in range(7)]
-    rounds = Rounds()
-    first = Network.of(tables, rounds=rounds.tables)
-    again = Network.of([*tables[:-1], Table((6, 7), tables[-1].costs + np.eye(3))], rounds=rounds.tables)
-    same = [one is other for one, other in zip(first.tables, again.tables, strict=True)]
-    assert same == [True] * 6 + [False]
-    raised = [*tables[:-1], Table((6, 7), tables[-1].costs + np.eye(3))]
-    assert solve(again, rounds=rounds).price == pytest.approx(min(every_price(raised, dict.fromkeys(range(8), 3))))
