@@ -9,7 +9,7 @@ greater ``c`` gives splits that hold less.
 1. Without a charge. Where these splits keep the limit, they are the answer.
 2. The charge grows until splits keep the limit (``GROWS`` times; where none do, the answer is what holds least).
 3. Between a charge that is too low and one that is high enough, the next is where both splits cost the same; it ends
-   where that finds no others, or after ``STEPS``.
+   where that finds no others, where the best is ``CLOSE`` to the bound, or after ``STEPS``.
 4. What a charge cannot tell apart, one place can: each place is given its split without the limit, if all fits still.
 
 Moments: a charge is on the average of those moments that have been heaviest in splits above the limit, as other values
@@ -35,6 +35,7 @@ GROWS = 5  # times that the charge is raised
 GROWTH = 8
 STEPS = 6
 PLACES = 6  # that are given back, the largest
+CLOSE = 5e-3  # of the bound: splits that cost no more above it are not sought again
 SAME = 1e-9  # a part of a price that is rounding
 
 
@@ -74,6 +75,8 @@ class _Search:
             return self.best
         self.best = high
         for _ in range(STEPS):
+            if self._is_close():
+                break
             more, less = self._alive(self.low), self._alive(high)
             if more <= less or high.price <= self.low.price:
                 break
@@ -93,6 +96,9 @@ class _Search:
     def _above(self, answer: Answer) -> None:
         self.low = answer
         self.moments[int(self.problem.alive(answer.sizes).argmax())] = None
+
+    def _is_close(self) -> bool:
+        return self.best.price <= self.bound * (1 + CLOSE)
 
     def _alive(self, answer: Answer) -> float:
         """The bytes on which the charge is."""
@@ -114,6 +120,8 @@ class _Search:
         low, fixed = self.low, {index: self.best.splits[index] for place in places for index in place}
         unlike = [place for place in places if any(low.splits[index] != fixed[index] for index in place)]
         for place in unlike[:PLACES]:
+            if self._is_close():
+                break
             tried = {**fixed, **{index: low.splits[index] for index in place}}
             found = self.problem.solve(tried, self.ties, self.charge, self.best)
             if found.peak <= self.limit and found.price < self.best.price:
