@@ -501,12 +501,15 @@ class _Network:
         """The table of a value that any device makes again where ``variable`` takes it otherwise."""
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         written = any(self.estimate.borders[self.makers[value]].writes)
+        rows = {dims: row for row, dims in enumerate(source.domain)}
         costs = np.zeros((len(source.domain), len(wanted)))
         for column, dims in enumerate(wanted):
             if dims is not None:
                 tile = math.prod(mesh.tile(array.shape, split_of(dims)))
                 price = self.estimate.clock.made(tile, array.element, written)
-                costs[:, column] = [0.0 if dims == own else times * price for own in source.domain]
+                costs[:, column] = times * price
+                if (row := rows.get(dims)) is not None:
+                    costs[row, column] = 0.0
         self.own.append(Table((source.variable, variable), costs))
 
     def _split(
