@@ -88,7 +88,7 @@ def kernels_that_keep_nan() -> Iterator[None]:
 
 @contextmanager
 def drafts() -> Iterator[None]:
-    """Makes ``compile_and_load`` build, inside the block, programs to read: in a third of the time, with slower kernels.
+    """Makes ``compile_and_load`` build, inside the block, programs to read: three times as fast, with slower kernels.
 
     Collectives and products are the same; XLA fuses a little otherwise, so memory is the same within some percent.
     XLA of jax 0.12 has no such option: its drafts are whole compiles.
