@@ -40,6 +40,7 @@ from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import Borders, pair_borders
 from shardpass.planning.distances import Distances
+from shardpass.planning.equal_ways import most_split
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
 from shardpass.planning.hoists import BARRIER, Trips
@@ -143,8 +144,10 @@ class Solver:
         price = total(tables, answer.values)
         most = math.fsum([float(table.costs.max()) for table in ties])
         bound = min(price, answer.bound - most)
-        ways = {op: found[answer.values[variable]].factors for op, (variable, found) in self.network.ways.items()}
-        return Solution(out, Result(answer.values, price, bound, answer.why), ways, partial)
+        mesh = self.network.program.mesh
+        values = most_split(tables, dict(self.network.ways.values()), mesh, answer.values)
+        ways = {op: found[values[variable]].factors for op, (variable, found) in self.network.ways.items()}
+        return Solution(out, Result(values, price, bound, answer.why), ways, partial)
 
     def _among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
         """The tables that decide between assignments of the same price; ``price``: of the present one."""
