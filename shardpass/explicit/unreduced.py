@@ -32,7 +32,7 @@ from shardpass.diagnostics import Diagnostic, Place
 from shardpass.diagnostics.table_explicit import NO_WAIT
 from shardpass.edits.jax_text import spec_text
 from shardpass.edits.sentences import cost_of
-from shardpass.edits.source import Replacement, SourceFile, called
+from shardpass.edits.source import Replacement, SourceFile, called, requoted
 from shardpass.edits.verify import changed_lines
 from shardpass.explicit.carries import body_and_start, results_of_body
 from shardpass.explicit.errors import read
@@ -253,6 +253,6 @@ def _result(file: SourceFile, call: ast.Call) -> ast.expr | None:
 
 def _wrapped(file: SourceFile, node: ast.expr, spec: str, plain: bool) -> list[tuple[SourceFile, Replacement]]:
     """``node`` resharded to ``spec``; of a reshard its spec. ``plain``: without its mesh, which is in use."""
-    text = file.spec_name + spec.removeprefix("P") if plain else file.sharding(spec)
+    text = file.spec_name + requoted(spec, file.quote()).removeprefix("P") if plain else file.sharding(spec)
     made = Expression(file, node).replacements(Edit(((OUT, ()),)), lambda _: text)
     return [(file, one) for one in made]

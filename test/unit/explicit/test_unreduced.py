@@ -62,7 +62,7 @@ def test_two_products_are_completed_once() -> None:
     (one,) = found(branches, array(P("data", "model"), ROWS, 128), *weights())
     assert one.annotations[0].spec == "P('data', unreduced={'model'})"
     assert (one.before.bytes, one.after.bytes) == (2 * ALL_REDUCE, ALL_REDUCE)
-    assert one.diff.count("unreduced={'model'}") == 2
+    assert one.diff.count('unreduced={"model"}') == 2
     assert "+    return jax.reshard(left + jnp.einsum(" in one.diff
 
 
@@ -70,7 +70,7 @@ def test_gradients_wait_for_the_last_microbatch() -> None:
     gradient = 64 * 128 // 4 * 4  # bytes of a tile; two devices of 'data' exchange one
     (one,) = found(microbatches, array(P(None, "model"), 64, 128), array(P(None, "data"), 4, 32, 64))
     assert (one.before.bytes, one.after.bytes) == (4 * gradient, gradient)
-    for text in ("w, P(None, 'model', reduced={'data'})", "P(None, 'model', unreduced={'data'}))", "(total, P(None"):
+    for text in ('w, P(None, "model", reduced={"data"})', 'P(None, "model", unreduced={"data"}))', "(total, P(None"):
         assert text in one.diff
 
 
