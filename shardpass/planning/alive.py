@@ -21,7 +21,7 @@ from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.memory import Account, account
 from shardpass.ops.splits.factors import Kind, Rule
 from shardpass.planning.listed import redistribution
-from shardpass.planning.op_parts import Results, operand_steps, sources_of, taken
+from shardpass.planning.op_parts import Results, operand_copies, operand_steps, sources_of
 from shardpass.planning.steps import (
     BlockPlan,
     BorderPlan,
@@ -115,9 +115,9 @@ class _Steps:
         op = plan.op
         match plan:
             case SplitPlan() | WholePlan():
-                yield from self._computed(plan, list(self._all(taken(plan))))
+                yield from self._computed(plan, list(self._all(operand_copies(plan))))
             case BorderPlan():
-                reads = self._all(taken(plan)) if plan.operand is not None else self._all(op.operands)
+                reads = self._all(operand_copies(plan)) if plan.operand is not None else self._all(op.operands)
                 made = Copy(plan.result.value, plan.result.computed)
                 yield Moment(op.number, PASSES_ON, (self._of(made),), reads)
                 yield from self._moved((plan.result,), op.number)
@@ -131,7 +131,7 @@ class _Steps:
                     Copy(value, sharding) for value, sharding in zip(op.results, plan.shardings, strict=True)
                 )
                 blocks = tuple(map(self.block, plan.blocks))
-                yield Moment(op.number, op.name, makes, self._all(taken(plan)), 0, blocks)
+                yield Moment(op.number, op.name, makes, self._all(operand_copies(plan)), 0, blocks)
             case ConstraintPlan() | LeftOutPlan():
                 pass
 

@@ -1,4 +1,4 @@
-"""The axes of a mesh that splits are made of: as the user named them, or taken apart."""
+"""The axes of a mesh that splits are made of: the axes that the user named, or their sub-axes."""
 
 from __future__ import annotations
 

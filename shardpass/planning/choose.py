@@ -27,7 +27,7 @@ from shardpass.ops.tiles.masking import has_identity
 from shardpass.planning.axes import whole_axes
 from shardpass.planning.borders import Borders
 from shardpass.planning.clock import Clock, Types, clock_of
-from shardpass.planning.copies import Copies, Held
+from shardpass.planning.copies import Copies, PlacedArray
 from shardpass.planning.prices import Prices
 from shardpass.planning.steps import Mask, Remark
 from shardpass.planning.sums import NO_SUMS, Sums
@@ -60,7 +60,7 @@ class ResultChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """A chosen split: what a device does, what it takes and makes, and what the user is told of it."""
+    """A chosen split: what a device does, what it takes and makes, and the remarks for the user."""
 
     local: LocalPlan
     operands: tuple[OperandChoice, ...]
@@ -82,11 +82,11 @@ class Splits:
     def local(self, factors: dict[int, Axes]) -> LocalPlan:
         """What a device does where the factors have these sub-axes."""
         key = tuple(sorted(factors.items()))
-        found = self._plans.get(key)
-        if found is None:
+        plan = self._plans.get(key)
+        if plan is None:
             split = Split.of(self.rule, self.mesh, factors, *self.shapes, self.machine)
-            found = self._plans[key] = plan_of(self.model, split)
-        return found
+            plan = self._plans[key] = plan_of(self.model, split)
+        return plan
 
     def own(self, clock: Clock, types: Types, borders: Borders, factors: dict[int, Axes]) -> float:
         """Seconds of the op's own collectives and of its work on one device, on elements of ``types``."""
@@ -122,10 +122,10 @@ def decided_on(mesh: PrimeMesh, machine: Machine = IDEAL) -> Decided:
     A decision depends on nothing but its key, so programs of one process share them: a training step and its
     evaluation have most of their layers in common. Once they are many, the next program begins anew.
     """
-    held = _kept_on(mesh, machine)
-    if held[0].is_full:
-        held[0] = Decided(Prices(mesh.num_devices), clock_of(machine))
-    return held[0]
+    kept = _kept_on(mesh, machine)
+    if kept[0].is_full:
+        kept[0] = Decided(Prices(mesh.num_devices), clock_of(machine))
+    return kept[0]
 
 
 @lru_cache(maxsize=8)
@@ -146,50 +146,50 @@ class Choices:
         self,
         model: OpModel[Any],
         mesh: PrimeMesh,
-        held: Sequence[Held],
+        placed: Sequence[PlacedArray],
         types: Sequence[Array],
         wanted: Sequence[Sharding],
         borders: Borders,
         way: Factors | None = None,
         sums: Sums = NO_SUMS,
     ) -> Choice:
-        """The split of an op with ``model``: operands ``held``, results of ``types`` that must be as ``wanted``.
+        """The split of an op with ``model``: operands ``placed``, results of ``types`` that must be as ``wanted``.
 
         ``borders``: what of it goes through memory. ``way``: the sub-axes of its factors, where they are decided; where
         some operands or results are partial ``sums`` they are.
         """
         at_hand = self.copies.of
-        key = (model, mesh.manual, borders, way, sums, *[(h.type, at_hand(h)) for h in held], *types, *wanted)
+        key = (model, mesh.manual, borders, way, sums, *[(h.type, at_hand(h)) for h in placed], *types, *wanted)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._choose(model, mesh, held, types, wanted, borders, way, sums)
+            known = self._known[key] = self._choose(model, mesh, placed, types, wanted, borders, way, sums)
         return known
 
     def _choose(
         self,
         model: OpModel[Any],
         mesh: PrimeMesh,
-        held: Sequence[Held],
+        placed: Sequence[PlacedArray],
         types: Sequence[Array],
         wanted: Sequence[Sharding],
         borders: Borders,
         way: Factors | None,
         sums: Sums,
     ) -> Choice:
-        key = (model, mesh.manual, borders, *[h.type for h in held], *types)
+        key = (model, mesh.manual, borders, *[h.type for h in placed], *types)
         splits = self._splits.get(key)
         if splits is None:
-            shapes = tuple(h.shape for h in held), tuple(t.shape for t in types)
+            shapes = tuple(h.shape for h in placed), tuple(t.shape for t in types)
             machine = self.clock.machine
-            splits = self._splits[key] = Splits(model, maskable(model.rule, held), mesh, shapes, machine)
+            splits = self._splits[key] = Splits(model, maskable(model.rule, placed), mesh, shapes, machine)
         rule = splits.rule
-        inputs = [Side(h.shape, m, h.dims, h.type.element) for h, m in zip(held, rule.operands, strict=True)]
+        inputs = [Side(h.shape, m, h.dims, h.type.element) for h, m in zip(placed, rule.operands, strict=True)]
         outputs = tuple(
             Side(t.shape, m, mesh.dims(s, t.rank), t.element)
             for t, m, s in zip(types, rule.results, wanted, strict=True)
         )
 
-        elements = tuple([value.type.element for value in held]), tuple([type_.element for type_ in types])
+        elements = tuple([value.type.element for value in placed]), tuple([type_.element for type_ in types])
 
         def deliver(i: int, dims: DimAxes) -> float:
             if outputs[i].dims == dims:
@@ -204,16 +204,16 @@ class Choices:
             )
 
         pricing = Pricing(
-            lambda i, dims: self.copies.price(held[i], mesh.sharding(dims)),
+            lambda i, dims: self.copies.price(placed[i], mesh.sharding(dims)),
             deliver,
             lambda factors: splits.own(self.clock, elements, borders, factors),
             lambda done: self.clock.collective(done.kind, done.bytes, done.axes, mesh),
             lambda i, count: self.clock.made(count, elements[0][i]),
-            Floors(lambda i, dims: self.copies.least(held[i], mesh.sharding(dims)), least_delivered),
+            Floors(lambda i, dims: self.copies.least(placed[i], mesh.sharding(dims)), least_delivered),
         )
         at_hand = [
             replace(side, dims=mesh.dims(copy, h.type.rank))
-            for h, side in zip(held, inputs, strict=True)
+            for h, side in zip(placed, inputs, strict=True)
             for copy in self.copies.of(h)[1:]
         ]
         if way is not None:
@@ -221,7 +221,7 @@ class Choices:
         else:
             chosen = assign(rule, inputs, outputs, mesh, pricing, at_hand, splits.known)
         operands = [
-            OperandChoice(mesh.sharding(dims), masks(rule, index, held[index].shape, dims, mesh))
+            OperandChoice(mesh.sharding(dims), masks(rule, index, placed[index].shape, dims, mesh))
             for index, dims in enumerate(chosen.operands)
         ]
         results = []
@@ -230,7 +230,7 @@ class Choices:
             if now := sums.completed(chosen.partial):
                 dims, done = self._completed(array, side, dims, now, rule.combiner or "add", mesh)
             results.append(ResultChoice(dims, done, sums.made(dims, mesh)))
-        remarks = taken_whole(rule, held, chosen.operands, mesh, self.prices)
+        remarks = gather_remarks(rule, placed, chosen.operands, mesh, self.prices)
         return Choice(splits.local(chosen.factors), tuple(operands), tuple(results), remarks, chosen.factors)
 
     def _completed(
@@ -275,7 +275,7 @@ def on_way(
     return Assignment(factors, inputs, outputs, partial, 0.0)
 
 
-def maskable(rule: Rule, operands: Sequence[Held]) -> Rule:
+def maskable(rule: Rule, operands: Sequence[PlacedArray]) -> Rule:
     """``rule``; without split reductions where padding could not be masked."""
     if not rule.combiner or rule.masks:
         return rule
@@ -298,15 +298,15 @@ def masks(rule: Rule, index: int, shape: Sequence[int], dims: DimAxes, mesh: Pri
     return tuple(out)
 
 
-def taken_whole(
-    rule: Rule, held: Sequence[Held], chosen: Sequence[DimAxes], mesh: PrimeMesh, prices: Prices
+def gather_remarks(
+    rule: Rule, placed: Sequence[PlacedArray], chosen: Sequence[DimAxes], mesh: PrimeMesh, prices: Prices
 ) -> tuple[Remark, ...]:
     """A remark (SP304) for each operand that is gathered because the rule cannot split what it is split along.
 
     A gather that is preferred, as it moves fewer bytes than the other ways, is no finding.
     """
     out = []
-    for index, (value, dims) in enumerate(zip(held, chosen, strict=True)):
+    for index, (value, dims) in enumerate(zip(placed, chosen, strict=True)):
         if value.dims is None or value.dims == dims:
             continue
         kept = used_axes(dims)

@@ -2,8 +2,8 @@
 
 State: ``placed`` has for each value its array, type and sharding; ``at_hand`` the shardings under which an array is
 there, in the order in which they came. The result of a constraint that holds is an array of its own: it is there as the
-constraint says, in the tile that was brought for it (``Held.tile``), and what its users need is made from that. Copies
-made in a region end with it: ``entered`` and ``left`` bracket a region, and a journal takes back what was added.
+constraint says, in the tile that was brought for it (``PlacedArray.tile``), and what its users need is made from that.
+Copies made in a region end with it: ``entered`` and ``left`` bracket a region, and a journal restores what was before.
 Invariant: before an op is planned all its operands are placed.
 
 Example on x=2: after ``%1 = add`` in rows, a user that needs it whole adds the copy {replicated}; the next user
@@ -24,7 +24,7 @@ from shardpass.program.program import Array
 from shardpass.sharding import Sharding
 
 
-class Held(NamedTuple):
+class PlacedArray(NamedTuple):
     """A value of the whole program on one device. ``dims`` is None for an order that the mesh cannot say."""
 
     array: int  # the number of the first value that was this array
@@ -52,7 +52,7 @@ class Copies:
 
     def __init__(self, prices: Prices, clock: Clock) -> None:
         self.prices, self.clock = prices, clock
-        self.placed: dict[int, Held] = {}
+        self.placed: dict[int, PlacedArray] = {}
         self._at_hand: dict[int, tuple[Sharding, ...]] = {}
         self._journal: list[tuple[int, tuple[Sharding, ...]]] = []
 
@@ -79,7 +79,7 @@ class Copies:
         if array is None and self.is_made(value):
             self._journal.append((root, self._at_hand.get(root, ())))
             self._at_hand[root] = ()
-        self.placed[value] = Held(root, type, sharding, mesh.dims(sharding, type.rank), mesh, tile)
+        self.placed[value] = PlacedArray(root, type, sharding, mesh.dims(sharding, type.rank), mesh, tile)
         self.add(root, sharding)
 
     def add(self, array: int, sharding: Sharding) -> None:
@@ -92,8 +92,8 @@ class Copies:
     def has(self, array: int, sharding: Sharding) -> bool:
         return sharding in self._at_hand.get(array, ())
 
-    def of(self, placed: Held) -> tuple[Sharding, ...]:
-        """The shardings under which the array of ``held`` is there, its own first."""
+    def of(self, placed: PlacedArray) -> tuple[Sharding, ...]:
+        """The shardings under which the array of ``placed`` is there, its own first."""
         known = self._at_hand.get(placed.array, ())
         if len(known) == 1:
             return (placed.sharding,) if known[0] == placed.sharding else (placed.sharding, *known)
@@ -116,15 +116,15 @@ class Copies:
                 return known
         return self._at_hand.get(array, ())
 
-    def price(self, placed: Held, target: Sharding) -> float:
-        """Seconds to bring ``held`` to ``target``, from the nearest of its copies."""
+    def price(self, placed: PlacedArray, target: Sharding) -> float:
+        """Seconds to bring ``placed`` to ``target``, from the nearest of its copies."""
         return self.nearest(placed, target)[0]
 
-    def least(self, placed: Held, target: Sharding) -> float:
+    def least(self, placed: PlacedArray, target: Sharding) -> float:
         """What ``price`` does not fall below."""
         return min([self.clock.least_move(placed.type, source, target, placed.mesh) for source in self.of(placed)])
 
-    def nearest(self, placed: Held, target: Sharding) -> tuple[float, Sharding]:
+    def nearest(self, placed: PlacedArray, target: Sharding) -> tuple[float, Sharding]:
         """(seconds, the copy to start from); among equals the value's own tile, then the first."""
         best = (self._seconds(placed, placed.sharding, target), placed.sharding)
         for source in self.of(placed)[1:] if best[0] else ():
@@ -133,9 +133,9 @@ class Copies:
                 best = (price, source)
         return best
 
-    def bytes(self, placed: Held, source: Sharding, target: Sharding) -> int:
-        """Bytes that a device receives to bring ``held`` from its copy ``source`` to ``target``."""
+    def bytes(self, placed: PlacedArray, source: Sharding, target: Sharding) -> int:
+        """Bytes that a device receives to bring ``placed`` from its copy ``source`` to ``target``."""
         return self.prices.move(placed.type, source, target, placed.mesh)
 
-    def _seconds(self, placed: Held, source: Sharding, target: Sharding) -> float:
+    def _seconds(self, placed: PlacedArray, source: Sharding, target: Sharding) -> float:
         return self.clock.reshard(placed.type, source, target, placed.mesh, self.prices)

@@ -94,23 +94,20 @@ class CostlyConstraint:
 def costly_constraints(plan: ProgramPlan, shardings: Shardings, most: int | None = None) -> Iterator[CostlyConstraint]:
     """The constraints without which a plan under the same ``shardings`` would receive less, in program order.
 
-    A plan for each constraint, where freeing all of them saves anything; for those ``most`` alone of which most bytes
-    move, where that is said.
+    One plan is built for each constraint, where freeing all of them saves anything. ``most`` limits that to the
+    constraints around which most bytes move.
     """
     program, total = plan.program, plan.bytes_received
-    held = constraints_of(program) - program.wishes
-    if (
-        not held
-        or plan_program(replace(program, wishes=held | program.wishes), shardings, machine=plan.machine).bytes_received
-        >= total
-    ):
+    binding = constraints_of(program) - program.wishes
+    freed = replace(program, wishes=binding | program.wishes)
+    if not binding or plan_program(freed, shardings, machine=plan.machine).bytes_received >= total:
         return
     around: Counter[int] = Counter()  # bytes by the array that moves
     for one in redistributions(plan):
         around[one.reshard.made.array] += one.reshard.bytes * (one.times or 1)
-        if one.op is not None and one.op.number in held:
+        if one.op is not None and one.op.number in binding:
             around[one.op.results[0]] += one.reshard.bytes * (one.times or 1)
-    tried = [op for op in program.body.every_op() if op.number in held]
+    tried = [op for op in program.body.every_op() if op.number in binding]
     heaviest = {op.number for op in sorted(tried, key=lambda op: -around[op.results[0]])[:most]}
     for op in tried:
         if op.number in heaviest:

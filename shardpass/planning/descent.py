@@ -68,7 +68,7 @@ class Point:
 
 @dataclass(frozen=True)
 class SearchChange:
-    """A step that was taken: what it did, for people, and the price before and after."""
+    """One step of the search: a message that describes it, and the price of the plan (s) before and after."""
 
     message: str
     op: int | None
@@ -108,11 +108,11 @@ class Descent:
         self.first = self.best = self._point()
 
     def unfolded(self, point: Point | None = None) -> Shardings:
-        """The shardings of the whole program at a point; at the best, where none is said."""
+        """The shardings of the whole program at ``point``, by default at the best point."""
         point = point or self.best
         self.engine.restore(point.splits)
         refused = self.engine.refusals()
-        found = replace(
+        shardings = replace(
             self.propagated.table(),
             conflicts={
                 op: describe(conflict, self.engine.mesh)
@@ -122,16 +122,16 @@ class Descent:
             ways=point.ways,
             partial=point.partial,
         )
-        return self.folded.unfolded(found)
+        return self.folded.unfolded(shardings)
 
     def _descend(self, point: Point, close: bool) -> tuple[list[SearchChange], Point]:
         changes = []
         while self.tried < self.budget:
-            found = self._better(point, FAR) or (self._better(point, NEAR) if close else None)
-            if found is None:
+            step = self._better(point, FAR) or (self._better(point, NEAR) if close else None)
+            if step is None:
                 break
-            move, better = found
-            changes.append(self._taken(move, point, better))
+            move, better = step
+            changes.append(self._change(move, point, better))
             point = better
         return changes, point
 
@@ -139,10 +139,10 @@ class Descent:
         """A move that makes the plan cheaper, and where it leads. Descents meet, so it is kept for each point."""
         key = (base.splits, reaches)
         if key not in self._looked:
-            found = self._look(base, reaches)
-            if found is None and self.tried >= self.budget:
+            step = self._look(base, reaches)
+            if step is None and self.tried >= self.budget:
                 return None
-            self._looked[key] = found
+            self._looked[key] = step
         return self._looked[key]
 
     def _look(self, base: Point, reaches: Sequence[Reach]) -> tuple[Move, Point] | None:
@@ -175,8 +175,8 @@ class Descent:
     def _expensive(self, base: Point) -> list[int]:
         """The ops that cost most, first."""
         least = 0.0 if self.close else EXPENSIVE * base.price
-        found = [number for number, price in base.costs.items() if price > least and number not in self.spliced]
-        return sorted(found, key=lambda number: -base.costs[number])
+        numbers = [number for number, price in base.costs.items() if price > least and number not in self.spliced]
+        return sorted(numbers, key=lambda number: -base.costs[number])
 
     def _options(self, op: int, reaches: Sequence[Reach], limit: float = math.inf) -> list[tuple[float, int, Move]]:
         """The new moves of an op: (estimated price, exact up to ``limit``; place; move)."""
@@ -185,7 +185,7 @@ class Descent:
             options.append((self._estimated(move, limit), len(options), move))
         return options
 
-    def _taken(self, move: Move, before: Point, after: Point) -> SearchChange:
+    def _change(self, move: Move, before: Point, after: Point) -> SearchChange:
         op = self.engine.steps[move.step].op
         op = None if op is None else self.folded.parts.get(op, op)
         return SearchChange(move.message(self.engine), op, before.price, after.price)
@@ -213,8 +213,8 @@ class Descent:
         """The engine's present splits, ``ways``, and the values that wait as ``partial`` sums, planned."""
         shardings = replace(self.propagated.present(), ways=ways, partial=partial or {})
         plan = plan_program(self.folded.program, shardings, self.decided, folded=self.folded.repeats)
-        found = costs(plan, self.clock, self.folded)
-        return Point(self.engine.snapshot(), found, sum(found.values()), ways, partial or {})
+        prices = costs(plan, self.clock, self.folded)
+        return Point(self.engine.snapshot(), prices, sum(prices.values()), ways, partial or {})
 
 
 def spliced(program: Program) -> frozenset[int]:
@@ -223,9 +223,9 @@ def spliced(program: Program) -> frozenset[int]:
     No move starts at them: it would avoid a price that is never paid.
     """
     cut = {value: op.number for op in program.body.every_op() if op.name == "stablehlo.slice" for value in op.results}
-    found: set[int] = set()
+    numbers: set[int] = set()
     for op in program.body.every_op():
         if op.name == "stablehlo.concatenate" and not cut.keys().isdisjoint(op.operands):
-            found.add(op.number)
-            found.update(cut[value] for value in op.operands if value in cut)
-    return frozenset(found)
+            numbers.add(op.number)
+            numbers.update(cut[value] for value in op.operands if value in cut)
+    return frozenset(numbers)

@@ -61,11 +61,11 @@ class Distances:
     def of(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Costs:
         """[sources, targets]: the price of one reshard."""
         key = (array, mesh, tuple(sources), tuple(targets))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._priced(self._received(*key), *key[1:])
-            found.flags.writeable = False  # others will see it
-        return found
+        costs = self._known.get(key)
+        if costs is None:
+            costs = self._known[key] = self._priced(self._received(*key), *key[1:])
+            costs.flags.writeable = False  # others will see it
+        return costs
 
     def _received(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Costs:
         """Bytes that a device receives."""
@@ -98,16 +98,16 @@ class Distances:
     def _fraction(self, size: int, source: Axes, target: Axes, mesh: PrimeMesh) -> float:
         """How much of the wanted tile a device has, along one dimension."""
         key = (size, source, target, mesh)
-        found = self._kept.get(key)
-        if found is None:
+        fraction = self._kept.get(key)
+        if fraction is None:
             common = 0
             while common < min(len(source), len(target)) and source[common] == target[common]:
                 common += 1
-            found = self._kept[key] = 1 / mesh.count(source[common:])
+            fraction = self._kept[key] = 1 / mesh.count(source[common:])
             even = size % mesh.count(source) == 0 == size % mesh.count(target)
             if even and common < min(len(source), len(target)):
-                found = self._kept[key] = 0.0
-        return found
+                fraction = self._kept[key] = 0.0
+        return fraction
 
     def _priced(
         self, received: Costs, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]
@@ -140,7 +140,7 @@ def _distinct(axes: Sequence[Axes]) -> tuple[list[Axes], Costs]:
 
 def _place(dims: DimAxes, axes: Axes) -> int:
     """Where ``axes`` stand: a number for the dimension and what stands before them there; -1 for nowhere."""
-    for dim, taken in enumerate(dims):
-        if axes[0] in taken:
-            return dim * 64 + taken.index(axes[0])
+    for dim, own in enumerate(dims):
+        if axes[0] in own:
+            return dim * 64 + own.index(axes[0])
     return -1

@@ -4,7 +4,7 @@ A machine that counts bytes alone has no price for work, and a broadcast costs n
 the whole on every device and slice a tile of it. Ops are looked at one after the other, the others as they are decided.
 
 Example on data=2: of ``broadcast w : [64] -> [8, 64]``, wanted as ``[data, None]``, both the way that makes 8 rows and
-the way that makes 4 cost nothing; the second is taken.
+the way that makes 4 cost nothing; the second is chosen.
 
 Complexity: O(entries of the tables' rows at the ways of each op).
 """

@@ -9,11 +9,11 @@ is nearly a sum of local terms:
 
 So the estimate of a change is the difference of the terms of the ops and arrays around the values that change. Copies
 that a planner finds at hand by its order, and arrays computed again from others than constants, are left to the plan
-(``planner``), which decides what is taken.
+(``planner``), which decides which copy is read.
 
 Most changes do not pay, and of these a price above a limit is all that anybody asks for. So a change is priced from
-below (``_Change``), and ends as soon as it is known to be dear: no split is chosen for the ops that are left, and no
-redistribution planned.
+below (``_Change``), and ends as soon as it is known to be too expensive: no split is chosen for the ops that are left,
+and no redistribution planned.
 
 State: the terms of a base point. Invariant: ``self.sum`` is the sum of all terms of the base. Complexity of a change:
 O(ops around the values that change), each a table lookup where its signature is known.
@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import borders
 from shardpass.planning.choose import Choices, Decided
-from shardpass.planning.copies import Copies, Held
+from shardpass.planning.copies import Copies, PlacedArray
 from shardpass.planning.fold import Folded
 from shardpass.planning.op_prices import RETURNED
 from shardpass.program.program import Array, Block, Op, OpKind
@@ -152,17 +152,17 @@ class Estimate:
         targets: dict[Sharding, list[int]] = {}
         for number, to in self.demanded.get(value, ()):
             targets.setdefault(to, []).append(number)
-        found = [self.move(value, self.shardings, to) * self.often(value, ops) for to, ops in targets.items()]
-        return sum(found)
+        prices = [self.move(value, self.shardings, to) * self.often(value, ops) for to, ops in targets.items()]
+        return sum(prices)
 
     def often(self, value: int, ops: Sequence[int]) -> float:
         """How often a copy of ``value`` that ``ops`` (by number) take is made, for all values that it stands for."""
         often, stands = self.times.get(value, 1.0), self._stands[value]
         if stands == 1:
             return often
-        taken = [self.folded.taken.get((number, value)) for number in ops]
+        several = [self.folded.operand_values.get((number, value)) for number in ops]
         values: set[int] = set()
-        for one in taken:
+        for one in several:
             if one is None:  # an op with blocks, or what main returns
                 return often
             values.update(one)
@@ -189,21 +189,21 @@ class Estimate:
         kind = self._kinds.get(number)
         if kind is None:
             return self.term(number, shardings, results)
-        found = self._splits.get(_signature(*kind, shardings))
-        return None if found is None else _of_operands(kind[1], found[0])
+        known = self._splits.get(_signature(*kind, shardings))
+        return None if known is None else _of_operands(kind[1], known[0])
 
     def least(self, number: int) -> float:
         """What the term of an op that is split never falls below: its work, spread over all devices."""
-        found = self._leasts.get(number)
-        if found is None:
+        least = self._leasts.get(number)
+        if least is None:
             op = self.ops[number][0]
             assert op.model is not None
             arrays = [[self.program.array(value) for value in side] for side in (op.operands, op.results)]
             devices = self.program.mesh.num_devices
-            found = self._leasts[number] = self.clock.least_work(
+            least = self._leasts[number] = self.clock.least_work(
                 op.model.rule, arrays[0], arrays[1], devices, self.borders[number]
             )
-        return found
+        return least
 
     def term(self, number: int, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> Term:
         if number == RETURNED:
@@ -213,11 +213,11 @@ class Estimate:
         if op.kind is OpKind.SPLIT:
             kind, values = self._kinds[number]
             key = _signature(kind, values, shardings)
-            found = self._splits.get(key)
-            if found is None:
+            known = self._splits.get(key)
+            if known is None:
                 around = tuple([shardings.get(value) for value in values])  # kept, and with them their identities
-                found = self._splits[key] = (self._split(op, shardings), around)
-            return _of_operands(values, found[0])
+                known = self._splits[key] = (self._split(op, shardings), around)
+            return _of_operands(values, known[0])
         if op.kind is OpKind.CONTROL_FLOW:
             carried = [(v, shardings[r]) for v, r in zip(op.operands, op.results, strict=False) if r in shardings]
             inner = [
@@ -232,16 +232,16 @@ class Estimate:
             return 0.0, () if to is None else ((op.operands[0], to),)
         if op.kind is OpKind.WHOLE:
             arrays = self.program.arrays
-            taken = [(v, op.mesh.replicated(a.rank)) for v in op.operands if (a := arrays[v]) is not None]
-            return 0.0, tuple(taken)
+            brought = [(v, op.mesh.replicated(a.rank)) for v in op.operands if (a := arrays[v]) is not None]
+            return 0.0, tuple(brought)
         return 0.0, ()
 
     def _split(self, op: Op, shardings: Mapping[int, Sharding]) -> Term:
-        held = [self._held(value, op, shardings) for value in op.operands]
+        placed = [self._placed(value, op, shardings) for value in op.operands]
         types = [self.program.array(value) for value in op.results]
         wanted = [self._sharding(v, t, op, shardings) for v, t in zip(op.results, types, strict=True)]
         assert op.model is not None
-        choice = self.choices.of(op.model, op.mesh, held, types, wanted, self.borders[op.number])
+        choice = self.choices.of(op.model, op.mesh, placed, types, wanted, self.borders[op.number])
         send = self.clock.collective
         cost = self.clock.work(op.model.rule, choice.local.split, self.program.elements(op), self.borders[op.number])
         cost += sum(send(one.kind, one.bytes, one.axes, op.mesh) for one in choice.local.collectives)
@@ -250,16 +250,16 @@ class Estimate:
             if made.computed != to:
                 cost += self.clock.move(type_, made.computed, to, op.mesh)
         demands = [
-            (index, taken.sharding)
-            for index, taken in enumerate(choice.operands)
-            if index not in choice.local.ignored and taken.sharding != held[index].sharding
+            (index, operand.sharding)
+            for index, operand in enumerate(choice.operands)
+            if index not in choice.local.ignored and operand.sharding != placed[index].sharding
         ]
         return cost, tuple(demands)
 
-    def _held(self, value: int, op: Op, shardings: Mapping[int, Sharding]) -> Held:
+    def _placed(self, value: int, op: Op, shardings: Mapping[int, Sharding]) -> PlacedArray:
         type_ = self.program.array(value)
         sharding = self._sharding(value, type_, op, shardings)
-        return Held(value, type_, sharding, op.mesh.dims(sharding, type_.rank), op.mesh)
+        return PlacedArray(value, type_, sharding, op.mesh.dims(sharding, type_.rank), op.mesh)
 
     def _sharding(self, value: int, type_: Array, op: Op, shardings: Mapping[int, Sharding]) -> Sharding:
         sharding = shardings.get(value)
@@ -273,9 +273,9 @@ def _signature(kind: object, values: Sequence[int], shardings: Mapping[int, Shar
     return (kind, *[id(shardings.get(value)) for value in values])
 
 
-def _of_operands(values: Sequence[int], found: Term) -> Term:
+def _of_operands(values: Sequence[int], term: Term) -> Term:
     """A term whose demands are by the operand's place, of an op whose operands are the first of ``values``."""
-    return (found[0], tuple([(values[place], to) for place, to in found[1]])) if found[1] else found
+    return (term[0], tuple([(values[place], to) for place, to in term[1]])) if term[1] else term
 
 
 class _Change:

@@ -54,7 +54,8 @@ class Folded:
         parts: of an op that is a part of a barrier, by number, the barrier.
         results: for each result of main the place among the folded program's results.
         times: for how many ops an op (by number) stands; ``result_times`` likewise of results.
-        taken: of an op (by number) and an operand that stands for several values, those that the op stands for take.
+        operand_values: for an op (by number) and an operand that stands for several values, the values that the ops
+            read for which that op stands.
     """
 
     program: Program
@@ -64,7 +65,7 @@ class Folded:
     results: tuple[int, ...]
     times: Mapping[int, int]
     result_times: tuple[int, ...]
-    taken: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+    operand_values: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
 
     @cached_property
     def repeats(self) -> bool:
@@ -101,12 +102,18 @@ class _Colours:
         self.users: list[list[tuple[Hashable, Op]]] = [[] for _ in program.arrays]
         self.makers: list[Op | None] = [None] * len(program.arrays)
         known: dict[Hashable, int] = {}
-        said = program.annotations
+        annotations = program.annotations
 
         def look(block: Block, inside: Hashable) -> None:
             for value in block.arguments:
                 place = -1 if inside is None else value  # one that a loop carries stands for itself
-                key: Hashable = (inside, program.arrays[value], said.get(value, NO_ANNOTATION), "argument", place)
+                key: Hashable = (
+                    inside,
+                    program.arrays[value],
+                    annotations.get(value, NO_ANNOTATION),
+                    "argument",
+                    place,
+                )
                 self.colours[value] = known.setdefault(key, len(known))
             for op in block.ops:
                 alike: Hashable = op.number
@@ -114,7 +121,7 @@ class _Colours:
                     alike = (op.kind, op.name, op.model, barriers.get(op.number), op.pure, op.cheap)
                 self.alike[op.number] = alike = known.setdefault(("op", inside, alike), len(known))
                 for place, value in enumerate(op.results):
-                    made = (alike, place, program.arrays[value], said.get(value, NO_ANNOTATION))
+                    made = (alike, place, program.arrays[value], annotations.get(value, NO_ANNOTATION))
                     self.colours[value] = known.setdefault(made, len(known))
                     self.makers[value] = op
                 for place, value in enumerate(op.operands):
@@ -165,7 +172,7 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
     times: dict[int, int] = {}
     stands: dict[int, int] = {}
     parts: dict[int, int] = {}
-    taken: dict[tuple[int, int], set[int]] = {}
+    operand_values: dict[tuple[int, int], set[int]] = {}
 
     def parts_of(op: Op) -> Iterator[Op]:
         if op.kind is not OpKind.SPLIT or op.model is None or not op.model.rule.independent or len(op.operands) < 2:
@@ -187,7 +194,7 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
             known = ops.get(key)
             number = stands[op.number] = op.number if known is None else known.number
             for value in op.operands:
-                taken.setdefault((number, of[value]), set()).add(value)
+                operand_values.setdefault((number, of[value]), set()).add(value)
             if known is not None:
                 times[number] += 1
                 continue
@@ -204,12 +211,12 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
     counts = [0] * len(places)
     for place in results:
         counts[place] += 1
-    returned, result_annotations = tuple(value for value, _ in places), tuple(said for _, said in places)
+    returned, result_annotations = tuple(value for value, _ in places), tuple(annotation for _, annotation in places)
     small = replace(
         program, body=replace(body, returned=returned), result_annotations=result_annotations, count=len(times)
     )
     alone = {value for value, count in Counter(of).items() if count == 1}
-    several = {key: frozenset(values) for key, values in taken.items() if key[1] not in alone}
+    several = {key: frozenset(values) for key, values in operand_values.items() if key[1] not in alone}
     return Folded(small, tuple(of), stands, parts, results, times, tuple(counts), several)
 
 

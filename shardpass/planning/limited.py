@@ -6,9 +6,10 @@ memory, so the cheapest shardings may be those of a plan that no device can hold
 1. The cheapest shardings without a limit. Where their plan keeps it, they are the answer.
 2. The tables of the folded program, solved within the limit (``within``), which gives a bound too.
 3. The plan of that solution holds copies that reshards make, of which the tables do not know. Where it breaks the
-   limit, the difference is taken off the limit and the tables are solved again, at most ``ROUNDS`` times; the last time
-   with no memory allowed at all, which finds the least.
-4. Propagation alone is a candidate, where its plan keeps the limit: no effort is dearer than a lower one.
+   limit, the tables are solved again with the limit lower by the excess, at most ``ROUNDS`` times; the last time with
+   no memory allowed at all, which finds the least.
+4. Propagation alone is a candidate, where its plan keeps the limit: no effort gives a more expensive plan than a lower
+   one.
 
 Example on d=8, a perceptron with Adam, weights of 8 MiB: replicated weights and moments take 24 MiB, batch over d costs
 8 MiB of all-reduce. With a limit of 16 MiB bytes have a price, and at some price the tables split weights and moments:
@@ -99,7 +100,8 @@ def decide_within(
     """As ``decide``, with at most ``limit`` bytes alive at once in the plan.
 
     Where the cheapest shardings keep the limit, they are the answer. Where none do, raises ShardpassError (SP804) with
-    the least that was found; of a limit that nobody ``asked`` for, a remark says so, and the cheapest are the answer.
+    the least bytes that any plan reached. If nobody ``asked`` for the limit, a remark says so instead, and the cheapest
+    shardings are the answer.
     ``effort`` 0 looks for no others.
     """
     free = decide(program, barriers, effort, machine, settle_results=settle_results)
@@ -109,20 +111,20 @@ def decide_within(
     least = cheapest.alive.peak
     if effort:
         problem = Problem(Task.of(replace(program, memory=limit), barriers, effort, machine))
-        found = fitting(problem, limit)
-        if found.peak <= limit:
-            message = f"all values, to hold {show_bytes(found.peak)} in place of {show_bytes(least)}"
-            steps = *free.changes, SearchChange(message, None, price(cheapest), found.bound.plan)
+        fit = fitting(problem, limit)
+        if fit.peak <= limit:
+            message = f"all values, to hold {show_bytes(fit.peak)} in place of {show_bytes(least)}"
+            steps = *free.changes, SearchChange(message, None, price(cheapest), fit.bound.plan)
             return replace(
                 free,
-                shardings=found.shardings,
+                shardings=fit.shardings,
                 changes=steps,
                 searched=problem.propagated,
                 decided=None,
-                bound=found.bound,
+                bound=fit.bound,
                 memory=limit,
             )
-        least = min(least, found.peak)
+        least = min(least, fit.peak)
     if asked:
         raise LIMIT_TOO_LOW.error(limit=show_bytes(limit), least=show_bytes(least), bytes=least)
     shown = [show_bytes(size) for size in (limit, least, cheapest.alive.peak)]

@@ -2,7 +2,7 @@
 
 A reshard lists the steps of its redistribution plan; an op the collectives of its ``LocalPlan`` and the completions of
 its results. What stands in a loop runs as often as the loop does: trips multiply from the outside in. Of a branch every
-region is listed, as any may be taken.
+region is listed, as any may run.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def _results(results: Results, op: Op, machine: Machine, times: Times) -> Iterat
             continue
         cause = f"partial results of {op.name}"
         for step in result.completions:
-            said, mesh = op.mesh.names(step.axes), op.mesh
-            yield Sent(op, step.kind, said, step.bytes, times.number, times.known, cause, mesh=mesh, over=step.axes)
+            names, mesh = op.mesh.names(step.axes), op.mesh
+            yield Sent(op, step.kind, names, step.bytes, times.number, times.known, cause, mesh=mesh, over=step.axes)
         if result.reshard is not None:
             yield from _reshard(result.reshard, op, machine, times)
 
@@ -143,7 +143,7 @@ def redistribution(reshard: Reshard, machine: Machine) -> Plan:
 
 
 def _on(sharding: Sharding, mesh: PrimeMesh) -> Sharding:
-    """``sharding`` said with the axes of the mesh, where it can be, so that steps name them."""
+    """``sharding`` over the axes of the mesh, where it can be written so: steps of its plan then name these axes."""
     return sharding.on(mesh.mesh) or sharding
 
 

@@ -54,7 +54,7 @@ def in_turn(body: BlockPlan, loops: Sequence[MatmulLoop]) -> BlockPlan:
 class _InTurn:
     def __init__(self, loops: Sequence[MatmulLoop]) -> None:
         self.left_out: set[Key] = {(loop.at, loop.step) for loop in loops if loop.step is not None}
-        self.taken = {(n, side): loop.step.source for loop in loops if loop.step for n, side in loop.products}
+        self.sources = {(n, side): loop.step.source for loop in loops if loop.step for n, side in loop.products}
         self.between = {number for loop in loops for number in loop.between}
         self.scattered = {loop.at for loop in loops if loop.step is None}
 
@@ -70,7 +70,7 @@ class _InTurn:
         return replace(made, blocks=tuple(map(self.block, made.blocks))) if isinstance(made, ControlFlowPlan) else made
 
     def _operand(self, operand: OperandPlan, number: int, index: int) -> OperandPlan:
-        copy: Copy = self.taken.get((number, index), operand.copy)
+        copy: Copy = self.sources.get((number, index), operand.copy)
         return replace(operand, copy=copy, steps=self._steps(operand.steps, number))
 
     def _steps(self, steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:

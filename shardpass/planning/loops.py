@@ -31,7 +31,7 @@ from math import prod
 from shardpass.planning.listed import redistribution
 from shardpass.planning.loop_blocks import Blocks, Product, Shape, reshaped
 from shardpass.planning.loop_price import OFF, LoopTerms, Pair, Part
-from shardpass.planning.op_parts import blocks_of, sources_of, steps_of, taken
+from shardpass.planning.op_parts import blocks_of, operand_copies, sources_of, steps_of
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import (
     BlockPlan,
@@ -187,7 +187,7 @@ def _uses(block: BlockPlan, nested: bool) -> Iterator[tuple[Copy, Use | None]]:
                     if index not in plan.local.ignored:
                         yield operand.copy, None if nested or operand.masks else (plan, index)
             case _:
-                for copy in taken(plan):
+                for copy in operand_copies(plan):
                     yield copy, None
         if isinstance(plan, ControlFlowPlan):
             for inner in plan.blocks:

@@ -1,7 +1,7 @@
 """The changes that a search tries at one point: a factor of an op is split over an axis as far as that reaches, or not.
 
 A move starts at a factor of one op and is carried on by ``propagation.spread``: the axis is given to all dimensions
-that belong together, or taken from them; contractions hand it on or stop it. Some moves stay at their op (``Reach``).
+that belong together, or removed from them; contractions hand it on or stop it. Some moves stay at their op (``Reach``).
 Where a factor takes an axis far, propagation goes on: values that became free of the axis may take another.
 
 Those ops are looked at first that receive most, as a conflict shows where the plan pays for it: an all_reduce of
@@ -119,22 +119,22 @@ class Moves:
         """Whether one of ``axes`` splits one of the dimensions."""
         values = self.engine.values
         for value, dim in places:
-            taken = values[value].dims[dim]
-            if taken and not set(axes).isdisjoint(taken):
+            split = values[value].dims[dim]
+            if split and not set(axes).isdisjoint(split):
                 return True
         return False
 
     def _starts_of(self, number: int) -> list[Start]:
         """Where moves of a step may start."""
-        found = self._starts.get(number)
-        if found is None:
+        starts = self._starts.get(number)
+        if starts is None:
             factors = self.engine.steps[number].rule.factors
-            found = self._starts[number] = [
+            starts = self._starts[number] = [
                 (factor, self._places(number, factor, False), self._places(number, factor, True))
                 for factor, about in enumerate(factors)
                 if about.kind is not Kind.REPLICATED and about.size > 1
             ]
-        return found
+        return starts
 
     def _places(self, number: int, factor: int, results: bool) -> tuple[Place, ...]:
         """The dimensions of a step's values, or of its results alone, that begin with ``factor``."""

@@ -82,7 +82,7 @@ def steps_of(plan: OpPlan) -> Iterator[Step]:
             yield result.reshard
 
 
-def taken(plan: OpPlan) -> tuple[Copy, ...]:
+def operand_copies(plan: OpPlan) -> tuple[Copy, ...]:
     """The copies that the op itself takes, once its operands are brought."""
     match plan:
         case ConstraintPlan():  # its result is the operand's array

@@ -44,13 +44,13 @@ def op_prices(program: Program, body: BlockPlan, clock: Clock, folded: Folded | 
 
     ``body``: the plan of ``program``, or of that which ``folded`` is of.
     """
-    walk = _Walk(program, clock, folded.times if folded else {}, folded.taken if folded else {})
+    walk = _Walk(program, clock, folded.times if folded else {}, folded.operand_values if folded else {})
     walk.block(body, 1)
     counts = folded.result_times if folded else (1,) * len(body.returned)
     for operand, count in zip(body.returned, counts, strict=True):
         if operand is not None:
             walk.steps(operand.steps, RETURNED, count)
-    return walk.found
+    return walk.prices
 
 
 @dataclass
@@ -58,8 +58,8 @@ class _Walk:
     program: Program
     clock: Clock
     times: Mapping[int, int]
-    taken: Mapping[tuple[int, int], frozenset[int]]
-    found: dict[int, float] = field(default_factory=dict)
+    operand_values: Mapping[tuple[int, int], frozenset[int]]
+    prices: dict[int, float] = field(default_factory=dict)
     brought: dict[Copy, tuple[Reshard, set[int]]] = field(default_factory=dict)  # of which values there is this copy
 
     def block(self, block: BlockPlan, runs: int) -> None:
@@ -98,18 +98,18 @@ class _Walk:
                 self.steps(plan.steps, number, runs)
 
     def add(self, number: int, price: float) -> None:
-        self.found[number] = self.found.get(number, 0.0) + price
+        self.prices[number] = self.prices.get(number, 0.0) + price
 
     def operands(self, operands: Iterable[OperandPlan], number: int, runs: int) -> None:
         for operand in operands:
             if operand.steps:
                 self.steps(operand.steps, number, runs)
-            if self.taken:
+            if self.operand_values:
                 self.copy(operand.copy, number, runs)
 
     def copy(self, copy: Copy, number: int, runs: int) -> None:
         """The copy that an op takes, for those of its values of which no op before it left one."""
-        values, known = self.taken.get((number, copy.array)), self.brought.get(copy)
+        values, known = self.operand_values.get((number, copy.array)), self.brought.get(copy)
         if values is None or known is None:
             return
         reshard, there = known
@@ -131,7 +131,7 @@ class _Walk:
         for step in steps:
             if isinstance(step, Reshard):
                 self.reshard(step, number, runs)
-                if (number, step.made.array) in self.taken:
+                if (number, step.made.array) in self.operand_values:
                     self.brought[step.made] = step, set()
                 continue
             self.local(step.local, number, runs)

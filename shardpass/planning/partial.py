@@ -43,7 +43,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import Borders
 from shardpass.planning.choose import maskable
 from shardpass.planning.clock import Clock
-from shardpass.planning.copies import Held
+from shardpass.planning.copies import PlacedArray
 from shardpass.planning.solve.network import Costs
 from shardpass.planning.ways import Way, distributions, sides_of
 from shardpass.program.program import Array
@@ -144,7 +144,7 @@ def partial_ways(
 
     None where there are too many.
     """
-    values = [Held(0, array, mesh.replicated(array.rank), None, mesh) for array in types]
+    values = [PlacedArray(0, array, mesh.replicated(array.rank), None, mesh) for array in types]
     rule = maskable(model.rule, values)
     numbers = [number for number, factor in enumerate(rule.factors) if factor.kind is not Kind.REPLICATED]
     shapes = tuple(array.shape for array in types), (made.shape,)

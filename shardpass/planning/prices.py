@@ -73,7 +73,7 @@ def least_received(array: Array, source: Sharding, target: Sharding, mesh: Prime
     before, after = mesh.dims(source, array.rank), mesh.dims(target, array.rank)
     if before is None or after is None or array.element.bits % 8:
         return 0, False
-    wanted = held = 1  # elements of the tile of the device that comes first in all tilings, and of its own in that
+    wanted = kept = 1  # elements of the tile of the device that comes first in all tilings, and of its own in that
     nested = even = True
     for size, own, other in zip(array.shape, before, after, strict=True):
         shared = min(len(own), len(other))
@@ -82,8 +82,8 @@ def least_received(array: Array, source: Sharding, target: Sharding, mesh: Prime
         nested = nested and own[:shared] == other[:shared]
         tiles = -(-size // counts[0]), -(-size // counts[1])
         wanted *= tiles[1]
-        held *= min(tiles)
-    return array.element.bytes(wanted if even and not nested else wanted - held), even and nested
+        kept *= min(tiles)
+    return array.element.bytes(wanted if even and not nested else wanted - kept), even and nested
 
 
 def stack_manual_axes(

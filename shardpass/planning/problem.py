@@ -99,9 +99,9 @@ class Problem:
         engine.restore(answer.splits)
         of = {index: value for value, index in self.propagated.index.items()}
         partial = {of[index]: axes for index, axes in answer.partial.items()}
-        found = replace(self.propagated.present(), ways=answer.ways, partial=partial)
+        shardings = replace(self.propagated.present(), ways=answer.ways, partial=partial)
         engine.restore(before)
-        return self.task.folded.unfolded(found)
+        return self.task.folded.unfolded(shardings)
 
     def ties(self, several: Iterable[Sequence[int]]) -> list[Table]:
         """The tables by which the values of the engine in each of ``several`` are split alike."""
@@ -142,8 +142,8 @@ class Problem:
             splits[index] = dims
         sizes, price = self.sizes(splits), self.solver.price(result.values)
         peak = float(self.alive(sizes).max())
-        found = tuple(splits), solution.ways, solution.partial, price, result.bound, result.why
-        return Answer(*found, result.values, sizes, peak)
+        parts = tuple(splits), solution.ways, solution.partial, price, result.bound, result.why
+        return Answer(*parts, result.values, sizes, peak)
 
     def sizes(self, splits: Sequence[DimAxes]) -> Floats:
         """The bytes of a device's tile of each column of the footprint."""
@@ -156,8 +156,8 @@ class Problem:
 
     def alive(self, sizes: Floats) -> Floats:
         """The bytes alive at each moment."""
-        found: Floats = self.footprint.rows @ aligned(sizes) + self.footprint.fixed @ sizes
-        return found
+        total: Floats = self.footprint.rows @ aligned(sizes) + self.footprint.fixed @ sizes
+        return total
 
     def _charged(self, charge: Charge) -> list[Table]:
         rows = self.footprint.rows[list(charge.moments)].mean(axis=0)

@@ -27,7 +27,7 @@ from shardpass.ops.model import Split
 from shardpass.ops.splits.assign import Side, settle
 from shardpass.ops.splits.factors import DimAxes, Kind, Rule, project, unproject
 from shardpass.planning.borders import Borders
-from shardpass.planning.copies import Copies, Held
+from shardpass.planning.copies import Copies, PlacedArray
 from shardpass.planning.steps import Copy, Recompute, Reshard, Step
 from shardpass.program.program import Op
 from shardpass.sharding import Sharding
@@ -70,7 +70,7 @@ class Movers:
             self.copies.add(placed.array, target)
         return Copy(placed.array, target)
 
-    def _again(self, placed: Held, target: Sharding, cause: str, steps: list[Step]) -> None:
+    def _again(self, placed: PlacedArray, target: Sharding, cause: str, steps: list[Step]) -> None:
         op, wanted = self.makers[placed.array], self._operand_dims(placed, target)
         dims = placed.mesh.dims(target, placed.type.rank)
         if op.model is None or wanted is None or dims is None:  # it would have no price
@@ -86,8 +86,8 @@ class Movers:
         split = Split.of(rule, placed.mesh, factors, *shapes, self.copies.clock.machine)
         steps.append(Recompute(op, Copy(placed.array, target), plan_of(op.model, split), operands))
 
-    def _price(self, placed: Held, target: Sharding, limit: float, depth: int) -> float:
-        """The least price of ``held`` under ``target``, moved or computed again; exact only where below ``limit``."""
+    def _price(self, placed: PlacedArray, target: Sharding, limit: float, depth: int) -> float:
+        """The least price of ``placed`` under ``target``, moved or computed again; exact only where below ``limit``."""
         best = min(limit, self.copies.price(placed, target))
         wanted = self._operand_dims(placed, target) if best and depth else None
         if wanted is None:
@@ -102,7 +102,7 @@ class Movers:
                 return best
         return total
 
-    def _operand_dims(self, placed: Held, target: Sharding) -> list[DimAxes] | None:
+    def _operand_dims(self, placed: PlacedArray, target: Sharding) -> list[DimAxes] | None:
         """How the operands are split where the result is ``target``; None where it cannot be made so."""
         op = self.makers.get(placed.array)
         dims = None if target.is_maximal else placed.mesh.dims(target, placed.type.rank)

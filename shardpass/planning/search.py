@@ -4,7 +4,7 @@ Problem: propagation decides op by op, in the order in which shardings arrive, a
 split over one axis (FSDP), a weight's split contraction looks free while the batch has not arrived, and its axis is
 gone when it does: every layer then sums activations, where gathering the weight would cost a tenth.
 
-1. Propagation as the user said it (effort 0). It is always a candidate, and fills in what the tables leave out.
+1. Propagation of the annotations (effort 0). It is always a candidate, and fills in what the tables leave out.
 2. Tables of the folded program (``fold``: repeated layers are one, with their true counts), made by ``tables`` and
    solved by ``solve``: the assignment with the least sum, and a bound that no assignment of these tables falls below.
    Where the tables leave something out, the ways that the planner chooses from the values around each op, which knows
@@ -13,7 +13,7 @@ gone when it does: every layer then sums activations, where gathering the weight
    whole axes alone; where some values or ops have too many splits to be listed, or ops are joined after the decision;
    and where the best plan is not near the bound, as the planner chose otherwise than the tables.
 4. The plans of the whole program decide between propagation and the best candidates, by one price (``cost``): no effort
-   is dearer than a lower one.
+   gives a more expensive plan than a lower one.
 
 Invariants: what the user fixed is the same in all candidates; no randomness and no clock, so that equal programs get
 equal shardings. Budgets count entries of tables, backtracks and moves.
@@ -48,7 +48,7 @@ SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
 NEAR = 1e-3  # of the bound: a plan that costs no more above it needs no descent
 SHARED = "ops that share a copy of an array are counted apart in the tables, and the plan costs less than their least"
 SPLICED = "slices that are joined again become one op after the decision"  # of which tables do not know
-ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and what the user said is kept
+ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated sharding is kept
 
 
 @dataclass(frozen=True)
@@ -136,16 +136,16 @@ def decide(
     ``settle_results``: those that follow from what the user fixed stay as they are propagated
     (``propagation.implied``).
     """
-    found = Propagated(program, barriers)
+    propagated = Propagated(program, barriers)
     if effort < 1:
-        return Decision(found.shardings, found)
+        return Decision(propagated.shardings, propagated)
     search = Search(program, barriers, effort, machine)
     if settle_results:
         search.settle_results()
     search.run()
-    plan, shardings = plan_decided(program, found.shardings, search.decided)
+    plan, shardings = plan_decided(program, propagated.shardings, search.decided)
     least = price(plan)
-    best = Decision(shardings, found, (), search.tried, search.propagated, decided=search.decided)
+    best = Decision(shardings, propagated, (), search.tried, search.propagated, decided=search.decided)
     for point, changes in search.candidates:
         plan, shardings = plan_decided(program, search.unfolded(point), search.decided)
         now = price(plan)

@@ -58,7 +58,7 @@ from shardpass.propagation.program import Propagated
 
 FEW = 64  # splits of one value that are looked at
 ENTRIES = 1 << 22  # of tables, in all rounds in which reshards of a solution are planned
-HELD = 1e-5  # of the price, for all arguments when they are whole: among equals, what holds least
+RESIDENT = 1e-5  # of the price, for all arguments when they are whole: among equals, what holds least
 CLOSE = 5e-4  # of the bound: an assignment that costs no more above it is not sought again
 RESCALED = 0.1  # of a price: a smaller change changes no tie
 CHANGE = 1e-6  # of the price, where all values change: among equals that hold as much, the nearest
@@ -76,9 +76,9 @@ class Solution(NamedTuple):
 class Solver:
     """The tables of one program; ``axes`` are given to dimensions as wholes."""
 
-    def __init__(self, found: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
-        self.engine = found.engine
-        self.network = _Network(found, estimate, axes)
+    def __init__(self, propagated: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
+        self.engine = propagated.engine
+        self.network = _Network(propagated, estimate, axes)
         self.network.read()
 
     @property
@@ -144,9 +144,9 @@ class Solver:
         price = total(tables, answer.values)
         most = math.fsum([float(table.costs.max()) for table in ties])
         bound = min(price, answer.bound - most)
-        mesh = self.network.program.mesh
-        values = most_split(tables, dict(self.network.ways.values()), mesh, answer.values)
-        ways = {op: found[values[variable]].factors for op, (variable, found) in self.network.ways.items()}
+        ways_of = self.network.ways
+        values = most_split(tables, dict(ways_of.values()), self.network.program.mesh, answer.values)
+        ways = {op: strategies[values[variable]].factors for op, (variable, strategies) in ways_of.items()}
         return Solution(out, Result(values, price, bound, answer.why), ways, partial)
 
     def _among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
@@ -155,13 +155,13 @@ class Solver:
             return
         program, values = self.network.program, self.engine.values
         arguments = {self.network.propagated.index.get(value) for value in program.body.arguments}
-        held = {index: values[index].bytes for index in arguments if index is not None}
-        whole, count = max(sum(held.values()), 1), max(len(self.network.domains), 1)
+        sizes = {index: values[index].bytes for index in arguments if index is not None}
+        whole, count = max(sum(sizes.values()), 1), max(len(self.network.domains), 1)
         for variable, domain in self.network.domains.items():
             if len(domain) > 1:
                 parts = np.array([program.mesh.count(tuple(itertools.chain(*dims))) for dims in domain])
                 changes = np.arange(len(domain)) != present[variable]
-                memory = HELD * held.get(variable, 0) / whole / parts
+                memory = RESIDENT * sizes.get(variable, 0) / whole / parts
                 yield Table((variable,), price * (memory + CHANGE / count * changes))
 
 
@@ -221,8 +221,8 @@ def alike(one: Place, other: Place) -> Table | None:
 class _Network:
     """The tables of one program. Numbers of variables: those of the engine's values, and above them all others."""
 
-    def __init__(self, found: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
-        self.propagated, self.estimate, self.axes = found, estimate, axes
+    def __init__(self, propagated: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
+        self.propagated, self.estimate, self.axes = propagated, estimate, axes
         self.reshards = Reshards(Distances(estimate.clock, axes), estimate.clock)
         self.program = estimate.program
         self.trips = Trips(self.program, estimate.clock.machine)
@@ -237,10 +237,10 @@ class _Network:
         self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
         self.ways: dict[int, tuple[int, tuple[Way, ...]]] = {}  # of an op that is split: the variable and its ways
         self.narrowed = 0  # values that were given their present split alone
-        self._next = len(found.engine.values)
-        fixed = [value for value, index in found.index.items() if found.engine.values[index].fixed]
+        self._next = len(propagated.engine.values)
+        fixed = [value for value, index in propagated.index.items() if propagated.engine.values[index].fixed]
         self.waiting = waiting(self.program, fixed)
-        self.may_wait = {found.index[value] for value in self.waiting.values if value in found.index}
+        self.may_wait = {propagated.index[value] for value in self.waiting.values if value in propagated.index}
 
     def read(self) -> None:
         ops = self.estimate.ops.values()
@@ -268,7 +268,7 @@ class _Network:
         return [*self.own, *[priced.table for priced in self.priced]]
 
     def plan(self, values: Values) -> bool:
-        """Plans the reshards of an assignment; whether one costs more than the tables said."""
+        """Plans the reshards of an assignment; whether one costs more than its entry in the tables."""
         before = sum([moves.changes for moves in self.reshards.every])
         for priced in self.priced:
             for moves, source, target in priced.pairs(values):
@@ -315,10 +315,10 @@ class _Network:
 
     def _splits(self, shape: tuple[int, ...]) -> tuple[DimAxes, ...]:
         """Every split of an array of ``shape`` over whole axes into no more parts than it has elements."""
-        found = self._every.get(shape)
-        if found is None:
-            found = self._every[shape] = tuple(every_split(shape, self.axes, self.program.mesh))
-        return found
+        splits = self._every.get(shape)
+        if splits is None:
+            splits = self._every[shape] = tuple(every_split(shape, self.axes, self.program.mesh))
+        return splits
 
     def _share(self, value: int) -> None:
         """A copy of ``value``, which the user fixed, for several users."""
@@ -396,7 +396,7 @@ class _Network:
     def _same(self, value: int, target: Place | None, times: float) -> None:
         """``value`` is brought to what ``target`` is."""
         if target is not None:
-            self._taken(value, target.variable, target.domain, times)
+            self._operand(value, target.variable, target.domain, times)
 
     def _constraint(self, op: Op) -> None:
         """``result`` is ``value`` under another split.
@@ -435,9 +435,9 @@ class _Network:
             array = self.program.arrays[value]
             if array is not None:
                 variable = self._new()
-                self._taken(value, variable, (((),) * array.rank,), self.estimate.often(value, (op.number,)))
+                self._operand(value, variable, (((),) * array.rank,), self.estimate.often(value, (op.number,)))
 
-    def _taken(
+    def _operand(
         self, value: int, variable: int, wanted: Sequence[DimAxes | None], times: float, op: int | None = None
     ) -> None:
         """The table of ``value`` and a variable, of ``op`` if it is its way, which takes it as ``wanted`` says."""
@@ -527,30 +527,30 @@ class _Network:
         types = tuple([self.program.array(value) for value in operands])
         made = tuple([self.program.array(value) for value in results])
         axes = tuple([each for each in self.axes if not set(each) & set(op.mesh.manual)])
-        found = ways(model, op.mesh, axes, types, made, self.estimate.clock, at)
-        if not found:
+        strategies = ways(model, op.mesh, axes, types, made, self.estimate.clock, at)
+        if not strategies:
             for value in (*operands, *results):
                 self._hold(value)
             return
         places, waits = self.waiting.places.get(op.number, ()), results[0] in self.waiting.values
         if places or waits:
-            found = (
-                *found,
+            strategies = (
+                *strategies,
                 *partial_ways(model, op.mesh, axes, types, made[0], self.estimate.clock, at, places, waits),
             )
         variable = self._new()
         if op.number not in self.estimate.folded.parts and len(operands) == len(op.operands):
-            self.ways[op.number] = variable, found
-        self.own.append(Table((variable,), often * np.array([way.cost for way in found])))
+            self.ways[op.number] = variable, strategies
+        self.own.append(Table((variable,), often * np.array([way.cost for way in strategies])))
         for place, value in enumerate(operands):
             times = self.estimate.often(value, (op.number,))
             if op.name == BARRIER:
                 times = max(times, often)  # it is brought in the loop that the barrier is in
-            self._taken(value, variable, [way.operands[place] for way in found], times, op.number)
+            self._operand(value, variable, [way.operands[place] for way in strategies], times, op.number)
         for place, value in enumerate(results):
             target = self._of(value)
             if target is not None:
-                sources = [way.results[place] for way in found]
+                sources = [way.results[place] for way in strategies]
                 self._made(
                     self.reshards.of(made[place], op.mesh, sources, target.domain, made=True),
                     variable,

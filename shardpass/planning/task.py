@@ -12,7 +12,8 @@ from shardpass.planning.fold import Folded, fold
 from shardpass.planning.footprint import Footprint
 from shardpass.program.program import Program
 
-HELD = 1 / 256  # bytes received that a byte held is worth: of two plans as cheap, the one that holds less
+# Bytes received that a byte in memory is worth: of plans of one cost, the one of least memory.
+RESIDENT = 1 / 256
 
 
 @dataclass(frozen=True)
@@ -36,4 +37,4 @@ class Task:
 
 def holding(peak: float, clock: Clock) -> float:
     """The seconds that holding ``peak`` bytes is worth."""
-    return peak * HELD * clock.byte
+    return peak * RESIDENT * clock.byte

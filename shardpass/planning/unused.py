@@ -19,11 +19,11 @@ from operator import is_
 from shardpass.planning.op_parts import (
     Operands,
     Results,
+    operand_copies,
     operand_steps,
     operands_of,
     results_of,
     sources_of,
-    taken,
     with_parts,
 )
 from shardpass.planning.plan import ProgramPlan
@@ -81,7 +81,7 @@ def _op(plan: OpPlan, live: set[Copy]) -> OpPlan:
         case ConstraintPlan():
             return replace(plan, operand=replace(plan.operand, steps=_steps(plan.operand.steps, live)))
         case UntouchedPlan():
-            live.update(taken(plan))
+            live.update(operand_copies(plan))
             return plan
         case ControlFlowPlan():
             return _control_flow(plan, live)

@@ -6,7 +6,7 @@ results are partial sums, one way to complete them: scattered as far as one of t
 Example, ``[m,k] x [k,n]`` on data=4, model=2: three factors and two axes give 16 distributions, each axis on m, k, n or
 none. Data on k makes partial sums over data: they are summed on all devices, or scattered along rows or columns.
 
-State: a table of what was found, which programs share. Complexity: O((factors + 1)^axes) splits a
+State: a table of the splits by rule and types, which programs share. Complexity: O((factors + 1)^axes) splits a
 kind of op.
 """
 
@@ -29,7 +29,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import Borders
 from shardpass.planning.choose import maskable
 from shardpass.planning.clock import Clock
-from shardpass.planning.copies import Held
+from shardpass.planning.copies import PlacedArray
 from shardpass.program.program import Array
 from shardpass.program.shardings import Factors
 
@@ -38,7 +38,7 @@ MOST = 256  # distributions of one op
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to run an op. ``operands``: the split in which each is taken, None where it is not read."""
+    """One way to run an op. ``operands``: the split under which each is read, None where it is not read."""
 
     cost: float
     operands: tuple[DimAxes | None, ...]
@@ -60,8 +60,8 @@ def ways(
 
     ``axes`` are given as wholes.
     """
-    held = [Held(0, array, mesh.replicated(array.rank), None, mesh) for array in types]
-    rule = maskable(model.rule, held)
+    placed = [PlacedArray(0, array, mesh.replicated(array.rank), None, mesh) for array in types]
+    rule = maskable(model.rule, placed)
     places = [number for number, factor in enumerate(rule.factors) if factor.kind is not Kind.REPLICATED]
     if (len(places) + 1) ** len(axes) > MOST:
         return ()
@@ -93,8 +93,8 @@ def _splits(
 ) -> tuple[tuple[Factors, Split], ...]:
     """Every split over ``axes``, which ops of one rule and equal types share."""
     shapes = tuple([array.shape for array in types]), tuple([array.shape for array in made])
-    found = distributions(rule, places, axes, mesh, sides_of(rule, types, made))
-    return tuple([(tuple(sorted(one.items())), Split.of(rule, mesh, one, *shapes, machine)) for one in found])
+    chosen = distributions(rule, places, axes, mesh, sides_of(rule, types, made))
+    return tuple([(tuple(sorted(one.items())), Split.of(rule, mesh, one, *shapes, machine)) for one in chosen])
 
 
 def sides_of(rule: Rule, types: Sequence[Array], made: Sequence[Array]) -> list[Side]:
@@ -108,12 +108,12 @@ def distributions(
     """Every distribution of ``axes`` over the factors at ``places`` that all sides can say."""
     plain = _is_plain(rule, sides)
     for chosen in itertools.product((None, *places), repeat=len(axes)):
-        taken: dict[int, list[Axes]] = {}
+        split: dict[int, list[Axes]] = {}
         for place, each in zip(chosen, axes, strict=True):
             if place is not None:
-                taken.setdefault(place, []).append(each)
-        for ordered in itertools.product(*[orders(one, len(axes)) for one in taken.values()]):
-            factors = dict(zip(taken, ordered, strict=True))
+                split.setdefault(place, []).append(each)
+        for ordered in itertools.product(*[orders(one, len(axes)) for one in split.values()]):
+            factors = dict(zip(split, ordered, strict=True))
             fits = all(mesh.count(one) <= rule.factors[factor].size for factor, one in factors.items())
             if fits and (plain or settle(rule, sides, factors, mesh.sizes) == factors):
                 yield factors
@@ -128,12 +128,12 @@ def _is_plain(rule: Rule, sides: Sequence[Side]) -> bool:
     )
 
 
-def orders(taken: Sequence[Axes], count: int) -> list[Axes]:
-    """The orders in which a dimension may be split over the axes that it has taken, of ``count`` axes of the mesh.
+def orders(several: Sequence[Axes], count: int) -> list[Axes]:
+    """The orders in which a dimension may be split over ``several`` axes, of ``count`` axes of the mesh.
 
     Where the mesh has more than two, the order is that of the mesh: the others are many, and seldom wanted.
     """
-    chosen = itertools.permutations(taken) if count <= 2 else [tuple(taken)]
+    chosen = itertools.permutations(several) if count <= 2 else [tuple(several)]
     return [tuple(axis for each in one for axis in each) for one in chosen]
 
 
@@ -141,8 +141,8 @@ def every_split(shape: tuple[int, ...], axes: Sequence[Axes], mesh: PrimeMesh) -
     """Every split of an array of ``shape`` over whole ``axes`` into no more parts than it has elements."""
     out = []
     for chosen in itertools.product(range(-1, len(shape)), repeat=len(axes)):
-        taken = [[each for place, each in zip(chosen, axes, strict=True) if place == dim] for dim in range(len(shape))]
-        for dims in itertools.product(*[orders(one, len(axes)) for one in taken]):
+        split = [[each for place, each in zip(chosen, axes, strict=True) if place == dim] for dim in range(len(shape))]
+        for dims in itertools.product(*[orders(one, len(axes)) for one in split]):
             if all(mesh.count(one) <= size for one, size in zip(dims, shape, strict=True)):
                 out.append(dims)
     return out
@@ -161,11 +161,11 @@ def _completed(
         _reached(array, dims, partial, summed, made[0].rank, rule.combiner, mesh, clock)
         for array, dims in zip(made, split.results, strict=True)
     ]
-    found: dict[tuple[DimAxes, ...], float] = {}
+    cheapest: dict[tuple[DimAxes, ...], float] = {}
     for at_once in zip(*every, strict=True):
         results, costs = zip(*at_once, strict=True)
-        found[results] = min(sum(costs), found.get(results, math.inf))
-    return list(found.items())
+        cheapest[results] = min(sum(costs), cheapest.get(results, math.inf))
+    return list(cheapest.items())
 
 
 @lru_cache(maxsize=4096)

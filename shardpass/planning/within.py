@@ -40,7 +40,7 @@ SAME = 1e-9  # a part of a price that is rounding
 
 
 def within(problem: Problem, ties: Sequence[Table], limit: int | None, places: Sequence[Sequence[int]]) -> Answer:
-    """The cheapest splits found that keep ``limit``; those of the least memory where none do.
+    """The cheapest splits that the search reaches and that keep ``limit``; those of the least memory where none do.
 
     ``places``: the values of the engine that one annotation splits. ``least`` of the answer bounds all that keep it.
     """
@@ -62,7 +62,7 @@ class _Search:
 
     def run(self, places: Sequence[Sequence[int]]) -> Answer:
         self._above(self.low)
-        seconds = self.low.price / self.low.peak  # whatever the limit, so that the least found is found again
+        seconds = self.low.price / self.low.peak  # whatever the limit, so that the least is reached again
         high = self.low
         for _ in range(GROWS):
             high = self._solve(seconds)
@@ -82,8 +82,8 @@ class _Search:
                 break
             seconds = (high.price - self.low.price) / (more - less)
             middle = self._solve(seconds)
-            found = middle.price + seconds * self._alive(middle)
-            if found >= (self.low.price + seconds * more) * (1 - SAME):
+            price = middle.price + seconds * self._alive(middle)
+            if price >= (self.low.price + seconds * more) * (1 - SAME):
                 break
             if middle.peak <= self.limit:
                 high = middle
@@ -106,11 +106,11 @@ class _Search:
 
     def _solve(self, seconds: float) -> Answer:
         self.charge = Charge(seconds, tuple(self.moments))
-        found = self.problem.solve(None, self.ties, self.charge, self.low)
-        bound = found.least + seconds * (self._unsplit() - self.limit)
+        answer = self.problem.solve(None, self.ties, self.charge, self.low)
+        bound = answer.least + seconds * (self._unsplit() - self.limit)
         if math.isfinite(bound) and bound > self.bound:
-            self.bound, self.why = bound, found.why or "the limit of memory is kept by a price for each byte"
-        return found
+            self.bound, self.why = bound, answer.why or "the limit of memory is kept by a price for each byte"
+        return answer
 
     def _unsplit(self) -> float:
         """Bytes alive that no charge is on, as nothing may split them."""
@@ -123,6 +123,6 @@ class _Search:
             if self._is_close():
                 break
             tried = {**fixed, **{index: low.splits[index] for index in place}}
-            found = self.problem.solve(tried, self.ties, self.charge, self.best)
-            if found.peak <= self.limit and found.price < self.best.price:
-                self.best, fixed = found, tried
+            answer = self.problem.solve(tried, self.ties, self.charge, self.best)
+            if answer.peak <= self.limit and answer.price < self.best.price:
+                self.best, fixed = answer, tried

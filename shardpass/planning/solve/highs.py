@@ -53,7 +53,7 @@ class _Answer:
 
 @dataclass
 class _Columns:
-    """The numbers of an integer program, and the sums that they are held to."""
+    """The numbers of an integer program, and the sums that constrain them."""
 
     costs: list[Costs] = field(default_factory=list)
     count: int = 0
@@ -61,10 +61,10 @@ class _Columns:
 
     def add(self, costs: Costs) -> Costs:
         """New numbers with ``costs``; their columns, in the shape of ``costs``."""
-        found = np.arange(self.count, self.count + costs.size).reshape(costs.shape)
+        columns = np.arange(self.count, self.count + costs.size).reshape(costs.shape)
         self.costs.append(costs.ravel())
         self.count += costs.size
-        return found
+        return columns
 
 
 def _milp(network: Network, nodes: int, upper: float) -> _Answer:

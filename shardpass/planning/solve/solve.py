@@ -5,7 +5,7 @@
    products, most programs on one mesh axis.
 3. Of the others, variables with at most two neighbours go first, which makes no table of more than two variables, and
    toulbar2 solves what is left. Where there is no wheel of toulbar2, HiGHS does, as an integer program.
-4. The answer is never dearer than the ``known`` assignment.
+4. The answer is never more expensive than the ``known`` assignment.
 
 Deterministic: budgets count entries and backtracks, never seconds.
 """

@@ -9,7 +9,7 @@ take 3 to 6 times as long.
 Costs are whole numbers there: they are divided by a unit, a small part of the known price (``FINE``), and rounded down;
 entries above the known price are cut to it, as no cheaper assignment has one.
 Rounded down, a bound of the rounded network is one of the network. Where no price is known, the first search has a
-coarse unit, after the sum of the greatest entries, and the next a finer one after what the first found.
+coarse unit, after the sum of the greatest entries, and the next a finer one after the price of the first answer.
 
 Its options belong to a thread and the rest of its state to the process: each call sets all options that matter, and
 calls wait for one another. It prints nothing and leaves no handler of signals behind.
@@ -80,12 +80,12 @@ def _searched(network: Network, slack: float, unit: float, backtracks: int) -> R
     upper = slack if math.isfinite(slack) else _greatest(network)
     top = math.ceil(upper / unit) + 1
     with _one_at_a_time:
-        found, dual, limited = _run(network, top, unit, backtracks)
-    values = {} if found is None else dict(zip(network.sizes, found, strict=True))
-    price = math.inf if found is None else network.price(values)
+        numbers, dual, limited = _run(network, top, unit, backtracks)
+    values = {} if numbers is None else dict(zip(network.sizes, numbers, strict=True))
+    price = math.inf if numbers is None else network.price(values)
     if limited:
         return Result(values, price, network.base + min(dual * unit, upper), f"{backtracks} backtracks were spent")
-    if found is None:
+    if numbers is None:
         return Result(values, price, network.base + upper if math.isfinite(slack) else math.inf)
     return Result(values, price, price - unit * len(network.tables))
 

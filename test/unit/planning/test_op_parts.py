@@ -7,7 +7,15 @@ from typing import get_args
 import pytest
 
 from shardpass.pipeline.plan import plan_module
-from shardpass.planning.op_parts import blocks_of, operand_steps, operands_of, results_of, steps_of, taken, with_parts
+from shardpass.planning.op_parts import (
+    blocks_of,
+    operand_copies,
+    operand_steps,
+    operands_of,
+    results_of,
+    steps_of,
+    with_parts,
+)
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import BorderPlan, ConstraintPlan, LeftOutPlan, OpPlan, UntouchedPlan
 
@@ -93,7 +101,7 @@ def test_what_an_op_takes() -> None:
                 wanted = 1 if plan.entering is not None else 0
             else:
                 wanted = len(plan.op.operands) if not isinstance(plan, BorderPlan) or plan.operand else 0
-            assert len(taken(plan)) == wanted
+            assert len(operand_copies(plan)) == wanted
             seen.add(type(plan))
     assert len(seen) >= 5
 
@@ -103,5 +111,5 @@ def test_an_op_that_goes_keeps_what_was_brought_for_others() -> None:
     steps = operand_steps(plan)
     left = LeftOutPlan(plan.op, steps)
     assert operand_steps(left) == steps == tuple(steps_of(left))
-    assert operands_of(left) == results_of(left) == taken(left) == ()
+    assert operands_of(left) == results_of(left) == operand_copies(left) == ()
     assert with_parts(left, (), ()) == left

@@ -26,7 +26,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import Borders, borders
 from shardpass.planning.choose import maskable
 from shardpass.planning.clock import clock_of
-from shardpass.planning.copies import Held
+from shardpass.planning.copies import PlacedArray
 from shardpass.planning.listed import redistribution
 from shardpass.planning.steps import Copy, Reshard
 from shardpass.program.program import Array, Op, OpKind, Program
@@ -95,7 +95,7 @@ class Costs:
         self, model: OpModel[Any], types: Sequence[Array], made: Sequence[Array], at: Borders
     ) -> list[Option]:
         elements = [array.element for array in types], [array.element for array in made]
-        held = [Held(0, array, self.mesh.replicated(array.rank), None, self.mesh) for array in types]
+        held = [PlacedArray(0, array, self.mesh.replicated(array.rank), None, self.mesh) for array in types]
         rule = maskable(model.rule, held)
         if rule.independent and len(types) > 1:
             raise Unsupported("an op whose operands have nothing to do with one another")
