@@ -49,9 +49,10 @@ def alive(
     client: Client = OTHERS,
     machine: Machine = IDEAL,
 ) -> Account:
-    """The account of a whole program. ``beside``: bytes that ops need beside operands and results, by number.
+    """Returns the account of memory of a program: the bytes alive on a device, op by op.
 
-    ``machine``: on which its redistributions are planned.
+    ``beside``: bytes that ops need beside operands and results, by the op's number. ``client``: how the backend places
+    buffers. ``machine``: for which redistributions are planned.
     """
     steps = _Steps(program, beside or {}, client, machine)
     block = steps.block(body)
@@ -60,7 +61,7 @@ def alive(
 
 
 class _Steps:
-    """The steps of blocks, and the sizes of their buffers."""
+    """Converts the plan of each block into moments of the account, and records the bytes of every buffer."""
 
     def __init__(self, program: Program, beside: Mapping[int, int], client: Client, machine: Machine) -> None:
         self.program, self.beside, self.client, self.machine = program, beside, client, machine
@@ -83,7 +84,9 @@ class _Steps:
     # ---------------------------------------------------------------- buffers
 
     def _of(self, one: Copy | int) -> Buffer:
-        """The buffer of a copy, or of a value of a manual region."""
+        """Returns the buffer of a copy, or of a value of a manual region (by number), which it makes at the
+        first call.
+        """
         buffer = self._numbers.get(one)
         if buffer is None:
             value, sharding = (one, None) if isinstance(one, int) else one
@@ -102,7 +105,7 @@ class _Steps:
         return len(self.sizes) - 1
 
     def _tile(self, value: int, shape: Sequence[int]) -> Buffer:
-        """A buffer for ``shape`` of the array ``value``."""
+        """Makes a buffer for a tile of ``shape`` with the element type of ``value``."""
         return self._new(self.program.array(value).element.bytes(prod(shape)))
 
     def _all(self, several: Iterable[Copy | int]) -> tuple[Buffer, ...]:
@@ -136,7 +139,7 @@ class _Steps:
                 pass
 
     def _untouched(self, op: Op, number: int) -> Moment:
-        """An op of per-device code, for people at the op ``number``, with what its control flow does."""
+        """Converts an op of per-device code, with the ops inside of it; all are reported at the op ``number``."""
         blocks = tuple(
             [
                 Block(
@@ -190,7 +193,7 @@ class _Steps:
         yield from self._moved(plan.results, op.number)
 
     def _in_order(self, plan: SplitPlan, rule: Rule, reads: list[Buffer]) -> Iterator[Moment]:
-        """The copies of a product's operands into the layouts that it wants."""
+        """Yields the copies of a product's operands into the memory layouts that the product needs."""
         split = plan.local.split
         shapes = [split.operand_tile(index) for index in range(2)]
         for index, copied in enumerate(copies.of_product(shapes, *_roles(rule))):
@@ -208,7 +211,9 @@ class _Steps:
 
 
 def _roles(rule: Rule) -> tuple[tuple[list[int], ...], tuple[list[int], ...]]:
-    """Of a product, the batching and the contracted dimensions of both operands, each in the same order."""
+    """Returns the batch dimensions and the contracted dimensions of a product: each a list for either operand,
+    in one order.
+    """
     places = [{factor: dim for dim, factors in enumerate(side) for factor in factors} for side in rule.operands]
     shared = sorted(set(places[0]) & set(places[1]))
     added = [rule.factors[factor].kind is Kind.REDUCTION for factor in shared]

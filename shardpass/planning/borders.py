@@ -54,14 +54,14 @@ BORDERS = frozenset({OpKind.ENTER_REGION, OpKind.LEAVE_REGION, OpKind.ENTER_MANU
 
 @dataclass(frozen=True, slots=True)
 class Borders:
-    """What an op does with memory.
+    """Which operands an op reads from memory and which results it writes.
 
     Attributes:
-        reads: for each operand, how often it is read: by each fusion that the op is in, 0 where another op of the
-            fusion reads it or computes it.
-        writes: for each result, whether it is written.
+        reads: for each operand, the number of fusions that read it from memory here; 0 where another op of the fusion
+            computes it or has read it.
+        writes: for each result, whether it is written to memory.
         flops: how additions and multiplications count.
-        in_place: only what is updated of operand 0 is written.
+        in_place: the op updates operand 0 in place and writes only the update.
     """
 
     reads: tuple[int, ...]
@@ -74,13 +74,15 @@ UNTOUCHED = Borders((0,), (False,), Flops.NONE)  # what passes a barrier
 
 
 def borders(program: Program) -> Mapping[int, Borders]:
-    """The borders of every op by number. Those of a folded program are those that ``know_borders`` recorded."""
+    """Returns the borders of every op by number. Those of a folded program are the ones that ``know_borders``
+    recorded.
+    """
     known = _KNOWN.get(id(program.body))
     return know_borders(program.body, _Analysis(program).borders()) if known is None else known
 
 
 def know_borders(body: Block, known: Mapping[int, Borders]) -> Mapping[int, Borders]:
-    """Keeps the borders of the ops of a program for as long as its body lives, and returns them."""
+    """Records the borders of a program's ops for as long as ``body`` lives, and returns them."""
     if id(body) not in _KNOWN:
         weakref.finalize(body, _KNOWN.pop, id(body), None).atexit = False
     _KNOWN[id(body)] = known
@@ -88,12 +90,14 @@ def know_borders(body: Block, known: Mapping[int, Borders]) -> Mapping[int, Bord
 
 
 def pair_borders(borders: Borders, place: int) -> Borders:
-    """Those of operand ``place`` and its result alone, of an op whose operands have nothing to do with one another."""
+    """Returns the borders for operand ``place`` and its result alone, for an op that treats each operand
+    independently.
+    """
     return Borders((borders.reads[place],), (borders.writes[place],), borders.flops, borders.in_place)
 
 
 class _Place(enum.Enum):
-    """Where a value is."""
+    """Whether a value is inside of a fusion, in memory, or both."""
 
     MEMORY = "in memory without an op that writes"
     WRITTEN = "in memory, and read by all"
@@ -103,7 +107,7 @@ class _Place(enum.Enum):
 
 @dataclass
 class _Analysis:
-    """State: what is known of values and ops, filled from the first op to the last, and then back."""
+    """Classifies the values and ops of a program: one walk from the first op to the last, and one back."""
 
     program: Program
     ops: list[Op] = field(default_factory=list)
@@ -146,7 +150,7 @@ class _Analysis:
         self.elsewhere.update(*[inner.returned for inner in _blocks(op)], op.captured)
 
     def _follow(self, op: Op) -> None:
-        """Whether the op is a view, whether its results are free, and how it uses its operands."""
+        """Records whether the op is a view, whether its results are free, and how it uses its operands."""
         row = self.rows[op.number]
         if self._makes_view(op, row):
             self.bases[op.results[0]] = self._base(op.operands[0])
@@ -175,7 +179,7 @@ class _Analysis:
         return fuses and bool(op.operands) and self.free.issuperset(op.operands)
 
     def _is_in_loop(self, op: Op, place: int) -> bool:
-        """Whether what makes operand ``place`` can be in the loop of ``op``: a view is looked through."""
+        """Whether the op that makes operand ``place`` can be in the fusion of ``op``; views in between do not count."""
         row = self.rows[op.number]
         if row.operands is not Operands.FUSED or (row.in_place and place == 0):
             return False
@@ -189,7 +193,7 @@ class _Analysis:
         return self.bases.get(value, value)
 
     def _users(self, value: int) -> Iterator[Op]:
-        """The ops whose loops use ``value``, views of it looked through."""
+        """Yields the ops that use ``value`` inside of a fusion, directly or through views."""
         return (op for op in self.loops.get(value, ()) if not self._is_view(op))
 
     def _is_view(self, op: Op) -> bool:
@@ -198,7 +202,7 @@ class _Analysis:
     # ---------------------------------------------------------------- from the last op to the first
 
     def _decide(self, op: Op) -> None:
-        """Where the op's results are, and in which fusions the op is."""
+        """Decides whether the op's results are written to memory, and which fusions compute the op."""
         number, row = op.number, self.rows[op.number]
         if self._is_view(op):
             return
@@ -224,7 +228,7 @@ class _Analysis:
         return _Place.BOTH if self._is_small(op) else _Place.WRITTEN
 
     def _fits(self, op: Op, row: Row, roots: tuple[int, ...]) -> bool:
-        """Whether the op can be computed in all of ``roots``."""
+        """Whether every fusion of ``roots`` may compute the op."""
         if row.result is Result.ONCE:
             return len(roots) == 1 and op.number not in self.spread
         if len(roots) == 1 or self.free.issuperset(op.results):
@@ -234,7 +238,7 @@ class _Analysis:
         return self._is_small(op) or not self._is_joined(roots)
 
     def _is_joined(self, roots: tuple[int, ...]) -> bool:
-        """Whether one of ``roots`` needs what another writes, or more than ``FAR`` fusions lie between."""
+        """Whether one fusion of ``roots`` depends on another, or more than ``FAR`` fusions lie between."""
         seen: set[int] = set()
         left = [source for root in roots for source in self.sources.get(root, ())]
         while left:
@@ -247,7 +251,7 @@ class _Analysis:
         return False
 
     def _spreads(self, user: Op) -> bool:
-        """Whether a fusion that ``user`` is in uses an element of its operand for many."""
+        """Whether a fusion of ``user`` reads one element of its operand for many elements of its result."""
         if self.rows[user.number].spreads and self._elements(user.results) > self._elements(user.operands[:1]):
             return True
         return user.number in self.spread and self.places[user.number] is not _Place.WRITTEN
@@ -273,7 +277,10 @@ class _Analysis:
         return Borders(reads, tuple(used), flops, row.in_place)
 
     def _reads(self, op: Op, row: Row, place: int, seen: set[tuple[int, int]]) -> int:
-        """How many fusions read operand ``place`` at ``op``. ``seen``: which value was read by which fusion before."""
+        """Returns how many fusions read operand ``place`` at ``op``.
+
+        ``seen``: the pairs (value, fusion) that were counted before; this call adds to it.
+        """
         if row.in_place and place == 0:
             return 0
         base = self._base(op.operands[place])
@@ -287,7 +294,7 @@ class _Analysis:
 
 
 def _every_op(body: Block) -> Iterator[tuple[int, Op]]:
-    """Each op with the number of its block, an op before those of its blocks."""
+    """Yields each op with the number of its block; an op comes before those of its blocks."""
     count = 0
     stack: list[tuple[int, Iterator[Op]]] = [(0, iter(body.ops))]
     while stack:

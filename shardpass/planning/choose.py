@@ -39,14 +39,14 @@ MOST_CHOICES = 1 << 13  # that are kept from program to program, for each mesh
 
 
 class OperandChoice(NamedTuple):
-    """Where an operand is brought, and what is masked of it there."""
+    """The sharding to which an operand is brought, and the padding that is masked there."""
 
     sharding: Sharding
     masks: tuple[Mask, ...]
 
 
 class ResultChoice(NamedTuple):
-    """How a result is computed: split as ``dims`` once partial results are completed, which is ``computed``."""
+    """How a result is computed: under ``computed``, and split as ``dims`` once partial sums are completed."""
 
     dims: DimAxes
     completions: tuple[Completion, ...]
@@ -54,13 +54,13 @@ class ResultChoice(NamedTuple):
 
     @classmethod
     def of(cls, dims: DimAxes, mesh: PrimeMesh) -> ResultChoice:
-        """A result that is nothing partial."""
+        """Returns the choice of a result that is no partial sum."""
         return cls(dims, (), mesh.sharding(dims))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """A chosen split: what a device does, what it takes and makes, and the remarks for the user."""
+    """A chosen split of an op: the local op of a device, its operands and results, and the remarks for the user."""
 
     local: LocalPlan
     operands: tuple[OperandChoice, ...]
@@ -70,7 +70,9 @@ class Choice:
 
 
 class Splits:
-    """The splits of an op by its model and the types of its values: what a device does under each."""
+    """The local plans and costs of one op's splits, by its model and the types of its values; remembers what it
+    computed.
+    """
 
     def __init__(
         self, model: OpModel[Any], rule: Rule, mesh: PrimeMesh, shapes: tuple[Shapes, Shapes], machine: Machine
@@ -80,7 +82,7 @@ class Splits:
         self._plans: dict[tuple[tuple[int, Axes], ...], LocalPlan] = {}
 
     def local(self, factors: dict[int, Axes]) -> LocalPlan:
-        """What a device does where the factors have these sub-axes."""
+        """Returns what one device does where each factor is split over the given sub-axes."""
         key = tuple(sorted(factors.items()))
         plan = self._plans.get(key)
         if plan is None:
@@ -89,7 +91,7 @@ class Splits:
         return plan
 
     def own(self, clock: Clock, types: Types, borders: Borders, factors: dict[int, Axes]) -> float:
-        """Seconds of the op's own collectives and of its work on one device, on elements of ``types``."""
+        """Returns the seconds of the op's own collectives and of its work on one device, on elements of ``types``."""
         local = self.local(factors)
         sent = sum([clock.collective(one.kind, one.bytes, one.axes, self.mesh) for one in local.collectives])
         return sent + clock.work(self.rule, local.split, types, borders)
@@ -97,10 +99,10 @@ class Splits:
 
 @dataclass(frozen=True)
 class Decided:
-    """Decisions by what they depend on, and prices: of one plan, or of many plans of programs on one mesh and machine.
+    """Decisions by what they depend on, and prices: of one plan, or of all plans of programs on one mesh and machine.
 
-    ``kinds``: of ops that are decided alike, one object (``estimate``); ``terms``: what these cost, by it and the
-    shardings around.
+    ``kinds``: one object for all ops that are decided alike (``estimate``). ``terms``: the cost of an op, by that
+    object and the shardings of its operands and results.
     """
 
     prices: Prices
@@ -112,15 +114,16 @@ class Decided:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is too much of it to be kept for other programs."""
+        """Whether so many decisions are recorded that other programs should start with none."""
         return max(len(self.choices), len(self.terms) // 2, self.prices.count // 4) > MOST_CHOICES
 
 
 def decided_on(mesh: PrimeMesh, machine: Machine = IDEAL) -> Decided:
-    """What was decided for programs on ``mesh`` and ``machine`` so far, to which the caller adds.
+    """Returns the decisions that programs on ``mesh`` and ``machine`` share; plans add to them.
 
-    A decision depends on nothing but its key, so programs of one process share them: a training step and its
-    evaluation have most of their layers in common. Once they are many, the next program begins anew.
+    A decision depends on nothing but its key, so programs of one process share them: a training step and its evaluation
+    have most of their layers in common. Once there are too many, they are dropped and the next program starts with
+    none.
     """
     kept = _kept_on(mesh, machine)
     if kept[0].is_full:
@@ -134,7 +137,7 @@ def _kept_on(mesh: PrimeMesh, machine: Machine) -> list[Decided]:
 
 
 class Choices:
-    """The decisions of one plan, which knows ``decided`` and adds to it."""
+    """Chooses splits for the ops of one plan; reuses the decisions of ``decided`` and adds to them."""
 
     def __init__(self, decided: Decided, copies: Copies) -> None:
         self.prices, self.clock = decided.prices, decided.clock
@@ -153,10 +156,11 @@ class Choices:
         way: Factors | None = None,
         sums: Sums = NO_SUMS,
     ) -> Choice:
-        """The split of an op with ``model``: operands ``placed``, results of ``types`` that must be as ``wanted``.
+        """Chooses the cheapest split of an op with ``model``.
 
-        ``borders``: what of it goes through memory. ``way``: the sub-axes of its factors, where they are decided; where
-        some operands or results are partial ``sums`` they are.
+        ``placed``: its operands. ``types`` and ``wanted``: its results and the shardings that they must have.
+        ``borders``: which values go through memory. ``way``: the sub-axes of its factors, where they are decided
+        already. ``sums``: which operands and results are partial sums.
         """
         at_hand = self.copies.of
         key = (model, mesh.manual, borders, way, sums, *[(h.type, at_hand(h)) for h in placed], *types, *wanted)
@@ -236,7 +240,7 @@ class Choices:
     def _completed(
         self, array: Array, side: Side, dims: DimAxes, partial: Axes, combiner: str, mesh: PrimeMesh
     ) -> tuple[DimAxes, tuple[Completion, ...]]:
-        """The completion of a partial result that is cheapest with the reshard to ``side`` behind it.
+        """Chooses how to complete a partial result, counting the reshard to ``side`` that follows.
 
         Example on data=4, model=2, partial over data and wanted in rows over model: scattered to rows over data, and
         then exchanged, a device receives less than in a sum of whole rows.
@@ -265,7 +269,7 @@ class Choices:
 def on_way(
     rule: Rule, operands: Sequence[Side], results: Sequence[Side], factors: dict[int, Axes], mesh: PrimeMesh
 ) -> Assignment:
-    """What ``factors`` mean for the values of an op."""
+    """Returns the splits of an op's operands and results where its factors are split as ``factors`` say."""
     factors = settle(rule, [*operands, *results], factors, mesh.sizes)  # where text says one that no value can say
     inputs, outputs = (
         tuple([unproject(rule, side.dim_map, side.shape, factors, mesh.sizes) for side in sides])
@@ -276,7 +280,7 @@ def on_way(
 
 
 def maskable(rule: Rule, operands: Sequence[PlacedArray]) -> Rule:
-    """``rule``; without split reductions where padding could not be masked."""
+    """Returns ``rule``, without split reductions if padding of an operand could not be masked."""
     if not rule.combiner or rule.masks:
         return rule
     if all(has_identity(rule.combiner, h.type.element) for h in operands):
@@ -286,7 +290,7 @@ def maskable(rule: Rule, operands: Sequence[PlacedArray]) -> Rule:
 
 
 def masks(rule: Rule, index: int, shape: Sequence[int], dims: DimAxes, mesh: PrimeMesh) -> tuple[Mask, ...]:
-    """What of operand ``index`` must be masked: padding along dimensions that a reduction joins."""
+    """Returns the masks of operand ``index``: one for each padded dimension that the op reduces."""
     if rule.masks or not any(dims):
         return ()
     out = []

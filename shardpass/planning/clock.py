@@ -45,7 +45,7 @@ Key = tuple[Array, Sharding, Sharding, Axes]
 
 
 class Clock:
-    """Seconds on ``machine``, for programs on any mesh."""
+    """Prices collectives, reshards and work in seconds on ``machine``, for programs on any mesh."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -59,7 +59,7 @@ class Clock:
     # ---------------------------------------------------------------- collectives
 
     def collective(self, kind: str, received: int, axes: Axes, mesh: PrimeMesh) -> float:
-        """A collective over ``axes`` by which a device receives ``received`` bytes."""
+        """Returns the seconds of one collective over ``axes`` in which a device receives ``received`` bytes."""
         if not received:
             return 0.0
         key = (kind, received, axes, mesh)
@@ -73,7 +73,7 @@ class Clock:
         return seconds
 
     def line(self, axes: Axes, mesh: PrimeMesh) -> tuple[float, float]:
-        """(latency, seconds for each byte) of a gather over ``axes``."""
+        """Returns (latency in seconds, seconds a byte) of an all_gather over ``axes``."""
         once, twice = (self.collective(ALL_GATHER, count, axes, mesh) for count in (MANY, 2 * MANY))
         return max(0.0, 2 * once - twice), (twice - once) / MANY
 
@@ -87,7 +87,7 @@ class Clock:
     # ---------------------------------------------------------------- reshards
 
     def move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
-        """A reshard, as its redistribution plan is built."""
+        """Returns the seconds of a reshard as it will be built: of its planned redistribution."""
         key = (array, source, target, mesh.manual)
         seconds = self._moves.get(key)
         if seconds is None:
@@ -100,7 +100,7 @@ class Clock:
         return seconds
 
     def reshard(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh, prices: Prices) -> float:
-        """A reshard that is weighed against others: one collective. ``prices`` has the bytes of what is planned."""
+        """Estimates the seconds of a reshard as one collective, to compare candidates. ``prices`` has the bytes."""
         if source is target or source == target:
             return 0.0
         key = (array, source, target, mesh.manual)
@@ -117,7 +117,7 @@ class Clock:
         return seconds
 
     def least_move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
-        """What ``move`` and ``reshard`` do not fall below: one collective. No redistribution is planned for it."""
+        """Returns a lower bound in seconds of ``move`` and ``reshard``, without planning a redistribution."""
         key = (array, source, target, mesh.manual)
         seconds = self._leasts.get(key)
         if seconds is None:
@@ -134,27 +134,29 @@ class Clock:
     # ---------------------------------------------------------------- work
 
     def copies(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
-        """What devices copy by themselves in a reshard, of its ``move``."""
+        """Returns the seconds of the local copies in a reshard, which ``move`` includes."""
         return redistribution(Reshard(Copy(0, source), target, array, mesh, 0, ""), self.machine).local_seconds
 
     def work(self, rule: Rule, split: Split, types: Types, borders: Borders) -> float:
-        """What an op with ``rule`` computes on one device under ``split``, and moves through its memory."""
+        """Returns the seconds that one device computes, or moves data through memory, for an op under ``split``."""
         operands, results = types
         return self.machine.seconds(work_of(rule, split, operands, results, borders))
 
     def least_work(
         self, rule: Rule, operands: Sequence[Array], results: Sequence[Array], parts: int, borders: Borders
     ) -> float:
-        """What ``work`` never falls below, for splits into at most ``parts`` parts."""
+        """Returns a lower bound in seconds of ``work`` for all splits into at most ``parts`` parts."""
         return self.machine.seconds(least_work_of(rule, operands, results, borders, parts))
 
     def made(self, elements: int, element: ElementType, written: bool = True) -> float:
-        """Computing ``elements``, each from few, and writing them to memory unless they stay inside of a fusion."""
+        """Returns the seconds to compute ``elements`` elementwise and, if they are ``written``, to write them
+        to memory.
+        """
         return self.machine.seconds(Work(elements, element.mlir, element.bytes(elements) if written else 0))
 
 
 def _one(received: int, before: DimAxes, after: DimAxes) -> tuple[str, int, Axes]:
-    """The one collective of a reshard: (kind, bytes received, axes)."""
+    """Returns the one collective by which a reshard is estimated: (kind, bytes received, axes)."""
     gone, moved = set[int](), set[int]()
     kept = {axis: dim for dim, axes in enumerate(after) for axis in axes}
     for dim, (own, other) in enumerate(zip(before, after, strict=True)):
@@ -168,7 +170,9 @@ def _one(received: int, before: DimAxes, after: DimAxes) -> tuple[str, int, Axes
 
 
 class WorkClock(Clock):
-    """Seconds of what devices do by themselves: their work, and the copies of reshards. Collectives take none."""
+    """Prices only what a device does by itself: its work, and the local copies of reshards. Collectives cost
+    nothing.
+    """
 
     def collective(self, kind: str, received: int, axes: Axes, mesh: PrimeMesh) -> float:
         return 0.0
@@ -179,5 +183,5 @@ class WorkClock(Clock):
 
 @lru_cache(maxsize=16)
 def clock_of(machine: Machine) -> Clock:
-    """The one clock of ``machine``, which remembers what it has priced; programs share it."""
+    """Returns the clock of ``machine``, which all programs of the process share with its tables."""
     return Clock(machine)

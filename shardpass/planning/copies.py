@@ -25,7 +25,9 @@ from shardpass.sharding import Sharding
 
 
 class PlacedArray(NamedTuple):
-    """A value of the whole program on one device. ``dims`` is None for an order that the mesh cannot say."""
+    """A value of the whole program with the sharding it has. ``dims`` is None if the mesh's order of devices
+    cannot express it.
+    """
 
     array: int  # the number of the first value that was this array
     type: Array
@@ -43,12 +45,12 @@ class PlacedArray(NamedTuple):
         return self.under(self.sharding)
 
     def under(self, sharding: Sharding) -> Copy:
-        """The copy of the array under ``sharding``."""
+        """Returns the copy of the array under ``sharding``."""
         return self.tile if self.tile is not None and sharding == self.sharding else Copy(self.array, sharding)
 
 
 class Copies:
-    """The state; see the module's text."""
+    """The copies of each array that exist at the present point of the plan; see the module's text."""
 
     def __init__(self, prices: Prices, clock: Clock) -> None:
         self.prices, self.clock = prices, clock
@@ -57,7 +59,7 @@ class Copies:
         self._journal: list[tuple[int, tuple[Sharding, ...]]] = []
 
     def is_made(self, value: int) -> bool:
-        """Whether an op made ``value`` before: in a folded program several may, one for each op that it stands for."""
+        """Whether an op made ``value`` already: in a folded program several ops may make one value."""
         return value in self.placed
 
     def hold(
@@ -69,11 +71,11 @@ class Copies:
         array: int | None = None,
         tile: Copy | None = None,
     ) -> None:
-        """``value`` lies under ``sharding`` from now on.
+        """Records that ``value`` exists under ``sharding``.
 
-        ``array``: a value that holds the same array; ``tile``: a copy that is this one.
+        ``array``: another value that is the same array. ``tile``: the copy that this value is.
 
-        Of a value that is made again, copies that one op left are not the others'.
+        If another op made ``value`` before (in a folded program), drops the copies that belong to that op's value.
         """
         root = value if array is None else self.placed[array].array
         if array is None and self.is_made(value):
@@ -83,7 +85,7 @@ class Copies:
         self.add(root, sharding)
 
     def add(self, array: int, sharding: Sharding) -> None:
-        """``array`` is at hand under ``sharding`` too, in the rest of this block."""
+        """Records a further copy of ``array``, under ``sharding``, for the rest of this block."""
         known = self._at_hand.get(array, ())
         if sharding not in known:
             self._journal.append((array, known))
@@ -93,39 +95,39 @@ class Copies:
         return sharding in self._at_hand.get(array, ())
 
     def of(self, placed: PlacedArray) -> tuple[Sharding, ...]:
-        """The shardings under which the array of ``placed`` is there, its own first."""
+        """Returns the shardings under which copies of the array exist, that of ``placed`` first."""
         known = self._at_hand.get(placed.array, ())
         if len(known) == 1:
             return (placed.sharding,) if known[0] == placed.sharding else (placed.sharding, *known)
         return (placed.sharding, *(s for s in known if s != placed.sharding))
 
     def entered(self) -> int:
-        """Marks the beginning of a region."""
+        """Returns a mark for the beginning of a region, which ``left`` takes."""
         return len(self._journal)
 
     def left(self, mark: int) -> None:
-        """Takes back what was added since ``mark``."""
+        """Removes the copies that were added since ``mark``."""
         while len(self._journal) > mark:
             array, known = self._journal.pop()
             self._at_hand[array] = known
 
     def since(self, mark: int, array: int) -> tuple[Sharding, ...]:
-        """The shardings under which ``array`` was there at ``mark``, and is still."""
+        """Returns the shardings of the copies of ``array`` that existed at ``mark``."""
         for one, known in self._journal[mark:]:
             if one == array:
                 return known
         return self._at_hand.get(array, ())
 
     def price(self, placed: PlacedArray, target: Sharding) -> float:
-        """Seconds to bring ``placed`` to ``target``, from the nearest of its copies."""
+        """Returns the seconds to bring ``placed`` to ``target`` from the nearest of its copies."""
         return self.nearest(placed, target)[0]
 
     def least(self, placed: PlacedArray, target: Sharding) -> float:
-        """What ``price`` does not fall below."""
+        """Returns a lower bound in seconds of ``price``."""
         return min([self.clock.least_move(placed.type, source, target, placed.mesh) for source in self.of(placed)])
 
     def nearest(self, placed: PlacedArray, target: Sharding) -> tuple[float, Sharding]:
-        """(seconds, the copy to start from); among equals the value's own tile, then the first."""
+        """Returns (seconds, the copy to start from). Of copies that cost the same, the value's own comes first."""
         best = (self._seconds(placed, placed.sharding, target), placed.sharding)
         for source in self.of(placed)[1:] if best[0] else ():
             price = self._seconds(placed, source, target)
@@ -134,7 +136,7 @@ class Copies:
         return best
 
     def bytes(self, placed: PlacedArray, source: Sharding, target: Sharding) -> int:
-        """Bytes that a device receives to bring ``placed`` from its copy ``source`` to ``target``."""
+        """Returns the bytes that a device receives to bring ``placed`` from its copy ``source`` to ``target``."""
         return self.prices.move(placed.type, source, target, placed.mesh)
 
     def _seconds(self, placed: PlacedArray, source: Sharding, target: Sharding) -> float:

@@ -9,10 +9,13 @@ from shardpass.planning.plan import ProgramPlan
 
 
 def price(plan: ProgramPlan, clock: Clock | None = None) -> float:
-    """Seconds of one run, on the machine for which it is planned where ``clock`` names no other."""
+    """Returns the seconds of one run of ``plan``, on the machine for which it is planned unless ``clock`` is given."""
     return sum(costs(plan, clock or clock_of(plan.machine)).values())
 
 
 def costs(plan: ProgramPlan, clock: Clock, folded: Folded | None = None) -> dict[int, float]:
-    """The price of each op by number; what main returns is ``RETURNED``. ``folded``: of its program is the plan."""
+    """Returns the seconds of each op by number, and of what main returns under ``RETURNED``.
+
+    ``folded``: given if ``plan`` is the plan of a folded program.
+    """
     return op_prices(plan.program, plan.body, clock, folded)

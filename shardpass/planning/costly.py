@@ -24,9 +24,9 @@ HEAVY = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})  # ops who
 
 @dataclass(frozen=True, slots=True)
 class Redistribution:
-    """A reshard of the plan; ``op`` is the one that needs it, None for what main returns.
+    """A reshard of the plan. ``op``: the op that needs it, None for a result of main.
 
-    ``times``: how often it runs; None in a loop whose trips are not known.
+    ``times``: how often it runs; None in a loop whose number of trips is unknown.
     """
 
     op: Op | None
@@ -35,13 +35,15 @@ class Redistribution:
 
     @property
     def gathers_all(self) -> bool:
-        """Whether an array that is split becomes whole on every device."""
+        """Whether it makes a split array whole on every device."""
         return self.reshard.target.is_replicated and not self.reshard.source.sharding.is_replicated
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedWork:
-    """An op of ``work`` innermost steps that is cut into ``parts``, so that ``devices // parts`` devices do each."""
+    """An op of ``work`` innermost steps that is cut into ``parts`` only: ``devices // parts`` devices repeat
+    each part.
+    """
 
     op: Op
     work: int
@@ -51,7 +53,7 @@ class RepeatedWork:
 
 @dataclass(frozen=True, slots=True)
 class ComputedWhole:
-    """An op that shardpass cannot split; ``bytes`` are gathered for it."""
+    """An op that shardpass cannot split; a device receives ``bytes`` to have its operands whole."""
 
     op: Op
     bytes: int
@@ -63,7 +65,7 @@ def redistributions(plan: ProgramPlan) -> Iterator[Redistribution]:
 
 
 def repeated_work(plan: ProgramPlan) -> Iterator[RepeatedWork]:
-    """The heavy ops, outside of manual regions, that several devices compute alike."""
+    """Yields the heavy ops, outside of manual regions, that are cut into fewer parts than there are devices."""
     for one in _every(plan.body):
         if isinstance(one, SplitPlan) and one.op.name in HEAVY and not one.op.mesh.manual:
             parts, devices = one.local.split.count, one.op.mesh.num_devices
@@ -72,7 +74,7 @@ def repeated_work(plan: ProgramPlan) -> Iterator[RepeatedWork]:
 
 
 def computed_whole(plan: ProgramPlan) -> Iterator[ComputedWhole]:
-    """The ops that have no rule, and for which something is gathered."""
+    """Yields the ops without a rule whose operands must be gathered."""
     for one in _every(plan.body):
         if isinstance(one, WholePlan):
             yield from (ComputedWhole(one.op, remark.bytes) for remark in one.remarks)
@@ -80,9 +82,9 @@ def computed_whole(plan: ProgramPlan) -> Iterator[ComputedWhole]:
 
 @dataclass(frozen=True, slots=True)
 class CostlyConstraint:
-    """A constraint. A device receives ``bytes`` to bring the array there and on from there.
+    """A constraint around which a device receives ``bytes``: to bring the array there and from there to its users.
 
-    ``saved``: by how much less the program would receive if the constraint did not hold.
+    ``saved``: by how many bytes less the program would receive without the constraint.
     """
 
     op: Op

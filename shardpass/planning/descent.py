@@ -54,9 +54,10 @@ LEAST = 1e-5  # a gain of a smaller part of the price is none
 
 @dataclass(frozen=True)
 class Point:
-    """Splits of all values of the engine, what each op costs under them, and the price.
+    """The splits of all values of the engine, the cost of each op under them, and their sum, in seconds.
 
-    ``ways``: of ops of the folded program whose split is decided too; ``partial``: of its values that wait.
+    ``ways``: the splits of the ops (by number, of the folded program) that are decided too. ``partial``: the axes over
+    which values wait as partial sums.
     """
 
     splits: tuple[DimAxes, ...]
@@ -77,7 +78,7 @@ class SearchChange:
 
 
 class Descent:
-    """The points of one program, and descents between them."""
+    """Searches a program's shardings: remembers the planned points, and descends from one to cheaper ones."""
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class Descent:
         self.first = self.best = self._point()
 
     def unfolded(self, point: Point | None = None) -> Shardings:
-        """The shardings of the whole program at ``point``, by default at the best point."""
+        """Returns the shardings of the whole program at ``point``, by default at the best point."""
         point = point or self.best
         self.engine.restore(point.splits)
         refused = self.engine.refusals()
@@ -136,7 +137,9 @@ class Descent:
         return changes, point
 
     def _better(self, base: Point, reaches: tuple[Reach, ...]) -> tuple[Move, Point] | None:
-        """A move that makes the plan cheaper, and where it leads. Descents meet, so it is kept for each point."""
+        """Returns a move that makes the plan cheaper, with the point it leads to, or None; remembered for each
+        point.
+        """
         key = (base.splits, reaches)
         if key not in self._looked:
             step = self._look(base, reaches)
@@ -163,7 +166,7 @@ class Descent:
         return None
 
     def _is_cheaper(self, point: Point, base: Point) -> bool:
-        """Whether a move to ``point`` pays. Never where the prices are equal: such moves would lead around for ever."""
+        """Whether a move to ``point`` pays. Equal prices do not: such moves would go round in circles."""
         return point.price < base.price * (1 - LEAST)
 
     def _rebase(self, base: Point) -> None:
@@ -173,13 +176,13 @@ class Descent:
         self.moves.begin()
 
     def _expensive(self, base: Point) -> list[int]:
-        """The ops that cost most, first."""
+        """Returns the numbers of the most expensive ops, in descending order of cost."""
         least = 0.0 if self.close else EXPENSIVE * base.price
         numbers = [number for number, price in base.costs.items() if price > least and number not in self.spliced]
         return sorted(numbers, key=lambda number: -base.costs[number])
 
     def _options(self, op: int, reaches: Sequence[Reach], limit: float = math.inf) -> list[tuple[float, int, Move]]:
-        """The new moves of an op: (estimated price, exact up to ``limit``; place; move)."""
+        """Returns the moves of an op that were not tried yet: (estimated price, exact up to ``limit``; index; move)."""
         options: list[tuple[float, int, Move]] = []
         for move in self.moves.of_op(op, reaches):
             options.append((self._estimated(move, limit), len(options), move))
@@ -191,7 +194,9 @@ class Descent:
         return SearchChange(move.message(self.engine), op, before.price, after.price)
 
     def _estimated(self, move: Move, limit: float) -> float:
-        """The price after ``move``, or one above ``limit``; the engine stays where it is."""
+        """Estimates the price in seconds after ``move``; beyond ``limit`` any price above it. The engine keeps
+        its splits.
+        """
         self.tried += 1
         self.engine.assign(move.splits, settle=move.settles)
         changed = self.engine.changed()
@@ -202,7 +207,7 @@ class Descent:
         return price
 
     def _point(self) -> Point:
-        """The engine's present splits, planned."""
+        """Plans the engine's present splits, unless they are planned, and returns their point."""
         splits = self.engine.snapshot()
         point = self._points.get(splits)
         if point is None:
@@ -210,7 +215,9 @@ class Descent:
         return point
 
     def _planned(self, ways: Mapping[int, Factors], partial: Mapping[int, Axes] | None = None) -> Point:
-        """The engine's present splits, ``ways``, and the values that wait as ``partial`` sums, planned."""
+        """Plans the engine's present splits with the ops split as ``ways`` and the values that wait as
+        ``partial`` sums.
+        """
         shardings = replace(self.propagated.present(), ways=ways, partial=partial or {})
         plan = plan_program(self.folded.program, shardings, self.decided, folded=self.folded.repeats)
         prices = costs(plan, self.clock, self.folded)
@@ -218,9 +225,10 @@ class Descent:
 
 
 def spliced(program: Program) -> frozenset[int]:
-    """Concatenates of slices, and the slices: partitioning makes one op of them, which costs far less than they do.
+    """Returns the numbers of concatenates of slices, and of these slices.
 
-    No move starts at them: it would avoid a price that is never paid.
+    Partitioning joins them into one op that costs far less. No move starts at them, as it would avoid a price that is
+    never paid.
     """
     cut = {value: op.number for op in program.body.every_op() if op.name == "stablehlo.slice" for value in op.results}
     numbers: set[int] = set()

@@ -46,14 +46,14 @@ ALIKE = (OpKind.SPLIT, OpKind.CONSTRAINT)
 
 @dataclass(frozen=True)
 class Folded:
-    """A folded program.
+    """A folded program, and how it maps to the program that it stands for.
 
     Attributes:
         of: the representative of each value.
-        ops: of each op of the program, by number, the op that stands for it.
-        parts: of an op that is a part of a barrier, by number, the barrier.
-        results: for each result of main the place among the folded program's results.
-        times: for how many ops an op (by number) stands; ``result_times`` likewise of results.
+        ops: the op that stands for each op of the program, by number.
+        parts: the barrier of each op that is a part of one, by number.
+        results: for each result of main its index among the folded program's results.
+        times: how many ops each op (by number) stands for; ``result_times`` likewise for results.
         operand_values: for an op (by number) and an operand that stands for several values, the values that the ops
             read for which that op stands.
     """
@@ -69,12 +69,14 @@ class Folded:
 
     @cached_property
     def repeats(self) -> bool:
-        """Whether several of its ops make one value, as the last op of a layer and what goes into the first do."""
+        """Whether several of its ops make the same value, as the last op of a layer and the op before the first
+        layer do.
+        """
         made = [value for op in self.program.body.every_op() for value in op.results]
         return len(made) > len(set(made))
 
     def unfolded(self, decided: Shardings) -> Shardings:
-        """Shardings of the folded program as those of all values and ops of the program that it stands for."""
+        """Converts shardings of the folded program into those of the whole program."""
         of = {value: decided.of[rep] for value, rep in enumerate(self.of) if rep in decided.of}
         results = tuple(decided.results[place] for place in self.results)
         conflicts = {
@@ -86,7 +88,10 @@ class Folded:
 
 
 def fold(program: Program, barriers: Mapping[int, str]) -> Folded:
-    """``program`` folded. ``barriers``: of constraints (by op) the direction in which shardings pass."""
+    """Returns ``program`` folded.
+
+    ``barriers``: for each constraint (by op number) the direction in which shardings may pass it.
+    """
     colours = _Colours(program, barriers)
     for _ in range(ROUNDS):
         colours.refine()
@@ -136,7 +141,7 @@ class _Colours:
             self.users[value].append((("result", one), _END))
 
     def refine(self) -> None:
-        """One round: colours by the colours around."""
+        """Recolours all values once by the colours of the values around them."""
         now = self.colours
         known: dict[Hashable, int] = {}
         around: dict[int, int] = {}
@@ -222,5 +227,5 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
 
 @lru_cache(maxsize=1024)
 def passes(rule: Rule) -> OpModel[LocalPlan]:
-    """What one operand of a barrier is: passed on as it is."""
+    """Returns the model of one operand of a barrier, which passes unchanged."""
     return Pointwise(rule)

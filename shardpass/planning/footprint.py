@@ -39,7 +39,7 @@ _PASSED = frozenset({OpKind.CONSTRAINT, OpKind.ENTER_REGION, OpKind.LEAVE_REGION
 
 
 class Footprint:
-    """The moments of ``program`` over the representatives of ``folded``."""
+    """How many values of ``program`` are alive at each moment, counted by their representatives in ``folded``."""
 
     def __init__(self, program: Program, folded: Folded) -> None:
         representatives = sorted({rep for rep in folded.of if program.arrays[rep] is not None})
@@ -62,7 +62,9 @@ class Footprint:
         return count
 
     def _moments(self, lives: Sequence[Life], moments: int) -> Floats:
-        """What is alive at each moment after which something dies: at any other there is no more than at the next."""
+        """Counts what is alive at each moment after which a value dies; at any other moment no more is alive
+        than then.
+        """
         begin: dict[int, list[Life]] = {}
         end: dict[int, list[Life]] = {}
         for life in lives:
@@ -80,7 +82,7 @@ class Footprint:
     # ---------------------------------------------------------------- bytes
 
     def tile(self, array: Array, sharding: Sharding | None) -> int:
-        """Bytes of one device's tile; of the whole array where it has no sharding."""
+        """Returns the bytes of one device's tile, of the whole array where it has no sharding."""
         if sharding is None or not sharding.is_tiled:
             return array.bytes
         size = self._tiles.get((array, sharding))
@@ -89,23 +91,23 @@ class Footprint:
         return size
 
     def sizes(self, shardings: Mapping[int, Sharding]) -> Floats:
-        """The bytes of each representative's tile."""
+        """Returns the bytes of the tile of each representative."""
         pairs = zip(self.column, self.arrays, strict=True)
         return np.array([self.tile(array, shardings.get(rep)) for rep, array in pairs], np.float64)
 
     def peak(self, shardings: Mapping[int, Sharding]) -> float:
-        """The most bytes alive at once."""
+        """Returns the greatest number of bytes alive at once on a device."""
         sizes = self.sizes(shardings)
         return float((self.rows @ aligned(sizes)).max() + self.fixed @ sizes)
 
 
 def aligned(sizes: Floats) -> Floats:
-    """What buffers of ``sizes`` take."""
+    """Rounds ``sizes`` up to the bytes that buffers of these sizes occupy."""
     return np.ceil(sizes / ALIGNED) * ALIGNED
 
 
 def _steps(block: Block) -> Steps:
-    """The ops of a block as steps over values."""
+    """Converts the ops of a block into steps over values."""
     return Steps(block.arguments, tuple(map(_step, block.ops)), block.returned)
 
 

@@ -39,10 +39,10 @@ PART = 16  # of the memory of a device, that copies may take through loops: what
 
 @dataclass
 class Frame:
-    """A loop, or a branch.
+    """A loop or branch around the op that is being planned.
 
-    ``made``: the values of its blocks; ``before``: what is brought before a loop; ``mark``: of its beginning, in the
-    journal of copies.
+    ``made``: the values that its blocks make. ``before``: the steps that are moved before the loop. ``mark``: its
+    beginning in the journal of copies.
     """
 
     is_loop: bool
@@ -52,14 +52,14 @@ class Frame:
 
     @classmethod
     def of(cls, op: Op, mark: int) -> Frame:
-        """A loop that does not run is no loop: what stands before it would be for nothing."""
+        """Returns the frame of ``op``. A loop of 0 trips counts as a branch: steps before it would be wasted."""
         if not op.is_loop or op.trips == 0:
             return cls(False, mark)
         return cls(True, mark, frozenset(value for block in op.blocks for value in _made(block)))
 
 
 class Hoists:
-    """The frames around what is being planned."""
+    """Decides which steps move before the loops around the op that is being planned."""
 
     def __init__(self, copies: Copies, program: Program) -> None:
         self.copies, self.program = copies, program
@@ -68,27 +68,27 @@ class Hoists:
 
     @cached_property
     def barred(self) -> frozenset[int]:
-        """The values that barriers take."""
+        """The values that optimization barriers take, for which nothing moves before a loop."""
         ops = self.program.body.every_op()
         return frozenset(value for op in ops if op.name == BARRIER for value in op.operands)
 
     def enter(self, op: Op) -> None:
-        """Begins the blocks of ``op``."""
+        """Opens the frame of ``op``, before its blocks are planned."""
         self.frames.append(Frame.of(op, self.copies.entered()))
 
     def leave(self) -> tuple[Hoisted, ...]:
-        """Ends them; what is brought before them."""
+        """Closes the innermost frame and returns the steps to run before it."""
         return tuple(self.frames.pop().before)
 
     def left(self) -> None:
-        """A block has ended, and took the copies with it that were made for it. Those before loops are there still."""
+        """Records the copies made before the loops again, after a block has ended and dropped its copies."""
         for frame in self.frames:
             for hoisted in frame.before:
                 for step in hoisted.steps:
                     self.copies.add(step.made.array, step.made.sharding)
 
     def place(self, operand: OperandPlan, op: Op, index: int) -> OperandPlan:
-        """``operand`` of ``op``, without the steps that are done before a loop."""
+        """Moves the steps of ``operand`` before the outermost loop that allows it; returns the operand without them."""
         frame = self._frame(operand) if operand.steps and self.frames else None
         at_barrier = op.name == BARRIER or (op.kind is OpKind.CONSTRAINT and op.results[0] in self.barred)
         if frame is None or at_barrier:
@@ -100,7 +100,7 @@ class Hoists:
         return OperandPlan(operand.copy, (), operand.masks)
 
     def _frame(self, operand: OperandPlan) -> Frame | None:
-        """The outermost loop before which ``operand`` may be brought."""
+        """Returns the outermost loop before which the steps of ``operand`` may run, or None."""
         made = {step.made for step in operand.steps}
         sources = {source for step in operand.steps for source in sources_of(step)} - made
         outermost = None
@@ -111,7 +111,7 @@ class Hoists:
         return outermost
 
     def _is_before(self, frame: Frame, copy: Copy) -> bool:
-        """Whether ``copy`` is there before ``frame``."""
+        """Whether ``copy`` exists before ``frame`` begins."""
         if copy.array in frame.made:
             return False
         hoisted = any(step.made == copy for one in frame.before for step in one.steps)
@@ -119,9 +119,9 @@ class Hoists:
 
 
 class Trips:
-    """How often copies are made in loops that there is no room for before them.
+    """How often copies run that are made inside of loops, as memory has no room for them before the loop.
 
-    ``runs`` and ``made``: how often an op, and what makes a value, runs for one run of main.
+    ``runs``: how often each op runs in one run of main; ``made``: how often each value is made.
     """
 
     def __init__(self, program: Program, machine: Machine) -> None:
@@ -140,14 +140,17 @@ class Trips:
                 self._read(inner, runs * (op.trips or 1) if op.is_loop else runs)
 
     def of(self, value: int, op: int, before: Sequence[int], after: Sequence[int]) -> NDArray[np.float64]:
-        """[before, after], sizes of tiles in bytes: how often ``op`` makes a copy, where one before its loops is 1."""
+        """Returns [before, after]: how often ``op`` copies ``value``, where a copy before the loops counts 1.
+
+        ``before``, ``after``: the bytes of a tile under each source and each target split.
+        """
         often = self.runs.get(op, 1.0) / self.made.get(value, 1.0)
         larger = np.array(after)[None, :] > np.maximum(np.array(before), self.room)[:, None]
         return np.where(larger, max(1.0, often), 1.0)
 
 
 def room_in(program: Program, machine: Machine) -> float:
-    """Bytes of copies that may live through the loops of ``program``."""
+    """Returns the bytes of copies that may stay alive through the loops of ``program``."""
     return min(machine.memory, math.inf if program.memory is None else program.memory) / PART
 
 
@@ -157,7 +160,7 @@ def _made(block: Block) -> list[int]:
 
 
 def _grown(step: Step) -> int:
-    """Bytes of the copy that ``step`` makes, where it is larger than what it is made of."""
+    """Returns the bytes of the copy that ``step`` makes, 0 if its source is no smaller."""
     if not isinstance(step, Reshard):
         return 0
     before, after = (

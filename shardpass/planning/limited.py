@@ -45,7 +45,7 @@ ROUNDS = 4  # times that the limit is tightened for copies that plans make
 
 @dataclass(frozen=True)
 class Fitting:
-    """Shardings of the whole program, their plan, and how near the best within the limit they are."""
+    """Shardings of the whole program, their plan, and how near they are to the best within the limit."""
 
     shardings: Shardings
     plan: ProgramPlan
@@ -53,12 +53,12 @@ class Fitting:
 
     @property
     def peak(self) -> int:
-        """The most bytes alive at once in the plan."""
+        """The greatest number of bytes alive at once on a device in the plan."""
         return self.plan.alive.peak
 
 
 def fitting(problem: Problem, limit: int) -> Fitting:
-    """The cheapest shardings that keep ``limit`` by their plan; those of the least peak where none do."""
+    """Returns the cheapest shardings whose plan keeps ``limit`` (bytes), or those of the least peak if none do."""
     task = problem.task
     index, arguments = problem.propagated.index, task.folded.program.body.arguments
     places = [[index[value]] for value in arguments if value in index]
@@ -97,12 +97,11 @@ def decide_within(
     settle_results: bool = False,
     asked: bool = True,
 ) -> Decision:
-    """As ``decide``, with at most ``limit`` bytes alive at once in the plan.
+    """Decides as ``decide``, with at most ``limit`` bytes alive at once on a device in the plan.
 
-    Where the cheapest shardings keep the limit, they are the answer. Where none do, raises ShardpassError (SP804) with
-    the least bytes that any plan reached. If nobody ``asked`` for the limit, a remark says so instead, and the cheapest
-    shardings are the answer.
-    ``effort`` 0 looks for no others.
+    Returns the cheapest shardings if they keep the limit. If none do, raises ShardpassError (SP804) with the least
+    bytes that any plan reached; if nobody ``asked`` for the limit, a remark says so and the cheapest shardings are
+    returned. ``effort`` 0 looks for no others.
     """
     free = decide(program, barriers, effort, machine, settle_results=settle_results)
     cheapest = plan_program(program, free.shardings, machine=machine)

@@ -57,7 +57,7 @@ DIALECT = "stablehlo."
 
 
 def together(op: Op, program: Program) -> tuple[int, ...]:
-    """The places of the operands in which ``op`` is linear together; none of an op that is not."""
+    """Returns the indices of the operands in which ``op`` is linear together; empty for an op that is not linear."""
     places = TOGETHER.get(op.name.removeprefix(DIALECT), ()) if op.name.startswith(DIALECT) else ()
     if not places or op.kind is not OpKind.SPLIT or op.model is None or len(op.results) != 1 or op.mesh.manual:
         return ()
@@ -73,14 +73,18 @@ def together(op: Op, program: Program) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Waiting:
-    """``values`` may wait; ``places``: of each op (by number) that may take one, the operands that it takes so."""
+    """``values`` may wait as partial sums. ``places``: for each op (by number), the operands that it may take
+    as such.
+    """
 
     values: frozenset[int]
     places: Mapping[int, tuple[int, ...]]
 
 
 def waiting(program: Program, fixed: Iterable[int]) -> Waiting:
-    """The values of ``program`` that may wait; ``fixed``: those that are there as the user says."""
+    """Returns the values of ``program`` that may wait. ``fixed``: values whose shardings the user annotated,
+    which may not.
+    """
     ops = list(_with_blocks(program.body))
     if not any(makes_sums(op, program) for op, _ in ops):
         return Waiting(frozenset(), {})
@@ -97,7 +101,7 @@ def waiting(program: Program, fixed: Iterable[int]) -> Waiting:
 
 
 def makes_sums(op: Op, program: Program) -> bool:
-    """Whether a split of ``op`` may leave partial sums."""
+    """Whether ``op`` leaves partial sums under some split."""
     if op.kind is not OpKind.SPLIT or op.model is None or len(op.results) != 1 or op.mesh.manual:
         return False
     rule = op.model.rule
@@ -111,7 +115,7 @@ Places = Mapping[int, tuple[int, ...]]
 
 
 def _with_blocks(body: Block) -> Iterator[tuple[Op, int]]:
-    """Each op with a number of its block, an op before those of its blocks."""
+    """Yields each op with the number of its block; an op comes before those of its blocks."""
     blocks = [body]
     for number, block in enumerate(blocks):
         for op in block.ops:
@@ -120,7 +124,7 @@ def _with_blocks(body: Block) -> Iterator[tuple[Op, int]]:
 
 
 def _summands(ops: Placed, places: Places, program: Program) -> set[int]:
-    """Case 1: the values that an op may make as partial sums."""
+    """Case 1: returns the values that an op may leave as partial sums."""
     reached: set[int] = set()
     for _ in range(2):
         for op, _ in ops:
@@ -130,7 +134,7 @@ def _summands(ops: Placed, places: Places, program: Program) -> set[int]:
 
 
 def _needed_whole(ops: Placed, places: Places, program: Program) -> set[int]:
-    """Case 2: the values of which a use is not linear, or in another block than what makes them."""
+    """Case 2: returns the values with a use that is not linear, or that is in another block."""
     made = {value: block for op, block in ops for value in op.results}
     reached = {*program.body.returned}
     for op, block in ops:
@@ -149,7 +153,7 @@ def _takes(op: Op, places: Places, values: set[int]) -> bool:
 
 
 def _is_number(element: ElementType) -> bool:
-    """Whether sums of such elements are sums: of truth values, "add" is a disjunction."""
+    """Whether elements can be added: for truth values "add" is a disjunction."""
     return element.mlir != "i1"
 
 

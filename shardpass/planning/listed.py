@@ -28,7 +28,7 @@ from shardpass.sharding import Sharding
 
 
 class Times(NamedTuple):
-    """How often something runs; ``known`` is False inside of a loop whose trips are not known (counted once)."""
+    """How often an op runs. Loops whose trips are not known count once, and ``known`` is False."""
 
     number: int
     known: bool
@@ -36,12 +36,11 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One collective of a program. ``bytes``: what one device receives each time, its own data not counted.
+    """One collective of a program. ``bytes``: what one device receives each time from others.
 
-    ``receivers``: the devices that receive; None: every device.
-
-    ``reshard``: of a step of a redistribution, from which sharding to which, and ``step`` in its plan.
-    ``over``: of another collective, the sub-axes of ``mesh`` that its groups lie along.
+    ``receivers``: the devices that receive; None for every device. ``reshard`` and ``step``: the redistribution that
+    the collective is a step of, and the step of its plan. ``over``: for all other collectives, the sub-axes of ``mesh``
+    along which its groups lie.
     """
 
     op: Op | None  # None: for what main returns
@@ -61,9 +60,9 @@ class Sent:
     over: Axes = ()
 
     def seconds(self, machine: Machine) -> float:
-        """What the collective takes once on ``machine``.
+        """Returns the seconds that the collective takes once on ``machine``.
 
-        Of a loop, its share in what the loop takes beyond its products.
+        For a permute of a collective matmul, returns its share of what the loop takes beyond its products.
         """
         if self.loop is not None:
             pair = self.loop.pair
@@ -74,7 +73,9 @@ class Sent:
 
 
 def listed(body: BlockPlan, machine: Machine) -> Iterator[Sent]:
-    """Every collective of ``body`` and the blocks inside; redistributions are planned on ``machine``."""
+    """Yields every collective of ``body`` and of the blocks inside. ``machine``: for which redistributions are
+    planned.
+    """
     yield from _block(body, machine, Times(1, True), None)
 
 
@@ -115,7 +116,7 @@ def _local(local: LocalPlan, op: Op, times: Times) -> Iterator[Sent]:
 
 
 def _at(mesh: PrimeMesh, axes: Axes, positions: tuple[int, ...]) -> tuple[int, ...]:
-    """The devices at these positions along ``axes``."""
+    """Returns the ids of the devices at ``positions`` along ``axes``."""
     return tuple(mesh.groups(axes)[:, list(positions)].ravel().tolist())
 
 
@@ -132,7 +133,7 @@ def _results(results: Results, op: Op, machine: Machine, times: Times) -> Iterat
 
 
 def redistribution(reshard: Reshard, machine: Machine) -> Plan:
-    """The plan of a reshard, by the default planner on ``machine``."""
+    """Returns the redistribution plan of a reshard, from the default planner on ``machine``."""
     shape, mesh = reshard.type.shape, reshard.mesh
     source, target = reshard.source.sharding, reshard.target
     if mesh.manual:
@@ -143,7 +144,9 @@ def redistribution(reshard: Reshard, machine: Machine) -> Plan:
 
 
 def _on(sharding: Sharding, mesh: PrimeMesh) -> Sharding:
-    """``sharding`` over the axes of the mesh, where it can be written so: steps of its plan then name these axes."""
+    """Returns ``sharding`` over the axes of the mesh if it can be written so; steps of its plan then name these
+    axes.
+    """
     return sharding.on(mesh.mesh) or sharding
 
 

@@ -10,8 +10,11 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``batch`` and ``contract``: dimensions of the left and of the right operand. Those of the result are the batch
-    ones, then the free ones of the left, then of the right operand."""
+    """The shapes of a dot_general, and its dimensions by their role.
+
+    ``batch`` and ``contract``: dimensions of the left and of the right operand. Dimensions of the result are the batch
+    dimensions, the free ones of the left operand, and the free ones of the right operand, in this order.
+    """
 
     shapes: tuple[Shape, Shape]
     result: Shape
@@ -24,11 +27,11 @@ class Product:
 
     @property
     def points(self) -> int:
-        """Multiplications."""
+        """The number of multiplications."""
         return prod(self.result) * prod(self.shapes[0][dim] for dim in self.contract[0])
 
     def along(self, side: int, dim: int) -> Blocks:
-        """The blocks of the product along dimension ``dim`` of operand ``side``."""
+        """Returns the cut of the product into blocks along dimension ``dim`` of operand ``side``."""
         other = 1 - side
         if dim in self.contract[side]:
             return Blocks(side, dim, self.contract[other][self.contract[side].index(dim)], None)
@@ -39,7 +42,9 @@ class Product:
         return Blocks(side, dim, None, before + self.free(side).index(dim))
 
     def along_result(self, dim: int) -> Blocks:
-        """The blocks along dimension ``dim`` of the result; of a batch dimension, from the left operand."""
+        """Returns the cut of the product along dimension ``dim`` of the result; a batch dimension is cut on the
+        left operand.
+        """
         batch, left = len(self.batch[0]), len(self.free(0))
         if dim < batch:
             return self.along(0, self.batch[0][dim])
@@ -63,9 +68,10 @@ class Blocks:
 
 
 def reshaped(before: Shape, after: Shape, dim: int, count: int) -> int | None:
-    """Where ``count`` tiles lie along ``dim`` of ``before``, along which dimension of ``after``, if along one.
+    """Returns the dimension of ``after`` along which ``count`` tiles lie that lie along ``dim`` of ``before``; None if
+    there is none.
 
-    Example: [256, 4, 128] with dim 1 is [256, 512] with dim 1: as many elements stand before it.
+    Example: dim 1 of [256, 4, 128] becomes dim 1 of [256, 512], as equally many elements come before it.
     """
     outer = prod(before[:dim])
     for place, size in enumerate(after):

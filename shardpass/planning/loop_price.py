@@ -29,7 +29,7 @@ OFF, ALL, MEMORY = "off", "all", "memory"
 class Part:
     """A product of a pair, and how it is cut. ``bytes``: of the left operand, the right one, and the result.
 
-    ``element``: the type that is multiplied.
+    ``element``: the element type of the multiplication.
     """
 
     product: Product
@@ -40,10 +40,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """A collective and the products that could be done in turn with it.
+    """A collective and the products that could run overlapped with it.
 
-    ``groups``: of the collective [groups, devices of a group]. ``bytes``: of the array that is not made then: what is
-    gathered, or what is scattered.
+    ``groups``: of the collective, [groups, devices of a group]. ``bytes``: of the array that a loop does not make: the
+    gathered array, or the one that would be scattered.
     """
 
     is_gather: bool
@@ -53,13 +53,13 @@ class Pair:
 
     @property
     def count(self) -> int:
-        """Devices of a group: tiles, or blocks."""
+        """Devices in a group, which is the number of tiles or blocks."""
         return int(self.groups.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Modelled seconds: of the collective, of its products, and of the loops in the place of all."""
+    """Modelled seconds: of the collective, of its products, and of the loops that would replace both."""
 
     collective: float
     products: float
@@ -67,12 +67,12 @@ class Price:
 
     @property
     def apart(self) -> float:
-        """The collective and then its products."""
+        """Seconds of the collective and its products, one after the other."""
         return self.collective + self.products
 
     @property
     def beside(self) -> float:
-        """What the loops take beyond the products alone."""
+        """Seconds that the loops take beyond the products alone."""
         return max(0.0, self.in_turn - self.products)
 
 
@@ -87,11 +87,13 @@ class LoopTerms:
     one_way: bool = False
 
     def machine(self, usual: Machine) -> Machine:
-        """The machine whose time is modelled: the one that is named, else the ``usual`` one."""
+        """Returns the machine whose time is modelled: the one that ``which`` names, otherwise ``usual``."""
         return usual if self.which in (OFF, ALL, MEMORY) else chosen(self.which)
 
     def both_ways(self, pair: Pair) -> bool:
-        """Among 4 devices or fewer, both ways together would hold as many tiles as there are."""
+        """Whether tiles go both ways round the ring: not for 4 devices or fewer, which would then hold all
+        tiles at once.
+        """
         return not self.one_way and pair.count > 4
 
     def take(self, pair: Pair, cost: Price) -> bool:
@@ -102,12 +104,12 @@ class LoopTerms:
 
 
 def rounds(count: int, both_ways: bool) -> list[int]:
-    """How many blocks are computed in each round after the first, of ``count``: ``[2, 1]`` for 4, both ways."""
+    """Returns how many of ``count`` blocks are computed in each round after the first: ``[2, 1]`` for 4, both ways."""
     return [2] * ((count - 1) // 2) + [1] * ((count - 1) % 2) if both_ways else [1] * (count - 1)
 
 
 def price(pair: Pair, machine: Machine, sub_axes: SubAxes, both_ways: bool) -> Price:
-    """The modelled time of ``pair`` on ``machine``."""
+    """Returns the modelled seconds of ``pair`` on ``machine``, overlapped and not."""
     count, groups = pair.count, pair.groups
     kind = ALL_GATHER if pair.is_gather else REDUCE_SCATTER
     collective = seconds(machine, kind, bytes_received(kind, pair.bytes, count), groups, sub_axes.borders)
@@ -122,7 +124,7 @@ def price(pair: Pair, machine: Machine, sub_axes: SubAxes, both_ways: bool) -> P
 
 
 def _seconds(part: Part, count: int, machine: Machine) -> float:
-    """One of ``count`` blocks of the product."""
+    """Returns the seconds of one block of a product that is cut into ``count`` blocks."""
     blocks = part.blocks
     is_cut = [side == blocks.side or blocks.other is not None for side in (0, 1)] + [blocks.result is not None]
     touched = sum(size // count if cut else size for size, cut in zip(part.bytes, is_cut, strict=True))
@@ -130,9 +132,9 @@ def _seconds(part: Part, count: int, machine: Machine) -> float:
 
 
 def resident_bytes(pair: Pair, both_ways: bool) -> int:
-    """Bytes that a loop holds in place of the array that is not made.
+    """Returns the bytes that a loop keeps instead of the array that it does not make.
 
-    The tile at hand and the one that comes, each way; where blocks are terms of a sum, the term beside the sum too.
+    These are the present tile and the next one, each way; and one more term where the blocks are terms of a sum.
     """
     tiles = min(4 if both_ways else 2, pair.count - 1)
     terms = [part.bytes[2] for part in pair.parts if part.blocks.result is None]

@@ -56,7 +56,7 @@ Uses = dict[Copy, list[Use | None]]  # None: a use that is no operand of an op t
 
 
 def with_loops(plan: ProgramPlan, terms: LoopTerms) -> ProgramPlan:
-    """``plan`` with the loops that ``terms`` take."""
+    """Returns ``plan`` with the loops that ``terms`` choose."""
     if terms.which == OFF:
         return plan
     machine = terms.machine(plan.machine)
@@ -73,7 +73,7 @@ def with_loops(plan: ProgramPlan, terms: LoopTerms) -> ProgramPlan:
 
 
 class _Candidates:
-    """The pairs of one block."""
+    """The pairs of one block that may become loops."""
 
     def __init__(self, block: BlockPlan, plan: ProgramPlan, terms: LoopTerms) -> None:
         self.block = block
@@ -84,7 +84,7 @@ class _Candidates:
             self.uses.setdefault(copy, []).append(use)
 
     def loops(self) -> Iterator[MatmulLoop]:
-        """Gathers, then scatters, in program order."""
+        """Yields the loops of the block: gathers in program order, then scatters in program order."""
         for plan in self.block.ops:
             for step in _reshards(plan):
                 yield from self._gather(step, plan.op.number)
@@ -118,9 +118,10 @@ class _Candidates:
         yield self._loop("all_gather", at, step, products, between, ",".join(last.axes), pair)
 
     def _followed(self, copy: Copy, shape: Shape, dim: int, count: int) -> list[Taking]:
-        """Each product that takes ``copy``: as which operand, along which dimension, behind which ops; [] for others.
+        """Returns the products that read ``copy``: which operand, along which dimension, behind which ops.
 
-        ``copy`` is a tile of ``shape``, which holds ``count`` tiles one after the other along ``dim``.
+        ``copy`` is a tile of ``shape``, which consists of ``count`` tiles along ``dim``. Returns [] if anything else
+        reads it.
         """
         readers: list[Taking] = []
         for use in self.uses.get(copy, ()):
@@ -176,7 +177,7 @@ class _Candidates:
 
 
 def _uses(block: BlockPlan, nested: bool) -> Iterator[tuple[Copy, Use | None]]:
-    """Each use of each copy in ``block`` and the blocks inside; those inside are no operands of a pair's ops."""
+    """Yields each use of each copy in ``block`` and the blocks inside of it, where a use is never part of a pair."""
     for plan in block.ops:
         for step in steps_of(plan):
             for copy in sources_of(step):
@@ -208,7 +209,7 @@ def _reshards(plan: OpPlan) -> Iterator[Reshard]:
 
 
 def _along(plan: SplitPlan, shape: Shape, dim: int, count: int) -> int | None:
-    """The dimension of the result along which the tiles lie one after the other; None where there is none."""
+    """Returns the dimension of the result along which the tiles lie; None if they lie along none."""
     if plan.op.name == "stablehlo.reshape":
         return reshaped(shape, plan.local.split.result_tile(0), dim, count)
     assert plan.op.model is not None
@@ -217,7 +218,7 @@ def _along(plan: SplitPlan, shape: Shape, dim: int, count: int) -> int | None:
 
 
 def _product(plan: SplitPlan) -> Product:
-    """The dot_general on tiles; ``ops.families.dot_general`` has the factors of its rule."""
+    """Returns the dot_general of one device's tiles."""
     assert plan.op.model is not None
     rule, split = plan.op.model.rule, plan.local.split
     (left, right), result = rule.operands, rule.results[0]

@@ -43,9 +43,9 @@ Start = tuple[int, tuple[Place, ...], tuple[Place, ...]]  # a factor, its places
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One change. ``splits``: of each value of the engine that changes, its new split.
+    """One change of splits. ``splits``: the new split of each value of the engine that changes.
 
-    ``given``: the factor of the step takes ``axes``; otherwise the factor loses them.
+    ``given``: whether the factor of the step takes ``axes`` or loses them.
     """
 
     step: int
@@ -57,11 +57,13 @@ class Move:
 
     @property
     def settles(self) -> bool:
-        """Whether propagation goes on after it; what a value has lost would come back at once."""
+        """Whether propagation continues after the move. It does not where a factor lost axes, which it would
+        take back at once.
+        """
         return self.given and self.reach in FAR
 
     def message(self, engine: Propagation) -> str:
-        """For people: "batch (f1 of stablehlo.dot_general, size 4096) over data"."""
+        """Describes the move to the user: "batch (f1 of stablehlo.dot_general, size 4096) over data"."""
         step = engine.steps[self.step]
         size = step.rule.factors[self.factor].size
         way = "split over" if self.given else "not split over"
@@ -69,7 +71,7 @@ class Move:
 
 
 class Moves:
-    """The moves of one program."""
+    """Lists the moves of one program."""
 
     def __init__(self, engine: Propagation, axes: Iterable[Axes]) -> None:
         self.engine = engine
@@ -83,14 +85,14 @@ class Moves:
             self._steps.setdefault(step.op, []).append(number)
 
     def begin(self) -> None:
-        """Forgets the moves so far: the engine is at another point."""
+        """Forgets the moves that were listed, after the engine has moved to another point."""
         self._seen = set()
         self._reached = {}
 
     def of_op(self, op: int, reaches: Sequence[Reach]) -> Iterator[Move]:
-        """The moves that start at op number ``op``, from the engine's present splits, and that are new since ``begin``.
+        """Yields the moves that start at op number ``op`` and were not listed since ``begin``.
 
-        The caller may change the splits between moves, and takes that back before it asks for the next.
+        Between moves the caller may change the engine's splits, and must restore them before it takes the next.
         """
         for number in self._steps.get(op, ()):
             ways = product(self._starts_of(number), self.axes, reaches, (True, False))
@@ -101,7 +103,7 @@ class Moves:
                     yield Move(number, factor, axes, given, reach, splits)
 
     def _splits(self, start: tuple[Place, ...], axes: Axes, given: bool, reach: Reach) -> Mapping[int, DimAxes] | None:
-        """What a move changes; None where it changes nothing, or another changes the same."""
+        """Returns the new splits of a move; None if nothing changes, or if a listed move makes the same change."""
         across, far = _CARRIED[reach]
         reached = self._reached.setdefault((axes, given, across), set()) if far else set()
         if not reached.isdisjoint(start):
@@ -116,7 +118,7 @@ class Moves:
         return spread.splits
 
     def _any_split(self, places: Iterable[Place], axes: Axes) -> bool:
-        """Whether one of ``axes`` splits one of the dimensions."""
+        """Whether one of ``axes`` splits one of the dimensions at ``places``."""
         values = self.engine.values
         for value, dim in places:
             split = values[value].dims[dim]
@@ -125,7 +127,7 @@ class Moves:
         return False
 
     def _starts_of(self, number: int) -> list[Start]:
-        """Where moves of a step may start."""
+        """Returns the factors of a step at which moves may start, with the dimensions of each."""
         starts = self._starts.get(number)
         if starts is None:
             factors = self.engine.steps[number].rule.factors
@@ -137,7 +139,9 @@ class Moves:
         return starts
 
     def _places(self, number: int, factor: int, results: bool) -> tuple[Place, ...]:
-        """The dimensions of a step's values, or of its results alone, that begin with ``factor``."""
+        """Returns the dimensions of a step's values (or of its results alone) of which ``factor`` is the major
+        factor.
+        """
         step = self.engine.steps[number]
         maps = (*step.rule.operands, *step.rule.results)
         first = len(step.rule.operands) if results else 0

@@ -40,9 +40,9 @@ RETURNED = -1  # the "op" of what main returns
 
 
 def op_prices(program: Program, body: BlockPlan, clock: Clock, folded: Folded | None = None) -> dict[int, float]:
-    """Seconds of each op by number; of what main returns under ``RETURNED``.
+    """Returns the seconds of each op by number, and of what main returns under ``RETURNED``.
 
-    ``body``: the plan of ``program``, or of that which ``folded`` is of.
+    ``body``: the plan of ``program``. ``folded``: given if ``program`` is a folded program.
     """
     walk = _Walk(program, clock, folded.times if folded else {}, folded.operand_values if folded else {})
     walk.block(body, 1)
@@ -108,7 +108,7 @@ class _Walk:
                 self.copy(operand.copy, number, runs)
 
     def copy(self, copy: Copy, number: int, runs: int) -> None:
-        """The copy that an op takes, for those of its values of which no op before it left one."""
+        """Adds the reshard of a copy for those of the op's values for which no op before left the copy."""
         values, known = self.operand_values.get((number, copy.array)), self.brought.get(copy)
         if values is None or known is None:
             return
@@ -148,7 +148,7 @@ class _Walk:
         self.add(number, runs * self.clock.work(op.model.rule, local.split, self.program.elements(op), at))
 
     def untouched(self, op: Op, number: int, runs: float) -> None:
-        """Work of per-device code, on the tiles that it is given."""
+        """Adds the work of per-device code on the tiles that it is given."""
         if op.alone is not None:
             operands, results = ([self.program.array(value) for value in side] for side in (op.operands, op.results))
             at = borders(self.program)[op.number]

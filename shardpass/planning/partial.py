@@ -73,22 +73,22 @@ class Partial(tuple[Axes, ...]):
 
 
 def over(layout: DimAxes | None) -> Axes:
-    """The axes that a value of ``layout`` is partial over."""
+    """Returns the axes over which a value of ``layout`` is partial."""
     return layout.over if isinstance(layout, Partial) else ()
 
 
 def split_of(layout: DimAxes) -> DimAxes:
-    """The split alone."""
+    """Returns the split of ``layout`` without its partial axes."""
     return tuple(layout) if isinstance(layout, Partial) else layout
 
 
 def is_partial(way: Way) -> bool:
-    """Whether an operand or a result is partial."""
+    """Whether an operand or a result of ``way`` is partial."""
     return any(map(over, (*way.operands, *way.results)))
 
 
 def layouts(splits: Sequence[DimAxes], axes: Sequence[Axes]) -> Iterator[Partial]:
-    """The partial layouts of a value that may be split as ``splits`` say, over whole ``axes``."""
+    """Yields the partial layouts of a value whose possible splits are ``splits``, over whole ``axes``."""
     for summed in _sets(axes):
         for dims in splits:
             if not any(axis in summed for one in dims for axis in one):
@@ -96,7 +96,7 @@ def layouts(splits: Sequence[DimAxes], axes: Sequence[Axes]) -> Iterator[Partial
 
 
 def _sets(axes: Sequence[Axes]) -> Iterator[Axes]:
-    """The sets of axes that a value may be partial over, each in the order of the mesh."""
+    """Yields the sets of axes over which a value may be partial, each in the order of the mesh."""
     most = len(axes) if len(axes) <= FEW_AXES else 1
     for count in range(1, most + 1):
         for chosen in itertools.combinations(axes, count):
@@ -104,9 +104,9 @@ def _sets(axes: Sequence[Axes]) -> Iterator[Axes]:
 
 
 def matched(costs: Costs, sources: Sequence[DimAxes], targets: Sequence[DimAxes], *, made: bool) -> Costs:
-    """``costs`` of reshards between splits, with those of the layouts that they are of.
+    """Extends ``costs`` of reshards between splits to the layouts ``sources`` and ``targets``.
 
-    A whole value becomes a summand where an op takes it, not where an op has ``made`` it.
+    A whole value may become a summand where an op reads it, but not where an op has ``made`` it.
     """
     before, after = (np.array([bool(over(each)) for each in side]) for side in (sources, targets))
     refused = before[:, None] | (made & after[None, :])
@@ -122,7 +122,7 @@ def matched(costs: Costs, sources: Sequence[DimAxes], targets: Sequence[DimAxes]
 
 
 def weighed(costs: Costs, weight: Costs | float) -> Costs:
-    """``costs`` by ``weight``: what is not chosen, or never, costs nothing, and may be anything."""
+    """Multiplies ``costs`` by ``weight``, where a weight of 0 gives 0 even for an infinite cost."""
     weights = np.broadcast_to(weight, costs.shape)
     out: Costs = np.multiply(costs, weights, out=np.zeros_like(costs), where=weights > 0)
     return out
@@ -140,9 +140,10 @@ def partial_ways(
     places: tuple[int, ...],
     waits: bool,
 ) -> tuple[Way, ...]:
-    """The ways of an op with partial operands at ``places``, a partial result where that ``waits``, or both.
+    """Returns the ways of an op that takes the operands at ``places`` partial, or whose result ``waits`` partial, or
+    both.
 
-    None where there are too many.
+    Returns none if there are too many.
     """
     values = [PlacedArray(0, array, mesh.replicated(array.rank), None, mesh) for array in types]
     rule = maskable(model.rule, values)
@@ -184,7 +185,7 @@ def _operand(
 def _results(
     made: Array, rule: Rule, split: Split, sums: Axes, waits: bool, axes: Sequence[Axes], clock: Clock
 ) -> Iterator[tuple[DimAxes, float]]:
-    """The layouts in which a result that is partial over ``sums`` can come out, and what completing it costs."""
+    """Yields the layouts of a result that is partial over ``sums``, with the seconds to complete it there."""
     mesh = split.mesh
     summed = [each for each in axes if each[0] in sums]
     wait, sets = made.rank, set(_sets(axes))

@@ -32,8 +32,8 @@ MOST_SHOWN = 40  # collectives in a notebook
 class ProgramPlan:
     """The plan of a whole program.
 
-    ``returned``: the shardings of main's results, None for tokens. ``loops``: the products that are done in turn with
-    a collective (``loops``); None where that was not asked for. ``machine``: for which it is planned.
+    ``returned``: the shardings of main's results, None for tokens. ``loops``: the products that run overlapped with a
+    collective (``loops``); None if that was not asked for. ``machine``: for which the program is planned.
     """
 
     program: Program
@@ -49,12 +49,12 @@ class ProgramPlan:
 
     @property
     def bytes_received(self) -> int:
-        """What the device that receives most does in one run; a loop whose trips are not known counts once."""
+        """The bytes that the device that receives most receives in one run; a loop of unknown trips counts once."""
         return most_received((sent.bytes * sent.times, sent.receivers) for sent in self.collectives)
 
     @property
     def bytes_by_axes(self) -> dict[str, int]:
-        """``bytes_received`` by the mesh axes that collectives run over, as they are named: "x", "x,y", "x:(1)2"."""
+        """``bytes_received`` by the mesh axes of the collectives, by name: "x", "x,y", "x:(1)2"."""
         by_axes: dict[str, list[Sent]] = {}
         for sent in self.collectives:
             by_axes.setdefault(sent.axes, []).append(sent)
@@ -62,27 +62,30 @@ class ProgramPlan:
 
     @property
     def unknown_loops(self) -> int:
-        """Collectives in loops whose number of trips is not known."""
+        """The number of collectives in loops whose number of trips is not known."""
         return sum(not sent.times_known for sent in self.collectives)
 
     def seconds(self, machine: str | Machine | None = None) -> float:
-        """What the collectives take, one after the other, on ``machine``; None: on that for which it is planned.
+        """Returns the seconds of all collectives, one after the other.
 
-        Of those in turn with products, what the two take beyond the products alone.
+        ``machine``: by default that for which the program is planned. Collectives that overlap with products count what
+        both take beyond the products alone.
         """
         on = self._on(machine)
         return sum(sent.seconds(on) * sent.times for sent in self.collectives)
 
     def compute_seconds(self, machine: str | Machine | None = None) -> float:
-        """What a device computes and copies by itself in one run; ``machine`` as of ``seconds``."""
+        """Returns the seconds in which a device computes and copies by itself in one run; ``machine`` as in
+        ``seconds``.
+        """
         return sum(self.compute_by_op(machine).values())
 
     def step_seconds(self, machine: str | Machine | None = None) -> float:
-        """``seconds`` and ``compute_seconds`` one after the other: a run in which nothing overlaps."""
+        """Returns the seconds of one run in which nothing overlaps: ``seconds`` and ``compute_seconds`` together."""
         return self.seconds(machine) + self.compute_seconds(machine)
 
     def compute_by_op(self, machine: str | Machine | None = None) -> dict[int, float]:
-        """``compute_seconds`` by the op's number, -1 for what main returns: its work, and the copies of reshards."""
+        """Returns ``compute_seconds`` by op number, -1 for what main returns."""
         return op_prices(self.program, self.body, WorkClock(self._on(machine)))
 
     def _on(self, machine: str | Machine | None) -> Machine:
@@ -90,12 +93,12 @@ class ProgramPlan:
 
     @cached_property
     def alive(self) -> Account:
-        """The bytes of tiles that live together on one device, op by op."""
+        """The bytes of tiles that are alive at once on one device, op by op."""
         loops = self.loops or ()
         return alive(in_turn(self.body, loops), self.program, held_in_turn(loops), machine=self.machine)
 
     def with_loops(self, loops: tuple[MatmulLoop, ...]) -> ProgramPlan:
-        """The same plan, with these products in turn with their collectives."""
+        """Returns the same plan with ``loops`` overlapped."""
         return replace(self, loops=loops)
 
     def __repr__(self) -> str:
@@ -103,7 +106,7 @@ class ProgramPlan:
         return f"<ProgramPlan {first}; {len(self.collectives)} collectives, on machine {self.machine.name}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the collectives as a table, those that a device receives most by first."""
+        """Returns the table that notebooks show: the collectives in descending order of bytes received."""
         first = next(lines(self.body, self.collectives, self.program))
         most_bytes = sorted(self.collectives, key=lambda sent: -sent.bytes * sent.times)
         rows = [

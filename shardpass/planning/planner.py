@@ -70,17 +70,17 @@ def plan_program(
     folded: bool = False,
     machine: Machine = IDEAL,
 ) -> ProgramPlan:
-    """The plan of ``program`` under ``shardings`` on ``machine``.
+    """Returns the plan of ``program`` under ``shardings`` on ``machine``.
 
-    ``decided``: what plans of the same program on a machine, then this one, have decided before; this plan adds to it.
-    ``folded``: the program is one that ``fold`` made.
+    ``decided``: decisions of earlier plans on a machine, which then replaces ``machine``; this plan adds to them.
+    ``folded``: whether ``fold`` made the program.
     """
     decided = decided or decided_on(program.mesh, machine)
     return without_unused(_Planner(program, shardings, decided).run(), folded)
 
 
 def plan_decided(program: Program, shardings: Shardings, decided: Decided) -> tuple[ProgramPlan, Shardings]:
-    """The plan, and ``shardings`` with those of its ways alone without which the plan would be another."""
+    """Returns the plan, and ``shardings`` reduced to the ways of ops that change the plan."""
     planner = _Planner(program, shardings, decided)
     plan = without_unused(planner.run(), False)
     return plan, replace(shardings, ways=planner.ways, partial=planner.summands.over)
@@ -128,7 +128,7 @@ class _Planner:
         return tuple(out)
 
     def wanted(self, value: int, type_: Array, mesh: PrimeMesh) -> Sharding:
-        """The sharding that propagation gave ``value``; replicated where it has none."""
+        """Returns the sharding that propagation gave ``value``, replicated if it gave none."""
         sharding = self.shardings.of.get(value)
         if sharding is None or sharding.is_unknown or (mesh.manual and sharding.is_replicated):
             return mesh.replicated(type_.rank)
@@ -164,7 +164,7 @@ class _Planner:
                 return UntouchedPlan(op)
 
     def _explained(self, cause: str, op: Op) -> str:
-        """``cause``, with what propagation had to decide at ``op``."""
+        """Returns ``cause``, followed by the conflict that propagation had to decide at ``op``, if any."""
         why = self.shardings.conflicts.get(op.number)
         return f"{cause}; {why}" if why else cause
 
@@ -204,7 +204,9 @@ class _Planner:
         return SplitPlan(op, tuple(operands), choice.local, results, choice.remarks)
 
     def _summand(self, op: Op, index: int, chosen: OperandChoice, over: Axes) -> OperandPlan:
-        """An operand that counts as a summand: as it lies, or whole and then zero on all devices but the first."""
+        """Plans an operand that the op reads as a summand: a partial one unchanged, a whole one zeroed on all
+        devices but the first.
+        """
         value = op.operands[index]
         if value in self.summands.over:
             return OperandPlan(self.copies.placed[value].copy, (), chosen.masks)
@@ -212,7 +214,7 @@ class _Planner:
         return self._bring(value, chosen.sharding, cause, (*chosen.masks, Alone(over)))
 
     def _result(self, op: Op, value: int, type_: Array, made: ResultChoice, wanted: Sharding) -> ResultPlan:
-        """Holds ``value``, computed as ``made`` says, under ``wanted``."""
+        """Plans a result that is computed as ``made`` and needed as ``wanted``, and records its copy."""
         computed = made.computed
         reshard = None
         wanted = computed if computed.unreduced else wanted
@@ -229,7 +231,7 @@ class _Planner:
         return ResultPlan(value, made.dims, made.completions, computed, wanted, reshard)
 
     def _whole(self, op: Op) -> WholePlan:
-        """Operands replicated, computed on every device, results sliced."""
+        """Plans an op that every device computes on whole operands; its results are sliced."""
         gathered = 0
         operands: list[tuple[int, OperandPlan]] = []
         for value in dict.fromkeys((*op.operands, *op.captured)):
@@ -254,7 +256,7 @@ class _Planner:
         return WholePlan(op, tuple(operands), tuple(results), remarks)
 
     def _summed(self, made: ResultChoice, type_: Array, wanted: Sharding, mesh: PrimeMesh) -> ResultChoice:
-        """``made``, which one device holds and the others hold zeros of, completed on all."""
+        """Completes on all devices a result that one device holds and that is zero on the others."""
         side = Side(type_.shape, (), mesh.dims(wanted, type_.rank), type_.element)
         combiner = "or" if type_.element.mlir == "i1" else "add"
         dims, done = complete(side, made.dims, tuple(range(len(mesh.sizes))), combiner, mesh)
@@ -274,7 +276,7 @@ class _Planner:
     # ---------------------------------------------------------------- manual regions
 
     def _enter_region(self, op: Op) -> BorderPlan:
-        """Into a region that is manual over some axes: the tile of the whole array is the tile of the region's."""
+        """Plans the entry of a region that is manual over some axes: the tile of the array passes unchanged."""
         value, result = op.operands[0], op.results[0]
         type_, placed = self.program.array(result), self.copies.placed[value]
         wanted = self.wanted(result, type_, op.mesh)
@@ -319,7 +321,7 @@ class _Planner:
         return ControlFlowPlan(op, tuple(operands), tuple(blocks), tuple(wanted), before)
 
     def _region(self, op: Op, block: Block, carried: Sequence[Sharding], targets: Sequence[Sharding]) -> BlockPlan:
-        """The ops of ``block``, and what its terminator returns brought to ``targets``."""
+        """Plans the ops of ``block``, and brings what its terminator returns to ``targets``."""
         arguments = []
         for value, sharding in zip(block.arguments, carried if op.is_loop else (), strict=True):
             self.copies.hold(value, self.program.array(value), sharding, op.mesh)

@@ -26,7 +26,7 @@ from shardpass.sharding import Sharding
 
 
 class Prices:
-    """Prices of redistributions on one machine of ``devices``."""
+    """Prices redistributions in bytes on one machine of ``devices``, and remembers them."""
 
     def __init__(self, devices: int) -> None:
         self.devices = devices
@@ -35,11 +35,11 @@ class Prices:
 
     @property
     def count(self) -> int:
-        """Of the prices and bounds that are known."""
+        """The number of prices and bounds that are remembered."""
         return len(self._known) + len(self._least)
 
     def move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> int:
-        """Bytes that a device receives to bring an array from ``source`` to ``target``."""
+        """Returns the bytes that a device receives to bring an array from ``source`` to ``target``."""
         if source is target or source == target:
             return 0
         key = (array, source, target, mesh.manual)
@@ -55,7 +55,7 @@ class Prices:
         return known
 
     def least(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> int:
-        """What ``move`` does not fall below; no redistribution is planned for it."""
+        """Returns a lower bound in bytes of ``move``, without planning a redistribution."""
         if source is target or source == target:
             return 0
         key = (array, source, target, mesh.manual)
@@ -69,7 +69,7 @@ class Prices:
 
 
 def least_received(array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> tuple[int, bool]:
-    """Bytes that some device receives at least, and whether the planner receives just these (see the module's text)."""
+    """Returns a lower bound of the bytes that some device receives, and whether the planner reaches it."""
     before, after = mesh.dims(source, array.rank), mesh.dims(target, array.rank)
     if before is None or after is None or array.element.bits % 8:
         return 0, False
@@ -89,7 +89,7 @@ def least_received(array: Array, source: Sharding, target: Sharding, mesh: Prime
 def stack_manual_axes(
     shape: tuple[int, ...], source: Sharding, target: Sharding, mesh: PrimeMesh
 ) -> tuple[tuple[int, ...], Sharding, Sharding]:
-    """A redistribution inside a partly manual region as one of whole arrays: (shape, source, target)."""
+    """Converts a redistribution inside of a partly manual region to one of whole arrays: (shape, source, target)."""
     outside = prime_mesh(mesh.mesh)
     sides = []
     for sharding in (source, target):

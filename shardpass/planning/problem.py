@@ -39,12 +39,12 @@ Fixed = Mapping[int, DimAxes]  # by value of the engine
 
 @dataclass(frozen=True)
 class Answer:
-    """Splits of all values of the engine. ``price``: in seconds; ``least``: what none falls below, ``why`` not closer.
+    """Splits of all values of the engine, with their price in seconds and ``least``, a lower bound of all prices.
 
-    ``partial``: of values of the engine that wait, the axes that they are partial over. ``values``: of the tables'
-    variables. ``sizes``: the bytes of a device's tile of each column of the footprint; ``peak``: the most alive at
-    once. With a charge, ``least`` bounds the price with the charge in it.
-    ``tied``: whether the ties hold.
+    ``why``: the reason for which the bound is not closer. ``partial``: for values of the engine that wait, the axes
+    over which they are partial. ``values``: of the tables' variables. ``sizes``: the bytes of a device's tile for each
+    column of the footprint; ``peak``: the most alive at once. With a charge, ``least`` bounds the price that includes
+    it. ``tied``: whether the ties hold.
     """
 
     splits: tuple[DimAxes, ...]
@@ -61,14 +61,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Charge:
-    """``seconds`` for each byte alive, on average over ``moments`` (rows of the footprint)."""
+    """A charge of ``seconds`` for each byte alive, on average over ``moments`` (rows of the footprint)."""
 
     seconds: float
     moments: tuple[int, ...]
 
 
 class Problem:
-    """The tables of one program."""
+    """The tables of one program, solved under further conditions."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.footprint = task, task.footprint
@@ -89,11 +89,11 @@ class Problem:
 
     @property
     def left_out(self) -> str:
-        """Why the tables are not those of the whole program, "" where they are."""
+        """The reason for which the tables do not cover the whole program, "" if they do."""
         return SPLICED if spliced(self.task.folded.program) else self.solver.left_out
 
     def shardings(self, answer: Answer) -> Shardings:
-        """Of all values of the whole program."""
+        """Converts ``answer`` into shardings of all values of the whole program."""
         engine = self.propagated.engine
         before = engine.snapshot()
         engine.restore(answer.splits)
@@ -104,7 +104,7 @@ class Problem:
         return self.task.folded.unfolded(shardings)
 
     def ties(self, several: Iterable[Sequence[int]]) -> list[Table]:
-        """The tables by which the values of the engine in each of ``several`` are split alike."""
+        """Returns tables that force the values of the engine in each group of ``several`` to one split."""
         out = []
         for first, *others in several:
             one = self.solver.place(first)
@@ -123,9 +123,10 @@ class Problem:
         charge: Charge | None = None,
         start: Answer | None = None,
     ) -> Answer:
-        """The cheapest splits where those ``fixed`` are given, as far as the tables have them. ``start``: near them.
+        """Returns the cheapest splits.
 
-        Without ``ties`` where the splits that are given contradict them.
+        ``fixed``: splits that are given, as far as the tables list them. ``ties``: tables to add, dropped if ``fixed``
+        contradicts them. ``charge``: a price for bytes alive. ``start``: an answer nearby.
         """
         given = {}
         for index, dims in (fixed or {}).items():
@@ -146,7 +147,7 @@ class Problem:
         return Answer(*parts, result.values, sizes, peak)
 
     def sizes(self, splits: Sequence[DimAxes]) -> Floats:
-        """The bytes of a device's tile of each column of the footprint."""
+        """Returns the bytes of a device's tile for each column of the footprint."""
         out = []
         for variable, sizes in self._columns:
             domain = () if variable is None else self.solver.place(variable).domain
@@ -155,7 +156,7 @@ class Problem:
         return np.array(out)
 
     def alive(self, sizes: Floats) -> Floats:
-        """The bytes alive at each moment."""
+        """Returns the bytes alive at each moment, for tiles of these ``sizes``."""
         total: Floats = self.footprint.rows @ aligned(sizes) + self.footprint.fixed @ sizes
         return total
 
@@ -168,7 +169,7 @@ class Problem:
         return [Table((variable,), cost) for variable, cost in costs.items()]
 
     def uncharged(self, charge: Charge) -> float:
-        """The bytes alive at the moments of a charge that no table charges, as they cannot be split."""
+        """Returns the bytes alive at the moments of ``charge`` that cannot be split and that no table charges."""
         rows = self.footprint.rows[list(charge.moments)].mean(axis=0)
         whole = [sizes[0] if variable is None or len(sizes) == 1 else 0.0 for variable, sizes in self._columns]
         sizes = np.array(whole)

@@ -14,9 +14,9 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 def passing(inner: DimAxes | None, part: tuple[int, ...], whole: tuple[int, ...], mesh: PrimeMesh) -> DimAxes:
-    """What of the split ``inner`` of a region's array holds on both sides of its border.
+    """Returns the part of the split ``inner`` that holds on both sides of a region's border.
 
-    ``part`` of each dimension's ``whole`` is in the region.
+    ``part``: the size of each dimension inside; ``whole``: outside.
     """
     if inner is None:
         return ((),) * len(part)
@@ -27,7 +27,9 @@ def passing(inner: DimAxes | None, part: tuple[int, ...], whole: tuple[int, ...]
 
 
 def with_manual(outer: DimAxes | None, mesh: PrimeMesh, inner: DimAxes | None) -> DimAxes:
-    """The whole array's split: the manual axes that ``outer`` has on each dimension, then the region's own."""
+    """Returns the split of the whole array: the manual axes of ``outer`` on each dimension, then the axes of
+    ``inner``.
+    """
     if outer is None or inner is None:
         return outer or inner or ()
     return tuple((*(a for a in axes if a in mesh.manual), *own) for axes, own in zip(outer, inner, strict=True))

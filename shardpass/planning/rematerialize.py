@@ -36,14 +36,16 @@ DEPTH = 4
 
 
 class Movers:
-    """Brings arrays to shardings: by the nearest copy, or computed again."""
+    """Brings arrays to shardings: from the nearest copy, or by computing them again."""
 
     def __init__(self, copies: Copies, borders: Mapping[int, Borders]) -> None:
         self.copies, self.borders = copies, borders
         self.makers: dict[int, Op] = {}
 
     def made_by(self, op: Op) -> None:
-        """Notes that ``op`` may be computed again, where it may. Its results have no copies yet."""
+        """Records ``op`` as one to compute again, if it is cheap and parallel. To be called before its results
+        have copies.
+        """
         again = [value for value in op.results if self.copies.is_made(value)]
         if again:  # one op that makes the value is not all that leads to it
             for value in again:
@@ -55,7 +57,9 @@ class Movers:
             self.makers[op.results[0]] = op
 
     def bring(self, value: int, target: Sharding, cause: str, steps: list[Step]) -> Copy:
-        """The copy of ``value`` under ``target``; ``steps`` gets what makes it, where it is not there yet."""
+        """Returns the copy of ``value`` under ``target``, and appends to ``steps`` what makes it, if it does
+        not exist yet.
+        """
         placed = self.copies.placed[value]
         if placed.sharding == target:
             return placed.copy
@@ -87,7 +91,9 @@ class Movers:
         steps.append(Recompute(op, Copy(placed.array, target), plan_of(op.model, split), operands))
 
     def _price(self, placed: PlacedArray, target: Sharding, limit: float, depth: int) -> float:
-        """The least price of ``placed`` under ``target``, moved or computed again; exact only where below ``limit``."""
+        """Returns the least seconds to move ``placed`` to ``target`` or compute it again; exact only below
+        ``limit``.
+        """
         best = min(limit, self.copies.price(placed, target))
         wanted = self._operand_dims(placed, target) if best and depth else None
         if wanted is None:
@@ -103,7 +109,7 @@ class Movers:
         return total
 
     def _operand_dims(self, placed: PlacedArray, target: Sharding) -> list[DimAxes] | None:
-        """How the operands are split where the result is ``target``; None where it cannot be made so."""
+        """Returns the splits of the operands from which the result comes out as ``target``; None if there are none."""
         op = self.makers.get(placed.array)
         dims = None if target.is_maximal else placed.mesh.dims(target, placed.type.rank)
         if op is None or op.model is None or dims is None:
@@ -121,5 +127,5 @@ class Movers:
 
 
 def _is_parallel(rule: Rule) -> bool:
-    """Whether all devices compute their tiles alike, each from the tiles of the operands."""
+    """Whether every device computes its tile of the result from its tiles of the operands."""
     return not rule.independent and all(one.kind is Kind.PARALLEL and not one.elastic for one in rule.factors)

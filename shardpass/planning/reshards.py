@@ -30,7 +30,7 @@ from shardpass.program.program import Array
 
 
 class Moves:
-    """[sources, targets]: the price of one reshard, which ``plan`` makes exact."""
+    """The seconds of one reshard as [sources, targets], which ``plan`` makes exact pair by pair."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Moves:
         self._planned: set[tuple[int, int]] = set()
 
     def plan(self, source: int, target: int) -> None:
-        """Plans the redistribution between a pair of splits and raises its entry where that costs more."""
+        """Plans the redistribution of one pair of splits, and raises its entry if it costs more."""
         ends = self.sources[source], self.targets[target]
         if (source, target) in self._planned or ends[0] == ends[1] or over(ends[0]):
             return
@@ -81,7 +81,9 @@ class Reshards:
         *,
         made: bool = False,
     ) -> Moves:
-        """The matrix from the layouts ``sources``, in which an op has ``made`` the array, to ``targets``."""
+        """Returns the matrix from ``sources`` to ``targets``. ``made``: whether an op makes the array in
+        ``sources``.
+        """
         key = (array, mesh, tuple(sources), tuple(targets), made)
         known = self._known.get(key)
         if known is None:

@@ -55,10 +55,10 @@ ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated shard
 class Bound:
     """How near a decision is to the best sharding in the model of its tables.
 
-    ``price``: what the decision costs there, and ``least``: what no sharding falls below, where each op brings open
-    arrays by itself; None for both where there is no bound. ``plan``: the price of the plan, in which ops share copies:
-    where it is below the least of the tables, that is no bound.
-    ``why``: the reason for which there is no bound, or for which it is not closer.
+    ``price``: what the decision costs in the tables, in seconds; ``least``: a lower bound for all shardings, where each
+    op brings open arrays by itself. Both are None if there is no bound. ``plan``: the seconds of the plan, in which ops
+    share copies: if it is below the least of the tables, that is no bound. ``why``: the reason for which there is no
+    bound, or no closer one.
     """
 
     plan: float
@@ -68,20 +68,20 @@ class Bound:
 
     @classmethod
     def of(cls, plan: float, price: float, least: float, why: str) -> Bound:
-        """The bound of a solution of the tables; none where its own plan shows that the tables' least is no bound."""
+        """Returns the bound of a solution of the tables; empty if ``plan`` is below ``least``."""
         if plan < least * (1 - SAME):
             return cls(plan, why=SHARED)
         return cls(plan, price, min(least, plan), why)
 
     @property
     def gap(self) -> float | None:
-        """By which part of the price a better sharding may be cheaper."""
+        """The fraction of the price that a better sharding may save at most; None if there is no bound."""
         if self.price is None or self.least is None:
             return None
         return max(0.0, self.price - self.least) / self.price if self.price > 0 else 0.0
 
     def as_dict(self) -> dict[str, object]:
-        """For programs; ``text`` is for people."""
+        """Returns the fields for JSON; ``text`` is for readers."""
         return {"text": str(self), "gap": self.gap, **asdict(self)}
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ class Decision:
 
     @property
     def space(self) -> Space | None:
-        """What there was to decide, repeated layers counted once; None where nothing was searched."""
+        """The classes of dimensions and their conflicts, repeated layers counted once; None if nothing was searched."""
         return None if self.searched is None else space_of(self.searched.engine)
 
 
@@ -129,12 +129,11 @@ def decide(
     *,
     settle_results: bool = False,
 ) -> Decision:
-    """The shardings of all values of ``program``.
+    """Returns shardings of all values of ``program``.
 
-    ``barriers``: of constraints (by op) the direction in which shardings pass. ``effort``: 0 propagates and does no
-    more; 1 solves; 2 descends from there, over parts of axes too. ``machine``: on which the program will run.
-    ``settle_results``: those that follow from what the user fixed stay as they are propagated
-    (``propagation.implied``).
+    ``barriers``: for each constraint (by op number) the direction in which shardings may pass it. ``effort``: 0
+    propagates only; 1 solves; 2 then descends, over parts of axes too. ``machine``: on which the program will run.
+    ``settle_results``: results of main that follow from annotations stay as propagated (``propagation.implied``).
     """
     propagated = Propagated(program, barriers)
     if effort < 1:
@@ -159,10 +158,10 @@ def decide(
 
 
 class Search(Descent):
-    """One decision about a folded program; ``run`` it, then ask for ``unfolded``.
+    """One decision about a folded program; call ``run``, then ``unfolded``.
 
-    ``best`` is the point with the cheapest plan; ``candidates`` are all that are cheaper than ``first``, with the steps
-    that led there.
+    ``best`` is the point with the cheapest plan; ``candidates`` are all points cheaper than ``first``, with the steps
+    that led to them.
     """
 
     candidates: list[tuple[Point, tuple[SearchChange, ...]]]
@@ -170,13 +169,15 @@ class Search(Descent):
     why: str = ""  # there is no bound
 
     def settle_results(self) -> None:
-        """Fixes main's results that follow from what the user fixed, and tiles that are shown, before ``run``."""
+        """Fixes the results of main that follow from annotations, and tiles that ops show to the user. Precedes
+        ``run``.
+        """
         for value in tuple(dict.fromkeys(self._shown())):
             self.engine.fix(value)
         fix_implied(self.engine, [result for result in self.propagated.results if result is not None])
 
     def _shown(self) -> Iterator[int]:
-        """The values of the engine whose tiles an op shows to the user, and that are not fixed."""
+        """Yields the values of the engine whose tiles an op shows to the user, and that are not fixed."""
         for op in self.program.body.every_op():
             if op.model is not None and op.model.shows_tiles:
                 for value in op.operands:
@@ -185,7 +186,7 @@ class Search(Descent):
                         yield index
 
     def run(self) -> None:
-        """Solves, and descends from the best point where the tables leave something out."""
+        """Solves the tables, and descends from the best point if they leave something out."""
         self.candidates = []
         solver = self._solver()
         if solver is not None:
@@ -197,20 +198,22 @@ class Search(Descent):
                 self._consider(point, (*before, *changes))
 
     def _is_least(self) -> bool:
-        """Whether the bound says that there is nothing more to gain that a user would notice.
+        """Whether the best plan is so near the bound that a descent would gain nothing noticeable.
 
-        The price of a plan may be above that of its own tables, by what the planner chooses otherwise.
+        The price of a plan may be above that of its own tables, where the planner chooses otherwise.
         """
         return self.solved is not None and self.best.price <= self.solved.bound * (1 + NEAR)
 
     def bound(self, plan: float) -> Bound:
-        """How near the best sharding in the tables is known to be; ``plan``: the price of the plan that was chosen."""
+        """Returns how near the decision is to the best sharding in the tables. ``plan``: the seconds of the
+        chosen plan.
+        """
         if self.why or self.solved is None:
             return Bound(plan, why=self.why)
         return Bound.of(plan, self.solved.price, self.solved.bound, self.solved.why)
 
     def _solver(self) -> Solver | None:
-        """The tables; None, and ``why``, where they would not be those of the program."""
+        """Builds the tables; returns None and sets ``why`` if they would not describe the program."""
         if self.spliced:
             self.why = SPLICED
         else:

@@ -21,7 +21,9 @@ from shardpass.propagation.spread import Place, Spreading
 
 @dataclass(frozen=True)
 class Space:
-    """``conflicts``: pairs of classes and the sub-axis that both want."""
+    """The number of classes of dimensions. ``conflicts``: (class, class, sub-axis) where both classes want the
+    sub-axis.
+    """
 
     classes: int
     conflicts: frozenset[tuple[int, int, int]]
@@ -31,7 +33,7 @@ class Space:
 
 
 def space_of(engine: Propagation) -> Space:
-    """The classes and conflicts of the program that ``engine`` has."""
+    """Returns the classes and conflicts of the program that ``engine`` propagates."""
     spreading = Spreading(engine)
     of: dict[Place, int] = {}
     count = 0
@@ -56,7 +58,7 @@ def space_of(engine: Propagation) -> Space:
 
 
 def _flood(spreading: Spreading, start: Place, number: int, of: dict[Place, int]) -> None:
-    """Gives ``start``, and all that is tied to it, the class ``number``."""
+    """Gives class ``number`` to ``start`` and to all dimensions tied to it."""
     todo = [start]
     of[start] = number
     while todo:

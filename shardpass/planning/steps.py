@@ -32,7 +32,7 @@ from shardpass.sharding import Sharding
 
 
 class Copy(NamedTuple):
-    """The tile of ``array`` under ``sharding``."""
+    """The tile of ``array`` under ``sharding`` on each device."""
 
     array: int
     sharding: Sharding
@@ -40,10 +40,11 @@ class Copy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reshard:
-    """A redistribution of an array, as ops of a region with ``mesh`` see it.
+    """A redistribution of an array. ``mesh``: as ops of its region see it.
 
-    ``bytes``: what one device receives, by the default planner. ``cause``: for people, why it is there. ``array``: of
-    the copy that is made, where that is not the source's: a constraint's result begins in a copy of its operand.
+    ``bytes``: what one device receives, by the default planner. ``cause``: for the user, the reason for it. ``array``:
+    the array of the copy that is made, if it is not the source's: a constraint's result begins as a copy of its
+    operand.
     """
 
     source: Copy
@@ -91,7 +92,7 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class OperandPlan:
-    """An operand: the steps that bring it, in order, the copy that the op reads, and what is masked of it."""
+    """How an operand is brought: the steps in order, the copy that the op reads, and the masks on it."""
 
     copy: Copy
     steps: tuple[Step, ...] = ()
@@ -100,7 +101,7 @@ class OperandPlan:
 
 @dataclass(frozen=True, slots=True)
 class ResultPlan:
-    """A result: computed as ``dims``, completed, and then brought from ``computed`` to ``wanted``."""
+    """How a result is computed: split as ``dims``, completed, and brought from ``computed`` to ``wanted``."""
 
     value: int
     dims: DimAxes
@@ -127,7 +128,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """An op with a model, under the split of ``local``."""
+    """An op that is split by its model, as ``local`` says."""
 
     op: Op
     operands: tuple[OperandPlan, ...]
@@ -138,7 +139,7 @@ class SplitPlan:
 
 @dataclass(frozen=True, slots=True)
 class WholePlan:
-    """An op without a model: operands (and what its regions capture) replicated, computed on every device."""
+    """An op without a model: every device computes it on whole operands (with what its regions capture)."""
 
     op: Op
     operands: tuple[tuple[int, OperandPlan], ...]  # by value
@@ -156,9 +157,9 @@ class ConstraintPlan:
 
 @dataclass(frozen=True, slots=True)
 class BorderPlan:
-    """The border of a manual region: the tile ``operand`` (None: the value is a tile of a fully manual region) passes.
+    """An op at the border of a manual region, which a tile passes unchanged.
 
-    The tile is one of ``outer`` outside and of ``inner`` inside of the region.
+    ``operand``: the tile; None if the value is a tile of a fully manual region.
     """
 
     op: Op
@@ -168,7 +169,9 @@ class BorderPlan:
 
 @dataclass(frozen=True, slots=True)
 class UntouchedPlan:
-    """An op of a region that is manual over all axes. ``entering``: the tile that goes in, of an op that enters."""
+    """An op of a region that is manual over all axes. ``entering``: for an op that enters the region, the tile
+    it takes.
+    """
 
     op: Op
     entering: Copy | None = None
@@ -176,7 +179,7 @@ class UntouchedPlan:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlan:
-    """A block: its arguments' copies, its ops, and what its terminator returns."""
+    """A block: the copies of its arguments, its ops, and what its terminator returns."""
 
     arguments: tuple[tuple[int, Sharding], ...]
     ops: tuple[OpPlan, ...]
@@ -184,7 +187,7 @@ class BlockPlan:
 
 
 class Hoisted(NamedTuple):
-    """Steps that bring ``operand`` of an op (by number) inside of a loop, before the loop."""
+    """Steps for ``operand`` of an op (by number) inside of a loop that run once before the loop."""
 
     op: int
     operand: int
@@ -193,9 +196,9 @@ class Hoisted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ControlFlowPlan:
-    """A loop or a branch: results and what crosses the border of its regions are under ``shardings``.
+    """A loop or branch. ``shardings``: of its results, and of what enters and leaves its regions.
 
-    ``before``: of a loop, what its ops take and no trip changes.
+    ``before``: for a loop, the steps that are hoisted before it.
     """
 
     op: Op
@@ -207,7 +210,7 @@ class ControlFlowPlan:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutPlan:
-    """An op that nothing uses, left out. ``steps``: what was brought for it and serves later ops."""
+    """An op that nothing uses, left out. ``steps``: those brought for it that later ops use."""
 
     op: Op
     steps: tuple[Step, ...]
@@ -215,11 +218,11 @@ class LeftOutPlan:
 
 @dataclass(frozen=True, slots=True)
 class MatmulLoop:
-    """A collective, and the products that are done in turn with it (``planning.loops``).
+    """A collective and the products that run overlapped with it (``planning.loops``).
 
-    ``kind``: "all_gather" or "reduce_scatter". ``at``: the op for which the collective is there; ``step``: of a
-    gather, the reshard of which it is the last step. ``products``: numbers of dot_generals, and which operand of each
-    is gathered. ``between``: ops between the gather and its products. ``machine``: by whose time the loop was chosen.
+    ``kind``: "all_gather" or "reduce_scatter". ``at``: the op for which the collective is there. ``step``: for a
+    gather, the reshard whose last step it is. ``products``: numbers of dot_generals, and which operand of each is
+    gathered. ``between``: ops between the gather and its products. ``machine``: by whose time the loop was chosen.
     """
 
     kind: str
@@ -235,11 +238,11 @@ class MatmulLoop:
 
     @property
     def resident_bytes(self) -> int:
-        """Bytes that the loop holds in place of ``pair.bytes``."""
+        """Bytes that the loop keeps instead of ``pair.bytes``."""
         return resident_bytes(self.pair, self.both_ways)
 
     def price(self, machine: Machine) -> Price:
-        """The modelled time on ``machine``."""
+        """Returns the modelled seconds on ``machine``."""
         return price(self.pair, machine, self.sub_axes, self.both_ways)
 
 

@@ -27,17 +27,21 @@ from shardpass.sharding import Sharding
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Some operands of an op are partial over the axes ``over``; its result stays so over ``later``."""
+    """The partial sums at one op: some operands are partial over the axes ``over``, and the result stays so
+    over ``later``.
+    """
 
     over: Axes = ()
     later: Axes = ()
 
     def completed(self, own: Axes) -> Axes:
-        """The axes over which a result is completed, of an op that leaves sums over its ``own``."""
+        """Returns the axes over which the op completes its result. ``own``: those of a contraction that it
+        splits itself.
+        """
         return tuple([axis for axis in (*self.over, *own) if axis not in self.later])
 
     def made(self, dims: DimAxes, mesh: PrimeMesh) -> Sharding:
-        """The sharding of a result that is split as ``dims``."""
+        """Returns the sharding of a result that is split as ``dims``, partial over ``later``."""
         return mesh.partial(dims, self.later) if self.later else mesh.sharding(dims)
 
 
@@ -45,7 +49,7 @@ NO_SUMS = Sums()
 
 
 class Summands:
-    """The values of one plan that wait."""
+    """Tracks which values of a plan wait as partial sums."""
 
     def __init__(self, program: Program, shardings: Shardings) -> None:
         self.program, self.shardings = program, shardings
@@ -57,7 +61,7 @@ class Summands:
                 self.users.setdefault(value, []).append(op)
 
     def at(self, op: Op) -> Sums:
-        """The sums at ``op``, where its operands have been planned."""
+        """Returns the partial sums at ``op`` and records those of its result. Its operands must be planned."""
         if not self.shardings.partial:
             return NO_SUMS
         places = self.waiting.places.get(op.number, ())
@@ -70,11 +74,11 @@ class Summands:
         return Sums(over, later)
 
     def is_summand(self, op: Op, place: int) -> bool:
-        """Whether ``op`` takes operand ``place`` as a summand."""
+        """Whether ``op`` may take operand ``place`` as a partial sum."""
         return place in self.waiting.places.get(op.number, ())
 
     def _later(self, op: Op, over: Axes) -> Axes:
-        """The axes over which the result of ``op`` waits."""
+        """Returns the axes over which the result of ``op`` waits, () if one of its users needs it complete."""
         value = op.results[0] if len(op.results) == 1 else -1
         axes, way = self.shardings.partial.get(value, ()), self.shardings.ways.get(op.number)
         if not axes or value not in self.waiting.values or op.model is None or way is None:
@@ -92,7 +96,7 @@ class Summands:
         return axes if agrees else ()
 
     def _agrees(self, user: Op, value: int, axes: Axes, dims: DimAxes) -> bool:
-        """Whether ``user`` takes ``value`` as it lies."""
+        """Whether ``user`` takes ``value`` as the partial sum it is, without a reshard."""
         places = self.waiting.places.get(user.number, ())
         way = self.shardings.ways.get(user.number)
         if user.model is None or way is None:

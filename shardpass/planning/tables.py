@@ -65,7 +65,7 @@ CHANGE = 1e-6  # of the price, where all values change: among equals that hold a
 
 
 class Solution(NamedTuple):
-    """New splits of values of the engine, and their price in the tables beside the bound of all assignments."""
+    """New splits of values of the engine, with their price in the tables and a lower bound of all prices."""
 
     splits: dict[int, DimAxes]
     result: Result
@@ -74,7 +74,7 @@ class Solution(NamedTuple):
 
 
 class Solver:
-    """The tables of one program; ``axes`` are given to dimensions as wholes."""
+    """Builds and solves the tables of one program. ``axes`` split dimensions as wholes."""
 
     def __init__(self, propagated: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
         self.engine = propagated.engine
@@ -88,23 +88,23 @@ class Solver:
 
     @property
     def left_out(self) -> str:
-        """What the tables do not decide, "" where that is nothing."""
+        """Describes what the tables do not decide, "" if they decide everything."""
         count = self.network.narrowed
         return f"{count} values have more splits, or an op beside them more ways, than are listed" if count else ""
 
     def place(self, index: int) -> Place:
-        """Where a value of the engine stands."""
+        """Returns the variable of a value of the engine, with its splits."""
         return self.network.place(index)
 
     def price(self, values: Mapping[int, int]) -> float:
-        """The price of an assignment by what is known of its reshards: once solved, of each as it is planned."""
+        """Returns the price of an assignment; after ``solve`` its reshards are priced as planned."""
         return total(self.network.tables, values)
 
     def solve(self, more: Sequence[Table] = (), fixed: Values | None = None, start: Values | None = None) -> Solution:
-        """The splits that the least sum gives to values of the engine, where they are not the present ones.
+        """Returns the cheapest assignment, as the splits of the engine's values that it changes.
 
-        ``more``: further tables of these variables. ``fixed``: the values of some variables. ``start``: of all, of a
-        solution of these tables that may be near.
+        ``more``: further tables of these variables. ``fixed``: values of some variables. ``start``: values of all, from
+        a solution of similar tables.
         """
         fixed = fixed or {}
         present = dict(self.network.present)
@@ -150,7 +150,7 @@ class Solver:
         return Solution(out, Result(values, price, bound, answer.why), ways, partial)
 
     def _among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
-        """The tables that decide between assignments of the same price; ``price``: of the present one."""
+        """Yields tables that decide between assignments of equal price. ``price``: of the present assignment."""
         if not 0 < price < math.inf:
             return
         program, values = self.network.program, self.engine.values
@@ -166,7 +166,7 @@ class Solver:
 
 
 def _ways_at(tables: Sequence[Table], present: Mapping[int, int]) -> dict[int, int]:
-    """The best value of each variable that is not ``present``, where all others have their present ones."""
+    """Returns the best value of each variable that is not ``present``, with the others at their present values."""
     costs: dict[int, Costs] = {}
     for table in tables:
         free = [variable for variable in table.variables if variable not in present]
@@ -181,7 +181,7 @@ Pair = tuple[Moves, int, int]
 
 
 class _Priced:
-    """A table whose entries are prices of reshards: made anew where ``moves`` have been raised."""
+    """A table of reshard prices, built again after ``moves`` have been raised."""
 
     def __init__(
         self,
@@ -204,14 +204,14 @@ class _Priced:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands in the tables: its variable with the splits that it may have."""
+    """A value in the tables: its variable and the splits that it may have."""
 
     variable: int
     domain: tuple[DimAxes, ...]
 
 
 def alike(one: Place, other: Place) -> Table | None:
-    """The table by which two values are split alike; None where they have one variable."""
+    """Returns a table that forces two values to the same split; None if they share a variable."""
     if one.variable == other.variable:
         return None
     unlike = [[0.0 if first == second else np.inf for second in other.domain] for first in one.domain]
@@ -219,7 +219,9 @@ def alike(one: Place, other: Place) -> Table | None:
 
 
 class _Network:
-    """The tables of one program. Numbers of variables: those of the engine's values, and above them all others."""
+    """The variables and tables of one program. Variables of values have the engine's numbers, all others higher
+    ones.
+    """
 
     def __init__(self, propagated: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
         self.propagated, self.estimate, self.axes = propagated, estimate, axes
@@ -268,7 +270,7 @@ class _Network:
         return [*self.own, *[priced.table for priced in self.priced]]
 
     def plan(self, values: Values) -> bool:
-        """Plans the reshards of an assignment; whether one costs more than its entry in the tables."""
+        """Plans the reshards of an assignment; returns whether one costs more than its entry in the tables."""
         before = sum([moves.changes for moves in self.reshards.every])
         for priced in self.priced:
             for moves, source, target in priced.pairs(values):
@@ -282,7 +284,7 @@ class _Network:
         return self._next
 
     def place(self, index: int) -> Place:
-        """Where a value of the engine stands."""
+        """Returns the variable of a value of the engine, with its splits."""
         variable = self._leaders.get(index, index)
         domain = self.domains.get(variable)
         if domain is None:
@@ -290,7 +292,7 @@ class _Network:
         return Place(variable, domain)
 
     def _of(self, value: int) -> Place | None:
-        """Of a value of the program; None for one that has no split."""
+        """Returns the variable of a value of the program; None for one without a split."""
         index = self.propagated.index.get(value)
         return None if index is None or index in self.propagated.own else self.place(index)
 
@@ -304,7 +306,7 @@ class _Network:
                 self._leaders.update(dict.fromkeys(indices, leader))
 
     def _domain(self, value: Value, variable: int) -> tuple[DimAxes, ...]:
-        """The splits that a value may have; the present one alone where they cannot be listed."""
+        """Returns the splits that a value may have; its present one alone if there are too many."""
         if value.fixed or self.propagated.meshes[variable].manual:
             return (value.dims,)
         every = [dims for dims in self._splits(value.shape) if _allowed(value, dims, self.program.mesh)]
@@ -314,14 +316,14 @@ class _Network:
         return (value.dims,)
 
     def _splits(self, shape: tuple[int, ...]) -> tuple[DimAxes, ...]:
-        """Every split of an array of ``shape`` over whole axes into no more parts than it has elements."""
+        """Returns every split of an array of ``shape`` over whole axes into no more parts than it has elements."""
         splits = self._every.get(shape)
         if splits is None:
             splits = self._every[shape] = tuple(every_split(shape, self.axes, self.program.mesh))
         return splits
 
     def _share(self, value: int) -> None:
-        """A copy of ``value``, which the user fixed, for several users."""
+        """Adds the copy of ``value`` that several users may share; the user fixed its sharding."""
         place = self._of(value)
         array = self.program.array(value)
         if place is None or len(place.domain) > 1 or value in self.estimate.free or not array.bytes:
@@ -377,7 +379,7 @@ class _Network:
             self._whole(op)
 
     def _follow(self, op: Op) -> None:
-        """An op that shows its operands as they are: its results are split as these."""
+        """Ties the results of an op to the splits of the operands that it passes on."""
         for value, result in zip(op.operands, op.results, strict=False):
             source, target = self._of(value), self._of(result)
             if source is not None and target is not None:
@@ -386,7 +388,7 @@ class _Network:
                     self.own.append(table)
 
     def _group(self, members: Sequence[int]) -> None:
-        """The values of a sharding group are split alike, where both may be."""
+        """Ties the values of a sharding group to one split, where all of them may have it."""
         first, *others = map(self.place, members)
         for other in others:
             table = alike(first, other)
@@ -394,14 +396,14 @@ class _Network:
                 self.own.append(table)
 
     def _same(self, value: int, target: Place | None, times: float) -> None:
-        """``value`` is brought to what ``target`` is."""
+        """Adds the reshard of ``value`` to the split of ``target``."""
         if target is not None:
             self._operand(value, target.variable, target.domain, times)
 
     def _constraint(self, op: Op) -> None:
-        """``result`` is ``value`` under another split.
+        """Adds the reshard from the operand of a constraint to its result.
 
-        Where constraints do not hold, users may take either, and what nobody takes is not made.
+        If the constraint is only a wish, users may read either, and a result that no one reads is not made.
         """
         (value,), (result,) = op.operands, op.results
         source, target = self._of(value), self._of(result)
@@ -430,7 +432,7 @@ class _Network:
         self._before[result] = (source, made)
 
     def _whole(self, op: Op) -> None:
-        """An op that takes its operands whole."""
+        """Adds the gathers of an op that needs its operands whole."""
         for value in op.operands if op.kind is OpKind.WHOLE else ():
             array = self.program.arrays[value]
             if array is not None:
@@ -440,7 +442,10 @@ class _Network:
     def _operand(
         self, value: int, variable: int, wanted: Sequence[DimAxes | None], times: float, op: int | None = None
     ) -> None:
-        """The table of ``value`` and a variable, of ``op`` if it is its way, which takes it as ``wanted`` says."""
+        """Adds the reshards of ``value`` to each split in ``wanted``, one for each value of ``variable``.
+
+        ``times``: how often they run. ``op``: the op whose way the variable is, if it is one.
+        """
         source = self._of(value)
         if source is None or source.variable == variable:
             return
@@ -501,7 +506,7 @@ class _Network:
             )
 
     def _again(self, value: int, source: Place, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
-        """The table of a value that any device makes again where ``variable`` takes it otherwise."""
+        """Adds the cost to compute ``value`` again, which any device can, under each split in ``wanted``."""
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         written = any(self.estimate.borders[self.makers[value]].writes)
         rows = {dims: row for row, dims in enumerate(source.domain)}
@@ -559,7 +564,7 @@ class _Network:
                 )
 
     def _made(self, moves: Moves, variable: int, target: int, often: float) -> None:
-        """The table of an op's ways and the split of a result."""
+        """Adds the reshards from an op's ways to the splits of a result."""
         self.priced.append(
             _Priced(
                 (variable, target),
@@ -570,7 +575,7 @@ class _Network:
         )
 
     def _hold(self, value: int) -> None:
-        """The value keeps its present split, as an op around has too many ways to be looked at."""
+        """Leaves the value at its present split, as an op beside it has too many ways to list."""
         place = self._of(value)
         self.narrowed += 1
         if place is not None and len(place.domain) > 1:
@@ -580,12 +585,14 @@ class _Network:
 
 
 def _bytes_of(array: Array, mesh: PrimeMesh, layout: DimAxes) -> int:
-    """Of one device's tile."""
+    """Returns the bytes of one device's tile."""
     return array.element.bytes(math.prod(mesh.tile(array.shape, split_of(layout))))
 
 
 def _stacked(one: Costs, other: Costs) -> Costs:
-    """``one`` where a constraint's result is not made, else the lesser of both."""
+    """Returns a table [before, made, variable]: ``one`` if a constraint's result is not made, else the lesser
+    of both.
+    """
     return np.stack([one, np.minimum(one, other)], axis=1)
 
 

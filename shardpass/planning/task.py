@@ -18,7 +18,10 @@ RESIDENT = 1 / 256
 
 @dataclass(frozen=True)
 class Task:
-    """``barriers``: of constraints (by op) the direction in which shardings pass."""
+    """A program to decide about, with what all decisions about it share.
+
+    ``barriers``: for each constraint (by op number) the direction in which shardings may pass it.
+    """
 
     program: Program
     barriers: Mapping[int, str]
@@ -36,5 +39,5 @@ class Task:
 
 
 def holding(peak: float, clock: Clock) -> float:
-    """The seconds that holding ``peak`` bytes is worth."""
+    """Returns the seconds that ``peak`` bytes of memory are worth."""
     return peak * RESIDENT * clock.byte

@@ -56,9 +56,9 @@ def ways(
     clock: Clock,
     borders: Borders,
 ) -> tuple[Way, ...]:
-    """All ways of an op with operands of ``types`` and results ``made``; none where there are too many.
+    """Returns all ways of an op with operands of ``types`` and results ``made``, none if there are too many.
 
-    ``axes`` are given as wholes.
+    ``axes`` split factors as wholes.
     """
     placed = [PlacedArray(0, array, mesh.replicated(array.rank), None, mesh) for array in types]
     rule = maskable(model.rule, placed)
@@ -91,7 +91,7 @@ def _splits(
     made: tuple[Array, ...],
     machine: Machine,
 ) -> tuple[tuple[Factors, Split], ...]:
-    """Every split over ``axes``, which ops of one rule and equal types share."""
+    """Returns every split over ``axes``; ops of one rule and equal types share the result."""
     shapes = tuple([array.shape for array in types]), tuple([array.shape for array in made])
     chosen = distributions(rule, places, axes, mesh, sides_of(rule, types, made))
     return tuple([(tuple(sorted(one.items())), Split.of(rule, mesh, one, *shapes, machine)) for one in chosen])
@@ -105,7 +105,7 @@ def sides_of(rule: Rule, types: Sequence[Array], made: Sequence[Array]) -> list[
 def distributions(
     rule: Rule, places: Sequence[int], axes: Sequence[Axes], mesh: PrimeMesh, sides: Sequence[Side]
 ) -> Iterator[dict[int, Axes]]:
-    """Every distribution of ``axes`` over the factors at ``places`` that all sides can say."""
+    """Yields every assignment of ``axes`` to the factors at ``places`` that all sides can express."""
     plain = _is_plain(rule, sides)
     for chosen in itertools.product((None, *places), repeat=len(axes)):
         split: dict[int, list[Axes]] = {}
@@ -120,7 +120,7 @@ def distributions(
 
 
 def _is_plain(rule: Rule, sides: Sequence[Side]) -> bool:
-    """Whether each dimension of each side is one whole factor or none, so that sides can say every distribution."""
+    """Whether each dimension is one whole factor or none, so that every assignment can be expressed."""
     return all(
         not factors or (len(factors) == 1 and rule.factors[factors[0]].covers(size))
         for side in sides
@@ -129,16 +129,16 @@ def _is_plain(rule: Rule, sides: Sequence[Side]) -> bool:
 
 
 def orders(several: Sequence[Axes], count: int) -> list[Axes]:
-    """The orders in which a dimension may be split over ``several`` axes, of ``count`` axes of the mesh.
+    """Returns the orders in which ``several`` axes, of ``count`` axes of the mesh, may split one dimension.
 
-    Where the mesh has more than two, the order is that of the mesh: the others are many, and seldom wanted.
+    On a mesh of more than two axes only the mesh's own order: others are many and seldom wanted.
     """
     chosen = itertools.permutations(several) if count <= 2 else [tuple(several)]
     return [tuple(axis for each in one for axis in each) for one in chosen]
 
 
 def every_split(shape: tuple[int, ...], axes: Sequence[Axes], mesh: PrimeMesh) -> list[DimAxes]:
-    """Every split of an array of ``shape`` over whole ``axes`` into no more parts than it has elements."""
+    """Returns every split of an array of ``shape`` over whole ``axes`` into no more parts than it has elements."""
     out = []
     for chosen in itertools.product(range(-1, len(shape)), repeat=len(axes)):
         split = [[each for place, each in zip(chosen, axes, strict=True) if place == dim] for dim in range(len(shape))]
@@ -151,7 +151,7 @@ def every_split(shape: tuple[int, ...], axes: Sequence[Axes], mesh: PrimeMesh) -
 def _completed(
     rule: Rule, split: Split, made: Sequence[Array], clock: Clock, axes: Sequence[Axes]
 ) -> list[tuple[tuple[DimAxes, ...], float]]:
-    """The splits in which results can come out, and what completing them costs."""
+    """Returns the splits in which results can come out, with the seconds to complete them."""
     mesh = split.mesh
     partial = () if rule.self_completing else partial_axes(rule, split.factors)
     if not partial:
@@ -179,7 +179,7 @@ def _reached(
     mesh: PrimeMesh,
     clock: Clock,
 ) -> tuple[tuple[DimAxes, float], ...]:
-    """Of one result, for each way to lay ``summed`` on ``rank`` dimensions or none: its split, and the price."""
+    """Returns (split, seconds) of one result for each way to lay ``summed`` on ``rank`` dimensions or none."""
     out = []
     for places in itertools.product(range(-1, rank), repeat=len(summed)):
         wanted = list(dims)

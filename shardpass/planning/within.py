@@ -40,9 +40,10 @@ SAME = 1e-9  # a part of a price that is rounding
 
 
 def within(problem: Problem, ties: Sequence[Table], limit: int | None, places: Sequence[Sequence[int]]) -> Answer:
-    """The cheapest splits that the search reaches and that keep ``limit``; those of the least memory where none do.
+    """Returns the cheapest splits that the search reaches within ``limit``, or those of the least memory if none are.
 
-    ``places``: the values of the engine that one annotation splits. ``least`` of the answer bounds all that keep it.
+    ``places``: groups of the engine's values, each split by one annotation. ``least`` of the answer bounds all answers
+    within the limit.
     """
     free = problem.solve(ties=ties)
     if limit is None or free.peak <= limit:
@@ -51,7 +52,7 @@ def within(problem: Problem, ties: Sequence[Table], limit: int | None, places: S
 
 
 class _Search:
-    """One search. ``low``: the last splits above the limit; ``best``: the cheapest within."""
+    """One search. ``low``: the last splits above the limit; ``best``: the cheapest within it."""
 
     def __init__(self, problem: Problem, ties: Sequence[Table], limit: int, free: Answer) -> None:
         self.problem, self.ties, self.limit = problem, ties, limit
@@ -101,7 +102,7 @@ class _Search:
         return self.best.price <= self.bound * (1 + CLOSE)
 
     def _alive(self, answer: Answer) -> float:
-        """The bytes on which the charge is."""
+        """Returns the bytes to which the charge applies."""
         return float(self.problem.alive(answer.sizes)[list(self.moments)].mean())
 
     def _solve(self, seconds: float) -> Answer:
@@ -113,7 +114,7 @@ class _Search:
         return answer
 
     def _unsplit(self) -> float:
-        """Bytes alive that no charge is on, as nothing may split them."""
+        """Returns the bytes alive to which no charge applies, as nothing may split them."""
         return self.problem.uncharged(self.charge)
 
     def _give_back(self, places: Sequence[Sequence[int]]) -> None:

@@ -24,9 +24,9 @@ from shardpass.planning.solve.network import Costs, Network, Table, aligned
 
 
 def elimination_order(network: Network, limit: int, degree: int) -> tuple[list[int], bool]:
-    """(the variables that go, in their order; whether these are all).
+    """Returns the variables to eliminate, in order, and whether these are all.
 
-    ``limit``: entries of the greatest table that may be made; ``degree``: neighbours that a variable may have.
+    ``limit``: entries of the greatest table that may be made. ``degree``: neighbours that a variable may have.
     """
     sizes, near = network.sizes, _neighbours(network)
     gone: list[int] = []
@@ -67,7 +67,7 @@ def _neighbours(network: Network) -> dict[int, set[int]]:
 
 
 class Elimination:
-    """A network without some of its variables (``left``), and what gives these their values."""
+    """A network from which variables are eliminated: ``left`` is what remains, and ``values`` recovers the others."""
 
     def __init__(self, network: Network, order: Sequence[int]) -> None:
         self._gone: list[tuple[int, list[Table]]] = []
@@ -101,7 +101,7 @@ class Elimination:
         self.left = Network(reduced.sizes, reduced.tables, reduced.base + base)
 
     def values(self, chosen: Mapping[int, int]) -> dict[int, int]:
-        """The best values of all variables, where those that are left have the ``chosen`` ones."""
+        """Returns the best values of all variables, given ``chosen`` values of those that are left."""
         values = dict(chosen)
         for variable, tables in reversed(self._gone):
             costs = _sum([_along(variable, table, values) for table in tables]) if tables else None
@@ -110,13 +110,13 @@ class Elimination:
 
 
 def _least(scope: Sequence[int], tables: Iterable[Table]) -> Costs:
-    """The sum of ``tables``, the least over the first variable of ``scope``."""
+    """Returns the minimum over the first variable of ``scope`` of the sum of ``tables``."""
     costs: Costs = _sum([aligned(table, scope) for table in tables]).min(axis=0)
     return costs
 
 
 def _along(variable: int, table: Table, values: Mapping[int, int]) -> Costs:
-    """The costs of all values of ``variable`` where the others have ``values``."""
+    """Returns the costs of all values of ``variable`` with the other variables at ``values``."""
     return table.costs[tuple([slice(None) if one == variable else values[one] for one in table.variables])]
 
 

@@ -60,7 +60,7 @@ class _Columns:
     rows: list[tuple[Costs, Costs, float]] = field(default_factory=list)  # columns, factors, sum
 
     def add(self, costs: Costs) -> Costs:
-        """New numbers with ``costs``; their columns, in the shape of ``costs``."""
+        """Adds one number for each of ``costs``, and returns their columns in the same shape."""
         columns = np.arange(self.count, self.count + costs.size).reshape(costs.shape)
         self.costs.append(costs.ravel())
         self.count += costs.size
@@ -105,7 +105,9 @@ def _milp(network: Network, nodes: int, upper: float) -> _Answer:
 
 
 def _sums(table: Table, columns: _Columns, places: Mapping[int, Costs]) -> Iterator[tuple[Costs, Costs, float]]:
-    """For each variable of a table and each of its values: the entries with the value are as many as the value."""
+    """Yields the constraints that tie a table to its variables: the entries with a value sum to the number of
+    the value.
+    """
     if len(table.variables) == 1:
         return
     entries = columns.add(table.costs)

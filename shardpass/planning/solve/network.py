@@ -23,7 +23,7 @@ Costs = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Costs by the values of ``variables``, one dimension each, in their order; no variable stands twice."""
+    """Costs by the values of ``variables``: one dimension for each, in their order. No variable occurs twice."""
 
     variables: tuple[int, ...]
     costs: Costs
@@ -31,7 +31,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Network:
-    """``sizes``: how many values each variable has, in the order of the variables' numbers."""
+    """A sum of ``tables`` and ``base``. ``sizes``: the number of values of each variable, in the order of the
+    variables.
+    """
 
     sizes: Mapping[int, int]
     tables: tuple[Table, ...]
@@ -39,7 +41,7 @@ class Network:
 
     @classmethod
     def of(cls, tables: Iterable[Table], sizes: Mapping[int, int] | None = None) -> Network:
-        """The network with ``tables``. ``sizes``: of variables that may stand in no table."""
+        """Returns the network of ``tables``. ``sizes``: of variables that may occur in no table."""
         known = dict(sizes or {})
         parallel: dict[tuple[int, ...], list[Table]] = {}
         for table in tables:
@@ -58,15 +60,17 @@ class Network:
 
     @property
     def entries(self) -> int:
-        """Of all tables."""
+        """The number of entries of all tables."""
         return sum(table.costs.size for table in self.tables)
 
     def price(self, values: Mapping[int, int]) -> float:
-        """The price of the assignment ``values``, which has a value for each variable."""
+        """Returns the price of the assignment ``values``, which has a value for each variable."""
         return self.base + total(self.tables, values)
 
     def given(self, values: Mapping[int, int]) -> Network:
-        """The network of the variables that ``values`` does not give; its prices are those of all."""
+        """Returns the network of the remaining variables, with those of ``values`` fixed; prices are those of
+        the whole.
+        """
         tables = [
             Table(
                 tuple([variable for variable in table.variables if variable not in values]),
@@ -79,7 +83,9 @@ class Network:
         return Network(rest.sizes, rest.tables, rest.base + self.base)
 
     def components(self) -> list[Network]:
-        """The networks of variables that depend on one another; their prices and ``base`` make up the price."""
+        """Returns the networks of variables that depend on one another; their prices and ``base`` add up to the
+        price.
+        """
         leaders = {variable: variable for variable in self.sizes}
 
         def leader(variable: int) -> int:
@@ -101,7 +107,7 @@ class Network:
 
 
 def _added_up(order: tuple[int, ...], tables: Sequence[Table]) -> tuple[float, Table | None]:
-    """The least entry of the sum of parallel ``tables``, and the excess over it; None where that is nothing."""
+    """Adds up parallel ``tables``: returns the least entry and a table of the excess over it, None if that is zero."""
     turned = [
         table.costs
         if table.variables == order
@@ -117,17 +123,17 @@ def _added_up(order: tuple[int, ...], tables: Sequence[Table]) -> tuple[float, T
 
 
 def total(tables: Iterable[Table], values: Mapping[int, int]) -> float:
-    """The sum of ``tables`` at the assignment ``values``."""
+    """Returns the sum of ``tables`` at the assignment ``values``."""
     return math.fsum([float(table.costs[at(table, values)]) for table in tables])
 
 
 def at(table: Table, values: Mapping[int, int]) -> tuple[int, ...]:
-    """The place in ``table`` of the assignment ``values``."""
+    """Returns the index into ``table`` of the assignment ``values``."""
     return tuple([values[variable] for variable in table.variables])
 
 
 def aligned(table: Table, order: Sequence[int]) -> Costs:
-    """The costs of a table with a dimension for each variable of ``order``, of size 1 for those that it lacks."""
+    """Returns the costs with one dimension for each variable of ``order``, of size 1 for those the table lacks."""
     places = [order.index(variable) for variable in table.variables]
     turned = table.costs
     if sorted(places) != places:

@@ -11,9 +11,10 @@ PROVED = 1e-6  # the part of a price below which a gap is the rounding of costs 
 
 @dataclass(frozen=True)
 class Result:
-    """``values`` are empty where every assignment is forbidden, and ``price`` and ``bound`` infinite.
+    """An assignment with its price and a lower bound of all prices. Without any allowed assignment, ``values`` is empty
+    and both are infinite.
 
-    ``why``: the reason for which the search ended before it had a proof; "" where it has one.
+    ``why``: the reason for which the search ended before a proof, "" if there is a proof.
     """
 
     values: Mapping[int, int]
@@ -23,7 +24,7 @@ class Result:
 
     @property
     def gap(self) -> float:
-        """By which part of the price the best assignment may be cheaper."""
+        """The fraction of the price that the best assignment may save at most."""
         if self.price <= self.bound or not math.isfinite(self.price):
             return 0.0
         return (self.price - self.bound) / self.price if self.price > 0 else math.inf

@@ -26,11 +26,11 @@ from shardpass.planning.solve.result import Result
 
 @dataclass(frozen=True)
 class Budget:
-    """``entries``: of the greatest table that elimination makes, which takes about as long as to load toulbar2.
+    """Limits of the search.
 
-    ``pairs``: the same, of variables with two neighbours, which leave the network no larger: as many as a processor
-    adds up in the time that toulbar2 would need for the tables that go. ``backtracks``: of toulbar2's search, after its
-    bounds.
+    ``entries``: of the greatest table that elimination makes, which takes about as long as loading toulbar2. ``pairs``:
+    the same for variables with two neighbours, whose elimination does not enlarge the network. ``backtracks``: of
+    toulbar2's search, after its bounds.
     """
 
     entries: int = 1 << 14
@@ -43,7 +43,9 @@ def solve(
     known: Mapping[int, int] | None = None,
     budget: Budget | None = None,
 ) -> Result:
-    """The best assignment that ``budget`` finds. ``known``: an assignment of all variables."""
+    """Returns the best assignment within ``budget``. ``known``: an assignment of all variables that is not to
+    be exceeded.
+    """
     budget = budget or Budget()
     parts = [_component(part, known, budget) for part in network.components()]
     if not all(math.isfinite(part.price) for part in parts):
@@ -72,7 +74,7 @@ def _component(network: Network, known: Mapping[int, int] | None, budget: Budget
 
 
 def _order(network: Network, budget: Budget) -> list[int]:
-    """The variables that go, which follow from the graph and the sizes."""
+    """Returns the variables to eliminate before toulbar2; they depend on the graph and the sizes alone."""
     order, all_of_them = elimination_order(network, budget.entries, len(network.sizes))
     if not all_of_them:
         order, _ = elimination_order(network, budget.pairs, 2)
@@ -80,7 +82,7 @@ def _order(network: Network, budget: Budget) -> list[int]:
 
 
 def _alone(network: Network) -> Result:
-    """The answer for one variable, as most components have no other."""
+    """Solves a network of one variable, as most components are."""
     ((variable, size),) = network.sizes.items()
     costs = sum([table.costs for table in network.tables], start=np.zeros(size))
     best = int(costs.argmin())
@@ -89,7 +91,7 @@ def _alone(network: Network) -> Result:
 
 
 def _lifted(result: Result, network: Network, elimination: Elimination) -> Result:
-    """``result`` of what elimination left, with values for all variables of ``network``."""
+    """Extends ``result`` of what elimination left to all variables of ``network``."""
     if not math.isfinite(result.price):
         return result
     values = elimination.values(result.values)

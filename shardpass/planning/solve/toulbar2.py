@@ -47,7 +47,9 @@ def available() -> bool:
 
 
 def solve(network: Network, known: Mapping[int, int] | None, backtracks: int) -> Result:
-    """The least price in ``backtracks``, and the bound that was reached; at most the price of ``known``."""
+    """Returns the best assignment after ``backtracks``, no more expensive than ``known``, with a lower bound of
+    all prices.
+    """
     if not network.tables:  # toulbar2 ends the process where there is no variable
         return Result(dict.fromkeys(network.sizes, 0), network.base, network.base)
     best = Result({}, math.inf, -math.inf)
@@ -70,13 +72,15 @@ def solve(network: Network, known: Mapping[int, int] | None, backtracks: int) ->
 
 
 def _greatest(network: Network) -> float:
-    """What no allowed assignment is above."""
+    """Returns an upper bound of the prices of all allowed assignments."""
     greatest = [table.costs[np.isfinite(table.costs)].max(initial=0.0) for table in network.tables]
     return math.fsum(greatest) * (1 + PRECISE) or 1.0
 
 
 def _searched(network: Network, slack: float, unit: float, backtracks: int) -> Result:
-    """The best assignment below ``slack``, which is without the base; with infinite price where there is none."""
+    """Returns the best assignment with a price (without the base) below ``slack``; of infinite price if there
+    is none.
+    """
     upper = slack if math.isfinite(slack) else _greatest(network)
     top = math.ceil(upper / unit) + 1
     with _one_at_a_time:
@@ -91,7 +95,7 @@ def _searched(network: Network, slack: float, unit: float, backtracks: int) -> R
 
 
 def _run(network: Network, top: int, unit: float, backtracks: int) -> tuple[list[int] | None, float, bool]:
-    """(values, bound in units, whether a limit ended the search)."""
+    """Runs toulbar2: returns (values, bound in units, whether a limit ended the search)."""
     import pytoulbar2
     import pytoulbar2.pytb2 as solver
 
@@ -118,7 +122,7 @@ def _run(network: Network, top: int, unit: float, backtracks: int) -> tuple[list
 
 
 def _add(problem: object, scope: list[int], costs: Costs) -> None:
-    """Adds a table; that of two or three variables as an array, which is fast."""
+    """Adds a table to toulbar2's problem; one of two or three variables as an array, which is fast."""
     scopes = np.array([scope])
     if len(scope) in (2, 3):
         problem.AddFunctions(scopes, costs[None])  # type: ignore[attr-defined]
