@@ -19,7 +19,7 @@ Values = dict[int, Any]
 
 
 class Probe:
-    """Keeps what an edited program hands to it: of arrays their types, of all else the value."""
+    """Records what an edited program passes to it: the types of arrays, and other values as they are."""
 
     def __init__(self) -> None:
         self.values: Values = {}
@@ -31,7 +31,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Typed:
-    """An edit that JAX accepts. ``types``: of the results."""
+    """An edit with which JAX types the expression. ``types``: of its results."""
 
     edit: Edit
     types: tuple[str, ...]
@@ -39,7 +39,7 @@ class Typed:
 
 
 class Alone:
-    """``expression`` with the operands ``values``, on the mesh of their types."""
+    """Evaluates ``expression`` by itself on operands ``values``, on the mesh of their types."""
 
     def __init__(self, expression: Expression, values: Values, machine: str) -> None:
         self.expression, self.machine = expression, machine
@@ -66,7 +66,7 @@ class Alone:
         self._backward = self.typed(Edit()) is not None
 
     def typed(self, edit: Edit) -> Typed | None:
-        """The expression with ``edit``; None where JAX does not type it."""
+        """Traces the expression with ``edit``; returns None if JAX does not type it."""
         try:
             code = compile(self.expression.alone(edit, self._names, self._function), "<expression>", "eval")
             with jax.sharding.use_abstract_mesh(self.mesh):
@@ -76,7 +76,7 @@ class Alone:
         return Typed(edit, tuple(one.str_short() for one in traced.jaxpr.out_avals), traced)
 
     def shape(self, edit: Edit) -> tuple[int, ...] | None:
-        """That of the result with ``edit``; None where JAX does not type it, or the result is no array."""
+        """Returns the shape of the result with ``edit``; None if JAX does not type it or it is no array."""
         typed = self.typed(edit)
         if typed is None:
             return None
@@ -85,7 +85,7 @@ class Alone:
         return shape
 
     def price(self, one: Typed) -> float | None:
-        """Of the expression with an edit that is typed."""
+        """Returns the seconds of an expression that is typed; None if it cannot be priced."""
         try:
             with jax.sharding.use_abstract_mesh(self.mesh):
                 lowered = one.traced.lower(lowering_platforms=("cpu",))
@@ -114,11 +114,11 @@ def _kept(value: Any) -> Any:
 
 
 def of_array(function: Any) -> bool:
-    """Whether a function is a method of an array, which the expression reaches by the array itself."""
+    """Whether ``function`` is a method of an array, so that the expression reaches it through the array itself."""
     owner = getattr(function, "__self__", None)
     return isinstance(owner, jax.Array) or "_IndexUpdateRef" in type(owner).__name__ or _is_partial(function)
 
 
 def _is_partial(function: Any) -> bool:
-    """Whether a function is bound to an array by ``functools.partial``, as methods of tracers are."""
+    """Whether ``functools.partial`` bound ``function`` to an array, as it binds methods of tracers."""
     return any(isinstance(one, jax.Array) for one in getattr(function, "args", ()))

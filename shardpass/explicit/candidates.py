@@ -36,9 +36,9 @@ UNTRIED, UNTRIED_RESULTS = 12, 8  # edits of a callable that cannot be tried alo
 
 @dataclass(frozen=True)
 class Candidate:
-    """An edit at an expression. ``price``: of the op alone above that of the cheapest edit there.
+    """An edit at an expression. ``price``: seconds of the op alone beyond those of the cheapest edit there.
 
-    ``again``: a cheaper edit gives the result the same type.
+    ``again``: whether a cheaper edit gives the result the same type.
     """
 
     at: Expression
@@ -59,13 +59,13 @@ class Candidate:
 
 
 def whole(values: Values) -> Edit:
-    """All operands whole."""
+    """Returns the edit that reshards all operands to whole arrays."""
     return Edit(tuple((number, ((),) * len(one.shape)) for number, one in _arrays(values).items() if any(spec_of(one))))
 
 
 @dataclass(frozen=True)
 class Priced:
-    """As ``Candidate``, of an expression wherever it stands."""
+    """An edit with its price, independent of where the expression stands; fields as in ``Candidate``."""
 
     edit: Edit
     price: float
@@ -73,7 +73,7 @@ class Priced:
 
 
 class Known:
-    """The edits of expressions. State: those of each expression with its types, which come again in other programs."""
+    """Lists the edits of expressions, and remembers them by the expression and the types of its operands."""
 
     def __init__(self, machine: str) -> None:
         self.machine = machine
@@ -81,7 +81,10 @@ class Known:
         self._kept: list[Values] = []  # so that no identity is that of another object later
 
     def candidates(self, at: Expression, values: Values, result: Callable[[], Any]) -> list[Candidate]:
-        """The edits of ``at``, cheapest first. ``result``: traces for what has the shape of its result."""
+        """Returns the edits of ``at``, cheapest first.
+
+        ``values``: its operands. ``result``: traces the expression for an object with the shape of its result.
+        """
         key = at.text, tuple((number, _identity(one)) for number, one in values.items())
         if key not in self._edits:
             self._kept.append(values)
@@ -120,7 +123,9 @@ def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: 
 
 
 def _untried(edits: list[Edit]) -> list[Edit]:
-    """Specs of the result first: a callable has operands of its own that no edit of its arguments reaches."""
+    """Orders edits that cannot be tried alone: specs of the result first, as no edit of arguments reaches a
+    callable's own arrays.
+    """
     results = [one for one in edits if one.out is not None]
     return [*results[:UNTRIED_RESULTS], *(one for one in edits if one.out is None)][:UNTRIED]
 
@@ -144,7 +149,7 @@ def _edits(at: Expression, values: Values, shape: Any, axes: dict[str, int]) -> 
 
 
 def _alike(arrays: Values, known: dict[int, Spec]) -> Iterator[Edit]:
-    """All operands of one shape with the spec of one of them."""
+    """Yields the edits that give all operands of one shape the spec of one of them."""
     for number, one in arrays.items():
         others = [other for other, two in arrays.items() if two.shape == one.shape and known[other] != known[number]]
         if others:

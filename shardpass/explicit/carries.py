@@ -23,7 +23,7 @@ _NUMBERS = re.compile(r"output of branch ?(\d+)")  # of the branches of a switch
 
 
 def carry_edits(at: Expression, clash: Clash) -> Iterator[tuple[Expression, Edit]]:
-    """The edits by which the first two types of ``clash`` become one."""
+    """Yields the edits that make the first two types of ``clash`` equal."""
     call, file = at.node, at.file
     if not clash.pairs or not isinstance(call, ast.Call):
         return
@@ -43,7 +43,7 @@ def carry_edits(at: Expression, clash: Clash) -> Iterator[tuple[Expression, Edit
 
 
 def _branches(file: SourceFile, call: ast.Call, name: str, clash: Clash) -> list[ast.expr | None]:
-    """The two branches of ``cond`` or ``switch`` that differ."""
+    """Returns the two branches of ``cond`` or ``switch`` whose types differ."""
     if name == "cond":
         return [_argument(call, 1, "true_fun"), _argument(call, 2, "false_fun")]
     branches = _written_out(file, _argument(call, 1, "branches")) if name == "switch" else None
@@ -54,7 +54,7 @@ def _branches(file: SourceFile, call: ast.Call, name: str, clash: Clash) -> list
 
 
 def body_and_start(call: ast.Call) -> tuple[ast.expr | None, ast.expr | None]:
-    """Those of a call of ``scan``."""
+    """Returns the body and the initial carry of a call of ``scan``, None for one that is not written there."""
     body, start, keyword = _LOOPS["scan"]
     return _argument(call, body, "f"), _argument(call, start, keyword)
 
@@ -68,7 +68,9 @@ def _argument(call: ast.Call, place: int, keyword: str) -> ast.expr | None:
 
 
 def results_of_body(file: SourceFile, function: ast.expr | None, near: ast.Call) -> list[ast.expr]:
-    """What a function of the file returns: that of the name which is defined last before ``near``, or a lambda."""
+    """Returns the expressions that a function of the file returns: a lambda, or the last definition of its name
+    before ``near``.
+    """
     if isinstance(function, ast.Lambda):
         return [function.body]
     if not isinstance(function, ast.Name):
@@ -92,7 +94,7 @@ def _owner(file: SourceFile, node: ast.AST) -> ast.AST | None:
 def _resharded(
     file: SourceFile, nodes: Sequence[ast.expr], path: Sequence[Step], spec: Spec
 ) -> Iterator[tuple[Expression, Edit]]:
-    """The component at ``path`` of the one expression of ``nodes``, where that is written out."""
+    """Yields the edit that reshards the component at ``path`` of each of ``nodes``, where the file writes it out."""
     if len(nodes) != 1:
         return
     node: ast.expr | None = nodes[0]
@@ -103,7 +105,7 @@ def _resharded(
 
 
 def _written_out(file: SourceFile, node: ast.expr | None) -> ast.expr | None:
-    """What a name is assigned, once; any other expression as it is."""
+    """Returns the expression that a name is assigned once; any other expression unchanged."""
     return file.assigned(node.id, node) if isinstance(node, ast.Name) else node
 
 

@@ -40,7 +40,10 @@ def with_findings(
     machine: Machine | str | None,
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
-    """``first``, which looks for its findings where they are first asked for; a program on Auto axes as it is."""
+    """Returns ``first`` with the findings about explicit axes, computed when they are first read.
+
+    A program on Auto axes is returned unchanged.
+    """
     before = first.find_findings
 
     def look() -> Findings | None:
@@ -57,7 +60,9 @@ def findings(
     machine: Machine | str | None,
     folders: Sequence[Path] | None = None,
 ) -> Findings | None:
-    """None where the program has no explicit axes, or shardpass partitions it and there is nothing to say."""
+    """Returns the findings about a program's reshards; None for one without explicit axes, or if shardpass
+    partitions it.
+    """
     try:
         if not is_explicit(retracer.traced().jaxpr):
             return None
@@ -81,7 +86,7 @@ def findings(
 
 
 def is_explicit(jaxpr: Any) -> bool:
-    """Whether any value of a program has explicit axes in its type."""
+    """Whether the type of any value in a program has explicit axes."""
     for equation in jax_private.equations(jaxpr):
         for value in (*equation.invars, *equation.outvars):
             mesh = getattr(getattr(value.aval, "sharding", None), "mesh", None)

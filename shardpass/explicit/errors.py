@@ -43,7 +43,7 @@ Step = int | str  # an index, or the key of a dict
 
 @dataclass(frozen=True)
 class Pair:
-    """Two types that should be one. ``path``: of the component of a carry or result, () for all of it."""
+    """Two types that should be equal. ``path``: the component of a carry or result that has them, () for all of it."""
 
     path: tuple[Step, ...]
     one: str
@@ -52,9 +52,9 @@ class Pair:
 
 @dataclass(frozen=True)
 class Clash:
-    """An error about types. ``frames``: expressions of the user's files on the way to it, the innermost first.
+    """An error about types. ``frames``: the user's expressions on the way to it, innermost first.
 
-    ``pairs``: of carries and branches, the types that differ, as JAX writes them.
+    ``pairs``: for carries and branches, the types that differ, as JAX writes them.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Clash:
 
 
 def read(error: BaseException) -> Clash | None:
-    """The clash that ``error`` is; None where it is about something else, or passed no file of the user."""
+    """Converts an exception into a ``Clash``; None if it is not about types, or passed through no file of the user."""
     name, text = type(error).__name__, str(error)
     pairs = tuple(_pairs(text))
     known = name in _CLASSES or any(name == of and words.search(text) for of, words in _WORDS)
@@ -87,7 +87,7 @@ def read(error: BaseException) -> Clash | None:
 
 
 def spec_of(text: str) -> tuple[tuple[str, ...], ...]:
-    """The axes of each dimension of a type that JAX writes as ``float32[8@data,16@(x,y)]``."""
+    """Parses the axes of each dimension out of a type that JAX writes as ``float32[8@data,16@(x,y)]``."""
     inside = text[text.index("[") + 1 : text.index("]")]
     dims = re.findall(r"\d+(?:@(?:\([^)]*\)|\w+))?", inside)
     return tuple(tuple(re.findall(r"[A-Za-z_]\w*", dim)) for dim in dims)
@@ -100,13 +100,13 @@ def _pairs(text: str) -> Iterator[Pair]:
 
 
 def _short(text: str) -> str:
-    """The message in one line, objects of shardings as their specs alone."""
+    """Returns the message in one line, with sharding objects reduced to their specs."""
     text = re.sub(r"NamedSharding\(mesh=.*?spec=(P\([^)]*\)+)[^()]*\)", r"\1", " ".join(text.split()))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _traces(error: BaseException) -> Iterator[TracebackType]:
-    """The way of ``error``, and behind it those of its causes, which are ops that JAX transformed."""
+    """Yields the traceback of ``error``, then those of its causes, which name the ops that JAX transformed."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:
@@ -125,7 +125,7 @@ def _frames(trace: TracebackType | None) -> Iterator[Frame]:
 
 
 def frame_of(trace: TracebackType) -> Frame:
-    """The expression at which ``trace`` is."""
+    """Returns the file, line and columns of the expression at which ``trace`` stands."""
     code = trace.tb_frame.f_code
     positions = next(islice(code.co_positions(), trace.tb_lasti // 2, None), (None,) * 4)
     line, end, column, last = positions

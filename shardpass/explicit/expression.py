@@ -33,8 +33,8 @@ _WSC = "with_sharding_constraint"
 class Edit:
     """What is written at one expression.
 
-    ``operands``: to which specs operands are resharded, by number (OUT: the result); ``out``: the ``out_sharding``.
-    ``moved``: the call is made a ``reshard``.
+    ``operands``: the spec to which each operand (by number; OUT: the result) is resharded. ``out``: the
+    ``out_sharding``. ``moved``: whether the call itself becomes a ``reshard``.
     """
 
     operands: tuple[tuple[int, Spec], ...] = ()
@@ -47,8 +47,11 @@ Saying = Callable[[Spec], str]
 
 @dataclass(frozen=True, order=True)
 class _Insertion:
-    """At ``start``; what ends there is written before what begins there, of ends the inner and of beginnings the outer
-    first. ``stop``: the end of the text that goes, where the insertion is a replacement."""
+    """Text to insert at ``start``. At one place, text that ends a node precedes text that begins one.
+
+    Of those that end, the inner comes first; of those that begin, the outer. ``stop``: for a replacement, the end of
+    the text that is removed.
+    """
 
     start: int
     begins: bool
@@ -58,7 +61,7 @@ class _Insertion:
 
 
 class Expression:
-    """One expression of ``file``."""
+    """One expression of ``file``, and the edits of its text."""
 
     def __init__(self, file: SourceFile, node: ast.expr) -> None:
         self.file, self.node = file, node
@@ -67,11 +70,11 @@ class Expression:
 
     @property
     def text(self) -> str:
-        """In one line, as Python writes it."""
+        """The expression in one line, as ``ast.unparse`` writes it."""
         return ast.unparse(self.node)
 
     def operand(self, number: int) -> str:
-        """Likewise, of an operand or of the expression itself (OUT)."""
+        """Returns the text of an operand, or of the expression itself (OUT), in one line."""
         return ast.unparse(self.node if number == OUT else self.operands[number])
 
     @property
@@ -88,28 +91,31 @@ class Expression:
     # ---------------------------------------------------------------- texts
 
     def watched(self, edit: Edit, say: Saying) -> str:
-        """The file with ``edit``, and the value of the expression handed to the probe."""
+        """Returns the file's text with ``edit``, and with the expression's value passed to the probe."""
         wrap = self._wrap(self.node, f"{PROBE}({OUT}, ", ")", -1)
         return self._inserted([*self._insertions(edit, say), *wrap, *self._import()])
 
     def probed(self) -> str:
-        """The file with each operand, and what is called, handed to the probe."""
+        """Returns the file's text with each operand, and the callee, passed to the probe."""
         wraps = [self._wrap(node, f"{PROBE}({number}, ", ")", 2) for number, node in self.operands.items()]
         if isinstance(self.node, ast.Call):
             wraps.append(self._wrap(self.node.func, f"{PROBE}({FUNCTION}, ", ")", 1))
         return self._inserted([one for wrap in wraps for one in wrap])
 
     def edited(self, edit: Edit, say: Saying) -> str:
-        """The file with ``edit``."""
+        """Returns the file's text with ``edit``."""
         return self._inserted([*self._insertions(edit, say), *self._import()])
 
     def replacements(self, edit: Edit, say: Saying) -> list[Replacement]:
-        """``edit`` as replacements in the file."""
+        """Returns ``edit`` as replacements in the file."""
         made = [*self._insertions(edit, say), *self._import()]
         return [Replacement(one.start, max(one.start, one.stop), one.text) for one in sorted(made)]
 
     def alone(self, edit: Edit, arrays: Mapping[int, str], function: str) -> str:
-        """The expression by itself, ``arrays`` its operands by name and ``function`` the name of what it calls."""
+        """Returns the text of the expression by itself.
+
+        ``arrays``: the names that replace its operands, by number. ``function``: the name that replaces what it calls.
+        """
         insertions = list(self._insertions(edit, spec_text, anew=True))
         names = [(self.operands[number], name) for number, name in arrays.items()]
         if isinstance(self.node, ast.Call) and function and not edit.moved:
@@ -121,7 +127,7 @@ class Expression:
         return f"({self._inserted(insertions, start, stop)})"
 
     def _insertions(self, edit: Edit, say: Saying, anew: bool = False) -> Iterator[_Insertion]:
-        """``anew``: an operand that is a reshard already is resharded again."""
+        """Yields the insertions of ``edit``. ``anew``: an operand that is a reshard already is resharded again."""
         for number, spec in edit.operands:
             node = self.node if number == OUT else self.operands[number]
             if _is_reshard(node) and not anew:
@@ -188,12 +194,12 @@ class Expression:
 
     @property
     def modules(self) -> dict[str, Any]:
-        """What edits call, by the names that the file has for it."""
+        """Returns the objects that edits refer to, by the names that the file has for them."""
         names = {self._jax: jax, self._numpy: jax.numpy}
         return {name: module for name, module in names.items() if "." not in name} | {"jax": jax}
 
     def _import(self) -> list[_Insertion]:
-        """``import jax``, where the file has no name for JAX."""
+        """Returns the insertion of ``import jax``, if the file has no name for JAX."""
         if _alias(self.file, "jax"):
             return []
         body = self.file.tree.body
@@ -209,7 +215,7 @@ class Expression:
 
 
 def expression_at(file: SourceFile, frame: Frame) -> Expression | None:
-    """The expression that ``frame`` spans, or where it spans none the one call of its line."""
+    """Returns the expression that ``frame`` spans; if it spans none, the only call of its line, or None."""
     node = file.expression_at(frame)
     if node is None:
         calls = [one for one in ast.walk(file.tree) if isinstance(one, ast.Call) and one.lineno == frame.place.line]
@@ -257,7 +263,7 @@ def _is_reshard(node: ast.expr) -> TypeGuard[ast.Call]:
 
 
 def _alias(file: SourceFile, module: str) -> str:
-    """What the file calls ``module``; "" where it has no name for it."""
+    """Returns the name by which the file refers to ``module``, "" if it does not."""
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Import):
             for one in node.names:

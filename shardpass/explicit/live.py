@@ -37,7 +37,7 @@ _trials = itertools.count(1)
 
 
 class CannotEdit(Exception):
-    """A text that cannot be that of the running program."""
+    """Raised for a text that cannot replace that of the running program."""
 
 
 @cache
@@ -46,21 +46,21 @@ def _context() -> Any:
 
 
 class Live:
-    """The functions of this process by the file that they come from."""
+    """Replaces the code of this process's functions, by the file that they come from."""
 
     def __init__(self) -> None:
         self._functions: dict[str, list[FunctionType]] = {}
         self._codes: dict[str, list[CodeType]] = {}
 
     def text(self, file: str) -> str:
-        """The text of a file as it runs; "" where nobody knows it."""
+        """Returns the text of a file as it runs, "" if it is not available."""
         return "".join(linecache.getlines(file))
 
     @contextmanager
     def edited(self, texts: Texts, probe: Any = None) -> Iterator[None]:
-        """Inside the block, the functions of the files of ``texts`` are those of their texts.
+        """Inside of the block, functions of the files in ``texts`` run the code of these texts.
 
-        ``probe``: what PROBE is there. Raises CannotEdit.
+        ``probe``: the object that the name PROBE refers to there. Raises CannotEdit.
         """
         counterparts = [(function, code) for file, text in texts.items() for function, code in self._pairs(file, text)]
         with ExitStack() as stack:
@@ -77,7 +77,7 @@ class Live:
             yield
 
     def _pairs(self, file: str, text: str) -> Iterator[tuple[FunctionType, CodeType]]:
-        """The functions of ``file`` whose code is another one in ``text``, with that."""
+        """Yields each function of ``file`` whose code differs in ``text``, with its new code."""
         if file not in self._codes:
             self._codes[file] = _codes(self.text(file), file)
         before, after = self._codes[file], _codes(text, file)
@@ -119,6 +119,6 @@ def _name(code: CodeType) -> tuple[str, int]:
 
 
 def _key(code: CodeType, names: Counter[tuple[str, int]]) -> Any:
-    """By the name and the line; of lambdas of one line also by where their parts stand."""
+    """Returns a key that identifies a function by name and line, and lambdas of one line also by their columns."""
     name = _name(code)
     return name if names[name] < 2 else (name, tuple(code.co_positions()))

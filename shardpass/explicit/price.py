@@ -25,9 +25,9 @@ PROPAGATE = "shardpass-propagate"
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run costs a device: bytes received, the most bytes alive at once, and the modelled time.
+    """What one run costs a device: bytes received, the most bytes alive at once, and modelled seconds.
 
-    ``price``: the time, and a little for the memory.
+    ``price``: the seconds, and a little for the memory.
     """
 
     bytes: int
@@ -37,9 +37,9 @@ class Cost:
 
 
 def priced(text: str, machine: str) -> Cost | None:
-    """The cost of a module on ``machine``; None where it cannot be partitioned.
+    """Returns the cost of a module (text) on ``machine``; None if it cannot be partitioned.
 
-    Types say nearly all shardings of such programs, so they are propagated, and not searched (effort 0).
+    Types fix nearly all shardings of such programs, so shardings are propagated and not searched (effort 0).
     """
     try:
         with collect():
@@ -53,7 +53,7 @@ def priced(text: str, machine: str) -> Cost | None:
 
 
 def quick_price(text: str, machine: str) -> float | None:
-    """The price of a small module, by its plan alone; None as in ``priced``."""
+    """Returns the price of a small module from its plan alone, in seconds; None if it cannot be partitioned."""
     try:
         with collect():
             plan = _plan(_decided(text, machine))

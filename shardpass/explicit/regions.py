@@ -22,7 +22,9 @@ from shardpass.ir import jax_private
 
 @dataclass(frozen=True)
 class Region:
-    """That of the function at a line of a file. ``spec``: of its results; None: no region."""
+    """The ``auto_axes`` region of the function at a line of a file. ``spec``: of its results; None to remove
+    the region.
+    """
 
     path: str
     name: str
@@ -38,7 +40,7 @@ class Region:
 
     @contextmanager
     def used(self) -> Iterator[bool]:
-        """Inside, the region is as this says; whether there is such a region."""
+        """Inside of the block, the region has ``spec``. Yields whether the process has such a region."""
         wrappers = list(self._wrappers())
         undo = [self._changed(one) for one in wrappers]
         try:
@@ -77,7 +79,7 @@ class Region:
 
 
 def _without_region(axes_: Any, fun: Any, out_sharding: Any) -> Any:
-    """A wrapper with the free variables of JAX's, which calls the function and does no more."""
+    """A wrapper with the free variables of JAX's own, which only calls the function."""
 
     def plain(*args: Any, **kwargs: Any) -> Any:
         if not __debug__:

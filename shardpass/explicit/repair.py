@@ -48,8 +48,8 @@ class Alternative:
 
     Attributes:
         edits: each as a phrase.
-        diff: the edits as a unified diff of the user's files; "" where arguments alone are changed.
-        arguments: (path, spec before, spec after) of arguments that are to come otherwise.
+        diff: the edits as a unified diff of the user's files; "" where only arguments change.
+        arguments: (path, spec before, spec after) of arguments whose sharding the caller has to change.
         bytes: that a device receives in one run; memory: the most alive at once; seconds: modelled, of one run.
     """
 
@@ -67,14 +67,14 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Repairs:
-    """What makes a function trace.
+    """The edits that make a function trace.
 
     Attributes:
-        place, error: of the first error, as JAX says it.
-        expression, operands: what raised the error, and the types of its operands.
-        alternatives: the best, cheapest first.
-        traces: of the program, that were made to find these.
-        programs: that traced to their end, the cheapest of which are the alternatives.
+        place, error: of the first error, in JAX's words.
+        expression, operands: the expression that raised the error, and the types of its operands.
+        alternatives: the best edits, cheapest first.
+        traces: how often the program was traced.
+        programs: how many of these traces reached the end; the alternatives are the cheapest of them.
     """
 
     place: Place
@@ -97,7 +97,7 @@ class Repairs:
         return joined(iter(rows))
 
     def json(self) -> str:
-        """Every figure and diff, for programs."""
+        """Returns all figures and diffs as JSON text."""
         alternatives = [
             {
                 "edits": list(one.edits),
@@ -133,10 +133,10 @@ def repairs(
     memory_limit: int | str | None = None,
     partitioner: str = OURS,
 ) -> Repairs | None:
-    """The edits with which ``function`` traces, which raised ``error``; None where that is not about types.
+    """Returns the edits with which ``function`` traces after it raised ``error``; None if the error is not about types.
 
-    ``memory_limit``: as ``suggest`` takes it. Raises ShardpassError: SP840 where there are none, SP804 where all need
-    more memory, and SP843 for another partitioner.
+    ``memory_limit``: as in ``suggest``. Raises ShardpassError: SP840 if no edit helps, SP804 if all need more memory,
+    and SP843 for another partitioner.
     """
     clash = read(error)
     if clash is None or not callable(function):
@@ -165,7 +165,7 @@ def repairs(
 
 
 def lowered(jitted: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> str:
-    """The text of the program that JAX traces; over an abstract mesh it is lowered for the CPU."""
+    """Returns the text of the program that JAX lowers; over an abstract mesh it is lowered for the CPU."""
     try:
         text: str = jitted.lower(*positional, **named).as_text(debug_info=True)
     except ValueError as error:
@@ -177,7 +177,7 @@ def lowered(jitted: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) 
 
 
 def no_edit(clash: Clash, search: Search) -> ShardpassError:
-    """The error (SP840) of a function that no edit makes trace."""
+    """Returns the error (SP840) for a function that no edit makes trace."""
     site = search.sites[0] if search.sites else None
     types = ", ".join(f"{text}: {kind}" for text, kind in site.operands) if site else ""
     place = Place(shown_path(clash.place.file), clash.place.line)
@@ -186,7 +186,7 @@ def no_edit(clash: Clash, search: Search) -> ShardpassError:
 
 
 def _within(programs: list[Program], memory_limit: int | str | None, machine: str, place: Place) -> list[Program]:
-    """The programs that keep the limit; where it is the machine's own and none does, all of them."""
+    """Returns the programs within the limit. If the limit is the machine's own and none keeps it, returns all."""
     limit = chosen(machine).memory_limit if memory_limit is None else read_limit(memory_limit)
     fitting = [one for one in programs if not isinstance(limit, int) or one.cost.memory <= limit]
     if fitting or memory_limit is None or not isinstance(limit, int):
@@ -211,7 +211,9 @@ def _report(clash: Clash, search: Search) -> Repairs:
 
 
 def _best(programs: list[Program]) -> list[Program]:
-    """The cheapest, of programs of one price one; of those with other arguments at most one, if that is cheaper."""
+    """Returns the cheapest programs, one for each price, and at most one that needs other arguments, if it is
+    cheaper.
+    """
     kept: list[Program] = []
     for one in programs:
         others = any(other.state.arguments for other in kept)
@@ -234,7 +236,7 @@ def _alternative(one: Program, search: Search) -> Alternative:
 
 
 def diff(path: str, before: str, after: str) -> str:
-    """Of one file."""
+    """Returns the unified diff of one file, between two texts."""
     name = shown_path(path)
     rows = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), name, name, n=_CONTEXT
@@ -268,7 +270,7 @@ def _abstract(leaf: Any) -> jax.ShapeDtypeStruct:
 
 
 def _as(leaf: Any, spec: Spec) -> jax.ShapeDtypeStruct:
-    """The type of ``leaf`` with another spec."""
+    """Returns the type of ``leaf`` with another spec."""
     sharding = jax.sharding.NamedSharding(leaf.sharding.mesh, partition(spec))
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
 

@@ -44,7 +44,7 @@ MOST_FINDINGS = 24
 
 @dataclass(frozen=True)
 class Priced:
-    """A program's figures and its collectives. ``work``: the seconds that a device computes."""
+    """A program's figures and its collectives. ``work``: the seconds in which a device computes."""
 
     figures: Figures
     rows: Sequence[Row]
@@ -57,7 +57,7 @@ Edit = tuple[tuple[Written, Spec | None], ...]  # None: without the type
 
 @dataclass(frozen=True)
 class Tried:
-    """A program with an edit, as it was traced."""
+    """A program that was traced with an edit."""
 
     edit: Edit
     replacements: tuple[tuple[SourceFile, Replacement], ...]
@@ -67,7 +67,10 @@ class Tried:
 
 
 class Reshards:
-    """The search in one program. ``price``: of what JAX lowered. State: the findings, and the program with them."""
+    """Searches one program for reshards to change. ``price``: prices what JAX lowered.
+
+    State: the findings, and the program with their edits.
+    """
 
     def __init__(self, retracer: Retracer, calls: Calls, price: Price) -> None:
         self.retracer, self.price = retracer, price
@@ -120,7 +123,7 @@ class Reshards:
                 yield from (((one, other),) for other in variants(spec, target.shape, self.axes))
 
     def _best(self, edits: Iterable[Edit], enough: Callable[[Priced, Priced], bool] | None = None) -> Tried | None:
-        """The edit that saves most time, the first of those that save the same."""
+        """Returns the edit that saves most seconds, the first of equals. ``enough``: what counts as a saving."""
         best: Tried | None = None
         if len(self.findings) >= MOST_FINDINGS:
             return None
@@ -133,12 +136,12 @@ class Reshards:
         return best
 
     def _tried(self, edit: Edit, unless_types_change: bool = False) -> Tried | None:
-        """The program with ``edit``; None where it does not trace, or returns other types."""
+        """Traces the program with ``edit``; returns None if that fails or changes the types of the results."""
         made = self._made(edit)
         return None if made is None else self._traced(edit, *made, unless_types_change)
 
     def tried_with(self, replacements: tuple[tuple[SourceFile, Replacement], ...]) -> Tried | None:
-        """The program with other edits of the text, likewise."""
+        """Traces the program with ``replacements`` of the text; returns None as ``_tried``."""
         return None if self._overlap(replacements) else self._traced((), replacements, (), False)
 
     def _traced(
@@ -192,7 +195,7 @@ class Reshards:
         self.keep(self._finding(tried, repeated), tried)
 
     def keep(self, finding: Finding, tried: Tried) -> None:
-        """Makes ``tried`` the program on top of which edits are tried."""
+        """Adds ``finding``, and makes ``tried`` the program on which further edits are tried."""
         self.findings.append(finding)
         self.replacements += tried.replacements
         self.regions += tried.regions
@@ -201,7 +204,7 @@ class Reshards:
         self.calls = [one for one in self.calls if id(one) not in gone]
 
     def diff_of(self, edits: Sequence[tuple[SourceFile, Replacement]]) -> str:
-        """Of edits that come on top of the findings."""
+        """Returns the unified diff of ``edits`` on top of those of the findings."""
         diffs = []
         for file in dict.fromkeys(file for file, _ in edits):
             here = [one for known, one in edits if known is file]
@@ -224,12 +227,12 @@ class Reshards:
 
 
 def results_of(jaxpr: Any) -> tuple[str, ...]:
-    """The types of a program's results."""
+    """Returns the types of a program's results, as text."""
     return tuple(_type_text(one) for one in jaxpr.out_avals)
 
 
 def types_of(jaxpr: Any) -> tuple[str, ...]:
-    """What each equation but a reshard computes, with its types."""
+    """Returns what each equation but a reshard computes, with its types, as text."""
     return tuple(
         f"{one.primitive.name} {[_type_text(value.aval) for value in one.outvars]}"
         for one in jax_private.equations(jaxpr)
@@ -243,7 +246,7 @@ def _type_text(aval: Any) -> str:
 
 
 def _axes_of(jaxpr: Any) -> dict[str, int]:
-    """The axes of the program's meshes that are explicit somewhere, with their sizes."""
+    """Returns the axes that are explicit in any type of the program, with their sizes."""
     axes: dict[str, int] = {}
     for equation in jax_private.equations(jaxpr):
         for value in (*equation.invars, *equation.outvars):
@@ -254,7 +257,7 @@ def _axes_of(jaxpr: Any) -> dict[str, int]:
 
 
 def _spec_of(aval: Any) -> Spec | None:
-    """The spec of a type, a tuple of axes for each dimension; None where it is partial."""
+    """Returns the spec of a type, a tuple of axes for each dimension; None for a partial one."""
     spec = aval.sharding.spec
     if getattr(spec, "unreduced", None) or getattr(spec, "reduced", None):
         return None
@@ -263,7 +266,7 @@ def _spec_of(aval: Any) -> Spec | None:
 
 
 def cheaper(before: Priced, after: Priced) -> bool:
-    """Whether a program saves without a type: bytes, at no cost of time, work or memory; be that little."""
+    """Whether a program without a type saves bytes, however few, and needs no more time, work or memory."""
     was, now = before.figures, after.figures
     if after.work > before.work * (1 + LEAST) or now.memory > was.memory * (1 + MORE_MEMORY):
         return False
@@ -271,7 +274,7 @@ def cheaper(before: Priced, after: Priced) -> bool:
 
 
 def _much_cheaper(before: Priced, after: Priced) -> bool:
-    """Whether another spec is worth an edit: it saves bytes and time."""
+    """Whether another spec saves so many bytes and so much time that it is worth an edit."""
     was, now = before.figures, after.figures
     much = now.bytes < was.bytes * (1 - LEAST) and now.seconds < was.seconds * (1 - LEAST)
     return much and cheaper(before, after)
@@ -303,7 +306,7 @@ _WORDS = {
 
 
 def _sentence(edit: Edit, before: Figures, after: Figures, repeated: bool) -> str:
-    """The mistake and its cost, without a place."""
+    """Describes the mistake and its cost, without a place."""
     call, spec = edit[0]
     named = " and ".join(_WORDS[one.form].format(name=one.name) for one, _ in edit)
     if repeated:

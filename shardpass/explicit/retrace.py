@@ -39,11 +39,11 @@ _numbers = itertools.count(1)
 
 
 class CannotTrace(Exception):
-    """The edits cannot be tried on the functions of this process."""
+    """Raised if the edits cannot be tried on the functions of this process."""
 
 
 class Retracer:
-    """Traces ``jitted`` with arguments as it was called, under the meshes that are in use where this is made."""
+    """Traces ``jitted`` again with the arguments of its call, under the meshes in use when this object is made."""
 
     def __init__(self, jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
         self.jitted, self.arguments, self.keywords = jitted, arguments, keywords
@@ -51,13 +51,15 @@ class Retracer:
         self.abstract = jax.sharding.get_abstract_mesh()
 
     def traced(self) -> Any:
-        """What ``jax.jit`` calls ``Traced``, of the function as it is: JAX's own, where it has traced the function."""
+        """The function as it stands, as ``jax.jit(...).trace`` returns it; JAX's own result, if it has traced it."""
         with self._meshes():
             made = self.jitted.trace(*self.arguments, **self.keywords)
             return getattr(made, "traced", made)  # of flax.nnx, which has JAX's own inside
 
     def trace(self, edits: Edits, regions: Sequence[Region] = ()) -> Any:
-        """What ``jax.jit`` calls ``Traced``. Raises CannotTrace, and whatever tracing raises."""
+        """Traces the function with ``edits`` of the text and of ``regions``. Raises CannotTrace, and what
+        tracing raises.
+        """
         with _LOCK, ExitStack() as inside:
             inside.enter_context(self._meshes())
             for region in regions:  # first, as regions are known by lines, which edits change
@@ -69,7 +71,7 @@ class Retracer:
             return self.traced()
 
     def lower(self, traced: Any) -> Any:
-        """``traced`` lowered; over an abstract mesh, which has no devices, for the CPU."""
+        """Lowers ``traced``; over an abstract mesh, which has no devices, for the CPU."""
         with self._meshes():
             try:
                 return traced.lower()
@@ -86,7 +88,7 @@ class Retracer:
 
 @contextmanager
 def _swapped(file: SourceFile, replacements: Sequence[Replacement]) -> Iterator[None]:
-    """Inside, functions of ``file`` have the code that it would have with ``replacements``."""
+    """Inside of the block, functions of ``file`` run the code that it has with ``replacements``."""
     now = _compiled(file, file.raw)
     changed = _compiled(file, file.changed([_on_as_many_lines(file, one) for one in replacements]), now)
     codes: dict[CodeType, CodeType] = {}
@@ -114,7 +116,7 @@ def _swapped(file: SourceFile, replacements: Sequence[Replacement]) -> Iterator[
 
 
 def _on_as_many_lines(file: SourceFile, one: Replacement) -> Replacement:
-    """A replacement with the line breaks of the text that it replaces, so that all else stays at its line."""
+    """Pads a replacement with the line breaks of the text that it replaces, so that other code keeps its lines."""
     before = file.raw[one.start : one.end]
     missing = before.count(b"\n") - one.text.count("\n")
     whole_lines = before.endswith(b"\n") and (not one.start or file.raw[: one.start].endswith(b"\n"))
@@ -131,12 +133,12 @@ def _restoring(function: FunctionType) -> Callable[[], None]:
 
 
 def _functions(path: str) -> list[FunctionType]:
-    """The functions of this process whose text is in the file ``path``."""
+    """Returns the functions of this process that come from the file ``path``."""
     return [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == path]
 
 
 def _compiled(file: SourceFile, raw: bytes, like: CodeType | None = None) -> CodeType:
-    """The code of a file. ``like``: whose functions' free variables are named in those of the same place."""
+    """Compiles a file. ``like``: code of an earlier text, whose functions' free variables the new functions keep."""
     try:
         tree = ast.parse(raw, file.path)
         code = compile(tree, file.path, "exec", dont_inherit=True)
@@ -149,7 +151,7 @@ def _compiled(file: SourceFile, raw: bytes, like: CodeType | None = None) -> Cod
 
 
 def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """The functions of two files, in the order of their text. Raises CannotTrace where these differ."""
+    """Yields the functions of two versions of a file, in the order of the text. Raises CannotTrace if they differ."""
     yield old, new
     inside = [_made_in(old), _made_in(new)]
     if [one.co_name for one in inside[0]] != [one.co_name for one in inside[1]]:
@@ -159,7 +161,9 @@ def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
 
 
 def _reached(old: CodeType, new: CodeType, known: Collection[CodeType], inside: bool = False) -> bool:
-    """Whether each function that differs is one of ``known``, or is made by one; what a module itself says is not."""
+    """Whether each function that differs is one of ``known`` or is made by one of them. Module-level code does
+    not count.
+    """
     if old == new:
         return True
     inside = inside or old in known
@@ -174,7 +178,7 @@ def _made_in(code: CodeType) -> list[CodeType]:
 
 
 class _Names(ast.NodeTransformer):
-    """Names in each function the free variables that its code had before the edit."""
+    """Adds to each function a reference to the free variables that its code had before the edit."""
 
     def __init__(self, pairs: Sequence[tuple[CodeType, CodeType]]) -> None:
         self.lost = {

@@ -42,8 +42,8 @@ def run(
 ) -> None:
     """Runs the script ``file`` until JAX compiles ``function``, as ``run_script``, or raises an error of types.
 
-    ``machine`` and ``limit`` (of memory): "" for the usual; ``wanted``: "findings" to have these of a function that
-    compiles; ``partitioner``: who is asked, of which SP843 is raised for all but shardpass.
+    ``machine`` and ``limit`` (of memory): "" for the default. ``wanted``: "findings" for those of a function that
+    compiles. ``partitioner``: any but shardpass raises SP843.
     """
     jax.config.update("jax_traceback_filtering", "off")  # the calls say their arguments
     answers: dict[int, dict[str, Any]] = {}
@@ -69,7 +69,7 @@ def run(
 
 
 def _findings(function: str, machine: str) -> str:
-    """The findings about reshards of the call that JAX is about to compile, as text; "" without any."""
+    """Returns the findings about reshards of the call that JAX is about to compile, as text; "" if there are none."""
     call = jax_private.call_being_compiled()
     if call is None:
         return ""
@@ -87,7 +87,7 @@ def _findings(function: str, machine: str) -> str:
 
 
 def _answer(error: BaseException, function: str, machine: str, limit: str | None, partitioner: str) -> dict[str, Any]:
-    """The edits as text and JSON, or the diagnostic that there are none; nothing of an error of another kind."""
+    """Returns the edits as text and JSON, or the diagnostic that there are none; empty for an error of another kind."""
     clash = read(error)
     if clash is None:
         return {}
@@ -104,7 +104,7 @@ def _answer(error: BaseException, function: str, machine: str, limit: str | None
 
 
 def _call(error: BaseException, function: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-    """The jitted function of that name on the way to ``error``, with the arguments of the call."""
+    """Returns the jitted function named ``function`` on the way to ``error``, with the arguments of its call."""
     name = function.rpartition(".")[2]
     traces = list(_every(error.__traceback__))
     for trace, inner in pairwise(traces):
@@ -120,7 +120,7 @@ def _call(error: BaseException, function: str) -> tuple[Any, tuple[Any, ...], di
 
 
 def _called(trace: TracebackType, name: str) -> Any:
-    """What the call at ``trace`` calls, by a name that ends so; None for any other expression."""
+    """Returns the object that the call at ``trace`` calls under ``name``; None for any other expression."""
     path = trace.tb_frame.f_code.co_filename
     try:
         node = SourceFile(path, Path(path).read_text()).expression_at(frame_of(trace))
@@ -136,7 +136,7 @@ def _called(trace: TracebackType, name: str) -> Any:
 
 
 def _arguments(frame: FrameType) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """Those with which ``frame`` was called, of a function that hands them on as they are."""
+    """Returns the arguments with which ``frame`` was called, if its function passes them on unchanged."""
     code, values = frame.f_code, frame.f_locals
     names, count = code.co_varnames, code.co_argcount
     if not code.co_flags & 0x04 or not code.co_flags & 0x08:  # *args, **kwargs

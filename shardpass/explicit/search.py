@@ -54,7 +54,7 @@ Lower = Callable[[Mapping[int, Spec]], str]  # the program with other specs of a
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of the function: a leaf, by its path."""
+    """An argument of the function: a leaf of the pytree, with its path."""
 
     path: str
     shape: tuple[int, ...]
@@ -64,7 +64,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Program:
-    """A program that traces."""
+    """A program that traces, with its cost."""
 
     state: State
     cost: Cost
@@ -72,7 +72,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Site:
-    """An error, and what is there: the op with the types of its operands. ``tried``: edits at it that did not trace."""
+    """An error and the op that raised it, with the types of its operands. ``tried``: edits there that did not trace."""
 
     clash: Clash
     text: str
@@ -80,7 +80,7 @@ class Site:
 
 
 class Search:
-    """One search. State: the states that wait, the programs that trace, and the first error's site."""
+    """One search. State: the states to try, the programs that trace, and the site of the first error."""
 
     def __init__(self, lower: Lower, arguments: tuple[Argument, ...], machine: str, spec_only: bool) -> None:
         self.lower, self.arguments, self.machine = lower, arguments, machine
@@ -121,7 +121,7 @@ class Search:
     # ---------------------------------------------------------------- traces
 
     def _try(self, state: State, last: bool = False) -> None:
-        """``last``: no state comes behind this one."""
+        """Traces ``state``, and queues the states behind it unless it is the ``last``."""
         self.tried += 1
         result = self._traced(state)
         if isinstance(result, Clash):
@@ -134,7 +134,7 @@ class Search:
                 self._waiting.reached(state, program.price)
 
     def _traced(self, state: State, probe: Probe | None = None, texts: Mapping[str, str] | None = None) -> Any:
-        """The program of ``state``, the error of types that it raises, or None for any other."""
+        """Returns the program of ``state``, the error of types that it raises, or None for any other error."""
         self.traces += 1
         try:
             with self.live.edited(state.texts if texts is None else texts, probe):
@@ -147,7 +147,7 @@ class Search:
     # ---------------------------------------------------------------- what is tried next
 
     def _expand(self, state: State, clash: Clash, frame: int) -> None:
-        """Puts the states with one edit more at the expression of ``frame``, counted from the innermost."""
+        """Queues the states with one more edit at the expression of ``frame`` (0 is the innermost)."""
         if frame >= len(clash.frames):
             return
         self._later.append((state, clash, frame + 1))
@@ -169,13 +169,13 @@ class Search:
             self._put(state, candidate, values)
 
     def _probed(self, state: State, at: Expression) -> Values:
-        """The operands of an expression."""
+        """Returns the operands of the expression ``at``, seen by a trace."""
         probe = Probe()
         self._traced(state, probe, {**state.texts, at.file.path: at.probed()})
         return probe.values
 
     def _result(self, state: State, at: Expression, values: Values) -> Any:
-        """What has the shape of an expression's result: with whole operands, or with a whole result."""
+        """Returns an object with the shape of the expression's result, traced with whole operands or a whole result."""
         for edit in (whole(values), Edit(out=())):
             watch = Probe()
             self._traced(state, watch, {**state.texts, at.file.path: at.watched(edit, self._say(at.file))})
@@ -217,14 +217,14 @@ class Search:
         return new
 
     def _argument(self, operand: Any) -> int | None:
-        """The one argument that has the type of an operand."""
+        """Returns the number of the only argument with the type of ``operand``; None if there are none or several."""
         kind = type_text(operand)
         same = [number for number, one in enumerate(self.arguments) if one.type == kind]
         return same[0] if len(same) == 1 else None
 
 
 def _ordered(programs: list[Program]) -> list[Program]:
-    """The simplest of those that cost about as little as the cheapest, and then the others, cheapest first."""
+    """Returns the programs cheapest first; of those that cost about as little as the cheapest, the simplest leads."""
     least = min((one.cost.price for one in programs), default=0.0)
     near = [one for one in programs if one.cost.price <= least * (1 + SAME)]
     others = [one for one in programs if one.cost.price > least * (1 + SAME)]
@@ -242,7 +242,7 @@ def _types(at: Expression, values: Values) -> tuple[tuple[str, str], ...]:
 
 
 def type_text(value: Any) -> str:
-    """As JAX writes it, ``float32[8@data,16]``; "" of what is no array."""
+    """Returns the type as JAX writes it, ``float32[8@data,16]``; "" for a value that is no array."""
     if getattr(value, "sharding", None) is None or not hasattr(value, "shape"):
         return ""
     entries = zip(value.shape, spec_of(value), strict=True)
@@ -257,6 +257,6 @@ def _dim(entry: tuple[int, tuple[str, ...]]) -> str:
 
 
 def _name_of_spec(file: SourceFile) -> str:
-    """How the file calls ``PartitionSpec``; ``jax.P`` where it has no name for it."""
+    """Returns the file's name for ``PartitionSpec``, ``jax.P`` if it has none."""
     name = file.spec_name
     return name if name.encode() + b"(" in file.raw or f"as {name}".encode() in file.raw else "jax.P"

@@ -15,13 +15,13 @@ MOST = 32  # specs of one array
 
 
 def explicit_axes(mesh: Any) -> dict[str, int]:
-    """The axes of a mesh that types name, with their sizes."""
+    """Returns the axes of a mesh that types may name, with their sizes."""
     typed = zip(mesh.axis_names, mesh.axis_types, strict=True)
     return {name: mesh.shape[name] for name, kind in typed if kind == AxisType.Explicit and mesh.shape[name] > 1}
 
 
 def spec_of(array: Any) -> Spec:
-    """The spec of an array, a tracer or a ``ShapeDtypeStruct``, one entry a dimension."""
+    """Returns the spec of an array, a tracer or a ``ShapeDtypeStruct``, one entry for each dimension."""
     sharding = getattr(array, "sharding", None) if isinstance(array, jax.ShapeDtypeStruct) else None
     if sharding is None:
         sharding = jax.typeof(array).sharding
@@ -30,14 +30,14 @@ def spec_of(array: Any) -> Spec:
 
 
 def partition(spec: Spec) -> PartitionSpec:
-    """``spec`` as JAX's."""
+    """Converts ``spec`` to a JAX ``PartitionSpec``."""
     return PartitionSpec(*(None if not one else one[0] if len(one) == 1 else one for one in spec))
 
 
 def specs(shape: Sequence[int], axes: Mapping[str, int], like: Sequence[Spec] = ()) -> list[Spec]:
-    """The specs of an array of ``shape``: each axis at a dimension that it divides, or nowhere.
+    """Returns the specs of an array of ``shape``: each axis on a dimension that it divides, or on none.
 
-    At most MOST, those first that have most axes where one of ``like`` has them.
+    Returns at most MOST; those come first that agree with one of ``like`` on most axes.
     """
     ordered = sorted(_all(shape, axes), key=lambda one: -max((_alike(one, other) for other in like), default=0))
     return ordered[:MOST]

@@ -13,7 +13,7 @@ _OPTION = "jax_traceback_filtering"
 
 @contextmanager
 def whole_tracebacks() -> Iterator[None]:
-    """Inside, JAX raises errors with their whole tracebacks."""
+    """Inside of the block, JAX raises errors with unfiltered tracebacks."""
     before = jax.config.values[_OPTION]
     jax.config.update(_OPTION, "off")
     try:

@@ -48,7 +48,7 @@ Replacements = tuple[tuple[SourceFile, Replacement], ...]
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum that may wait over ``axes``. ``name``: its text; ``spec``: that of its result; ``edits``: of its text."""
+    """A sum that may wait over ``axes``. ``name``: its text. ``spec``: of its result. ``edits``: of the file."""
 
     name: str
     place: Place
@@ -63,13 +63,15 @@ class Sum:
 
 
 def partial_text(spec: Spec, word: str, axes: Sequence[str]) -> str:
-    """``spec`` as text, with axes that are ``unreduced`` or ``reduced``."""
+    """Returns ``spec`` as text, with ``axes`` as ``unreduced`` or ``reduced`` (``word``)."""
     text = spec_text(spec)
     return f"{text[:-1]}{', ' if any(spec) else ''}{word}={{{', '.join(map(repr, axes))}}})"
 
 
 def waiting_sums(search: Reshards) -> list[Diagnostic]:
-    """Adds the findings about sums to those of ``search``; returns remarks (SP842) on sums that JAX lets not wait."""
+    """Adds the findings about sums to those of ``search``; returns remarks (SP842) on sums that JAX does not
+    let wait.
+    """
     refused: list[Diagnostic] = []
     search.most += MOST
     for one in (*added_products(search), *added_gradients(search)):
@@ -103,7 +105,7 @@ def _finding(one: Sum, tried: Tried, search: Reshards) -> Finding:
 
 
 def added_products(search: Reshards) -> Iterator[Sum]:
-    """Sums of products with an ``out_sharding`` that completes them over the same axes."""
+    """Yields sums of products whose ``out_sharding`` completes them over the same axes."""
     calls = search.calls
     known = {(one.file.path, one.file.span(one.call)): one for one in calls if one.form == KEYWORD}
     for file in {one.file.path: one.file for one in calls}.values():
@@ -134,7 +136,7 @@ def _sum(file: SourceFile, node: ast.BinOp, products: Sequence[Written], plain: 
 
 
 def _is_plain(search: Reshards) -> bool:
-    """Whether a mesh is in use, so that a spec needs none."""
+    """Whether a mesh is in use, so that specs need not name one."""
     return not search.retracer.abstract.empty
 
 
@@ -151,14 +153,14 @@ def _terms(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _term(file: SourceFile, node: ast.expr) -> ast.expr | None:
-    """A term, or what its name is assigned where nothing else reads that."""
+    """Returns a term of a sum; for a name that is read only there, the expression that it is assigned."""
     if not isinstance(node, ast.Name):
         return node
     return file.assigned(node.id, node) if file.uses(node.id) == 1 else None
 
 
 def _contracted(call: Written) -> tuple[str, ...]:
-    """The axes of the dimensions that the products of a call contract."""
+    """Returns the axes of the dimensions that the products of a call contract."""
     axes: set[str] = set()
     for equation in call.equations:
         if equation.primitive.name != "dot_general" or "transpose(" in str(equation.source_info.name_stack):
@@ -170,7 +172,7 @@ def _contracted(call: Written) -> tuple[str, ...]:
 
 
 def _spec(aval: Any) -> Spec | None:
-    """The spec of a type; None where it has none, or is partial already."""
+    """Returns the spec of a type; None if it has none or is partial already."""
     spec = getattr(getattr(aval, "sharding", None), "spec", None)
     if spec is None or spec.unreduced or spec.reduced:
         return None
@@ -182,7 +184,7 @@ def _spec(aval: Any) -> Spec | None:
 
 
 def added_gradients(search: Reshards) -> Iterator[Sum]:
-    """Carries of scans whose body adds a gradient to them, over each axis that they are not split over."""
+    """Yields carries of scans whose body adds a gradient to them, once for each axis that does not split them."""
     met = set()
     for equation in jax_private.equations(search.jaxpr):
         if equation.primitive.name != "scan":
@@ -224,7 +226,7 @@ def _gradients(
 
 
 def _gradient(node: ast.expr) -> ast.expr | None:
-    """Of ``jax.grad(loss)(weights, ...)`` the weights."""
+    """Returns the ``weights`` of a ``jax.grad(loss)(weights, ...)``; None for any other expression."""
     inside = isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and node.args
     if not inside or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Call) or node.func.keywords:
         return None
@@ -238,7 +240,7 @@ def _component(node: ast.expr | None, number: int | None) -> ast.expr | None:
 
 
 def _result(file: SourceFile, call: ast.Call) -> ast.expr | None:
-    """The one place that reads the carry behind a scan."""
+    """Returns the only expression that reads the carry after a scan, or None."""
     parent = file.parents[call]
     if isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Constant) and parent.slice.value == 0:
         return parent
@@ -252,7 +254,10 @@ def _result(file: SourceFile, call: ast.Call) -> ast.expr | None:
 
 
 def _wrapped(file: SourceFile, node: ast.expr, spec: str, plain: bool) -> list[tuple[SourceFile, Replacement]]:
-    """``node`` resharded to ``spec``; of a reshard its spec. ``plain``: without its mesh, which is in use."""
+    """Returns the edit that reshards ``node`` to ``spec``, or changes the spec of a reshard.
+
+    ``plain``: whether a mesh is in use, so that the spec does not name one.
+    """
     text = file.spec_name + requoted(spec, file.quote()).removeprefix("P") if plain else file.sharding(spec)
     made = Expression(file, node).replacements(Edit(((OUT, ()),)), lambda _: text)
     return [(file, one) for one in made]

@@ -31,9 +31,10 @@ PATIENCE = 8  # states of a first edit that are tried for its first program
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Edits, and the texts that they make of the user's files. ``arguments``: other specs, by number.
+    """Edits, and the texts of the user's files with them. ``arguments``: new specs of arguments, by number.
 
-    ``before``: the state without the last edit; ``again``: an edit at the same place makes the same type for less.
+    ``before``: the state without the last edit. ``again``: whether a cheaper edit at the same place makes the same
+    type.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +45,7 @@ class State:
     again: bool = False
 
     def path(self) -> Iterator[State]:
-        """This state, the one before it, and so on."""
+        """Yields this state, the one before it, and so on."""
         one: State | None = self
         while one is not None:
             yield one
@@ -52,12 +53,12 @@ class State:
 
     @property
     def first(self) -> State:
-        """The state with the first edit alone."""
+        """The state with only the first edit."""
         return [*self.path()][:-1][-1] if self.before is not None else self
 
 
 class Waiting:
-    """States that were not tried. State: these, and of each state that has programs behind it the best one."""
+    """The states to try, and for each state the best program behind it."""
 
     def __init__(self) -> None:
         self._states: dict[State, int] = {}
@@ -72,20 +73,20 @@ class Waiting:
         self._states[state] = next(self._order)
 
     def next(self) -> State:
-        """The state to try, which waits no longer."""
+        """Removes and returns the state to try next."""
         state = min(self._states, key=self._rank)
         del self._states[state]
         self._tried[state.first] += 1
         return state
 
     def reached(self, state: State, price: float) -> None:
-        """``state`` is a program of that price."""
+        """Records that ``state`` traces and costs ``price`` seconds."""
         for one in state.path():
             self._best[one] = min(self._best.get(one, (price, state.regret)), (price, state.regret))
 
     @property
     def follows_first_edits(self) -> bool:
-        """Whether a first edit that is followed has no program."""
+        """Whether the search still looks for a program behind one of the first edits."""
         return any(self._rank(state)[0] == 0 for state in self._states)
 
     def _rank(self, state: State) -> tuple[int, float, int, int]:

@@ -36,9 +36,10 @@ Spec = tuple[tuple[str, ...], ...]
 
 @dataclass(eq=False)
 class Written:
-    """One call. ``made``: the expression that makes the region, where it is not in ``call``; ``kept``: what is left.
+    """One call. ``kept``: what remains without the type. ``made``: the expression that makes the region, if it is not
+    in ``call``.
 
-    ``equations``: those that come from the call, in program order.
+    ``equations``: those of the jaxpr that come from the call, in program order.
     """
 
     file: SourceFile
@@ -55,26 +56,26 @@ class Written:
 
     @property
     def name(self) -> str:
-        """What has the type: the operand's text, or that of the function that is called."""
+        """The text of what has the type: the operand, or the function that is called."""
         if self.form == KEYWORD or self.kept is None:
             return called(self.call) or ast.unparse(self.call.func)
         return ast.unparse(self.kept)
 
     @property
     def resharded(self) -> list[tuple[Any, Any]]:
-        """(type before, type after) of each reshard."""
+        """(type before, type after) of each reshard that the call makes."""
         reshards = (one for one in self.equations if one.primitive.name == "reshard")
         return [(one.invars[0].aval, one.outvars[0].aval) for one in reshards]
 
     @property
     def repeats(self) -> bool:
-        """Whether each reshard is to the type that its operand has."""
+        """Whether each reshard is to the type that its operand has already."""
         types = self.resharded
         return bool(types) and all(before.sharding == after.sharding for before, after in types)
 
     @property
     def target(self) -> Any | None:
-        """The one type that all values of the call have behind it; None where they have several."""
+        """The type that all results of the call have; None if they differ."""
         forward = [one for one in self.equations if "transpose(" not in str(one.source_info.name_stack)]
         if self.form in (RESHARD, HELPER):
             results = [one.outvars[0].aval for one in forward if one.primitive.name == "reshard"]
@@ -86,7 +87,7 @@ class Written:
 
     @property
     def outside(self) -> ast.FunctionDef | ast.Lambda | None:
-        """The function of a region that was made before the program was traced; None of all other calls.
+        """The function of a region that was made before the program was traced; None for all other calls.
 
         Such a region is an object: no code that JAX runs while it traces makes it.
         """
@@ -110,7 +111,7 @@ class Written:
 
     @property
     def fixed(self) -> bool:
-        """Whether no edit can be tried: the region was made before the program was traced, of a function not known."""
+        """Whether no edit can be tried: the region was made before tracing, of an unknown function."""
         return self.made is not None and self.outside is None and not self._made_inside
 
     @property
@@ -120,7 +121,7 @@ class Written:
         return around is not None and any(self._ran(around, one) for one in self.equations)
 
     def without(self) -> list[Replacement] | None:
-        """The edit that leaves the type out; None where the text does not show how."""
+        """Returns the edit that removes the type; None if the text does not show how."""
         file, call = self.file, self.call
         if self.form == KEYWORD:
             return _without_keyword(file, call, "out_sharding")
@@ -136,7 +137,9 @@ class Written:
         return _statement_gone(file, call, self.kept) or _only(file, call, self.kept)
 
     def with_spec(self, spec: str) -> list[Replacement] | None:
-        """The edit that says ``spec``, as ``P(...)``, in place of the type that is there."""
+        """Returns the edit that replaces the type by ``spec``, a text such as ``P(...)``; None if that is not
+        possible.
+        """
         if self.spec is None or isinstance(self.spec, ast.Tuple | ast.List | ast.Dict):
             return None
         start, end = self.file.span(self.spec)
@@ -144,7 +147,7 @@ class Written:
 
 
 class Calls:
-    """The calls of a program that say types. State: the files, and the calls that were met."""
+    """The calls of a program that say types, with the files that they are in."""
 
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
@@ -153,7 +156,7 @@ class Calls:
         self._met: dict[tuple[str, int], Written] = {}
 
     def of(self, jaxpr: Any) -> list[Written]:
-        """Those of ``jaxpr``, in program order, each with its equations."""
+        """Returns the calls of ``jaxpr`` in program order, each with its equations."""
         self._met.clear()
         for equation in jax_private.equations(jaxpr):
             written = self._innermost(equation)
@@ -193,7 +196,7 @@ class Calls:
             return None
 
     def call_at(self, file: SourceFile, span: jax_private.Span) -> ast.Call | None:
-        """The call that ends where ``span`` ends: where it starts, versions of Python differ on methods."""
+        """Returns the call that ends where ``span`` ends; versions of Python differ on where methods start."""
         known = self._by_end.get(file.path)
         if known is None:
             nodes = [node for node in ast.walk(file.tree) if isinstance(node, ast.Call)]
@@ -203,7 +206,7 @@ class Calls:
 
 
 def _function_around(file: SourceFile, node: ast.AST) -> ast.FunctionDef | ast.Lambda | None:
-    """The innermost function whose body ``node`` is in; a decorator is in the one around its function."""
+    """Returns the innermost function whose body contains ``node``; a decorator belongs to the function outside."""
     inner, outer = node, file.parents.get(node)
     while outer is not None:
         decorated = isinstance(outer, ast.FunctionDef) and inner in outer.decorator_list
@@ -237,7 +240,7 @@ def _makes_region(call: ast.Call) -> bool:
 
 
 def _region_of(file: SourceFile, call: ast.Call) -> tuple[ast.Call, ast.expr] | None:
-    """Of a call of a region by its name: the call of ``auto_axes``, and the function."""
+    """For a call of a region by its name, returns the call of ``auto_axes`` and the function."""
     if not isinstance(call.func, ast.Name):
         return None
     name = call.func.id
@@ -257,7 +260,7 @@ def _region_of(file: SourceFile, call: ast.Call) -> tuple[ast.Call, ast.expr] | 
 
 
 def _helper_of(written: Written) -> ast.FunctionDef | ast.Lambda | None:
-    """The function that does nothing but reshard one of its arguments."""
+    """Returns the function of the file that only reshards one of its arguments, if ``written`` is in one."""
     if written.form != RESHARD or not isinstance(written.kept, ast.Name):
         return None
     parents = written.file.parents
@@ -277,7 +280,7 @@ def _place_of(function: ast.FunctionDef | ast.Lambda, name: str) -> int | None:
 
 
 def _helped(inner: Written, call: ast.Call, file: SourceFile) -> Written | None:
-    """The call of a helper, with the argument that is resharded; None where the call does not show it."""
+    """Returns the call of a helper with the argument that it reshards; None if the call does not show it."""
     function = _helper_of(inner)
     assert function is not None
     assert isinstance(inner.kept, ast.Name)
@@ -307,7 +310,9 @@ def _says_a_type(equation: Any) -> bool:
 
 
 def _only(file: SourceFile, node: ast.expr, kept: ast.expr) -> list[Replacement]:
-    """``kept`` in place of ``node``, around which it stands: two edits, so that ``kept`` may have edits of its own."""
+    """Returns two edits that remove the text of ``node`` around ``kept``, so that ``kept`` may have edits of
+    its own.
+    """
     (start, end), (first, last) = file.span(node), file.span(kept)
     simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Tuple | ast.List)
     alone = simple or isinstance(file.parents[node], ast.Assign | ast.Return | ast.Expr)
@@ -317,7 +322,7 @@ def _only(file: SourceFile, node: ast.expr, kept: ast.expr) -> list[Replacement]
 
 
 def _statement_gone(file: SourceFile, call: ast.Call, kept: ast.expr) -> list[Replacement] | None:
-    """``x = reshard(x, s)`` goes as a whole."""
+    """Returns the edit that removes a statement ``x = reshard(x, s)`` as a whole; None for other statements."""
     statement = file.parents[call]
     if (
         not isinstance(statement, ast.Assign)
