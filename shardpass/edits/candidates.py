@@ -43,7 +43,7 @@ _FIRST_INDEX = re.compile(r"^\[\d+\]")
 class Candidates:
     """Lists the edits of one program that may save.
 
-    ``lines``: those that send most, the first most; ``arrays``: the names of what is sent.
+    ``lines``: those that send most, in descending order. ``arrays``: the names of the arrays that collectives send.
     """
 
     def __init__(self, sites: Sites, lines: Sequence[Place], arrays: Collection[str]) -> None:
@@ -212,7 +212,7 @@ class Candidates:
 
 
 def _updates(sites: Sites) -> Iterator[tuple[Site, Site]]:
-    """Results with the arguments that they update: of those of one type and one end of the path, in their order.
+    """Yields results with the arguments that they update: of one type and one end of the path, paired in order.
 
     Of ``step(params, mu, nu)`` that returns three trees, the second is the new ``mu``. The first index of a result is
     one of a tuple of trees, or of the one list that is returned.
@@ -229,7 +229,9 @@ def _updates(sites: Sites) -> Iterator[tuple[Site, Site]]:
 
 
 def variants(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> Iterator[Spec]:
-    """Specs like ``spec``: an axis more, another axis, an axis elsewhere, two exchanged, an axis less, and none."""
+    """Yields specs like ``spec``: with an axis more, less or elsewhere, another axis, two axes exchanged, and
+    no axis.
+    """
     used = [(dim, name) for dim, names in enumerate(spec) for name in names]
     rank = len(shape)
     specs: list[Spec] = []
@@ -311,7 +313,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _prefix(site: Site, other: Site) -> str:
-    """The path of a state as far as that of its counterpart differs."""
+    """Returns the part of a state's path in which it differs from its counterpart's."""
     common = _common(site.pattern, other.pattern)
     marks = [match.start() for match in re.finditer(r"[\[.]", site.pattern)]
     return site.pattern[: marks[-common]] if 0 < common <= len(marks) else site.pattern

@@ -41,7 +41,7 @@ LEAST = 0.02  # of the modelled time
 
 
 def find_decided(data: Given, file: str, plan: ProgramPlan, sources: Sources) -> tuple[DecidedFact, ...]:
-    """The shardings of ``plan``, which is of the program ``data``, that save most; those that save more first."""
+    """Returns the shardings of ``plan`` that save most, greatest savings first. ``data``: the program that it plans."""
     try:
         reading = read(data, file, sources, trusted=False)
     except ShardpassError:
@@ -53,7 +53,7 @@ def find_decided(data: Given, file: str, plan: ProgramPlan, sources: Sources) ->
 
 
 class _Decisions:
-    """One selection. State: the edits that are kept, and the bytes received with them."""
+    """Selects the shardings of one program. State: the edits that are kept, and the bytes received with them."""
 
     def __init__(self, sites: Sites, plan: ProgramPlan) -> None:
         self.sites, self.plan = sites, plan
@@ -110,7 +110,7 @@ def words(name: str, spec: Spec) -> str:
 
 
 def shardings_of(plan: ProgramPlan) -> Mapping[int, Sharding]:
-    """The shardings of arguments and of the results of ops that are split, by value."""
+    """Returns the shardings of main's arguments and of the results of split ops, by value number."""
     return dict(_of_block(plan.body))
 
 

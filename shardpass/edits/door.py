@@ -83,7 +83,7 @@ def _findings(explanation: Explanation, file: str, machine: Machine, folders: Se
 
 
 def _text(module: bytes) -> str:
-    """The text of a module in bytecode, which Shardy's passes read."""
+    """Converts a module from bytecode to the text that Shardy's passes read."""
     parsed = parse_module(module, trusted=True)
     with parsed.context:
         return str(parsed.operation.get_asm(enable_debug_info=True))

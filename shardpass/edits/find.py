@@ -88,7 +88,7 @@ def find_edits(
     machine: Machine,
     sources: Sources,
 ) -> Findings:
-    """The findings of ``base``, the explanation of ``data`` as ``compiler`` makes it."""
+    """Returns the findings of ``base``, which explains ``data`` as ``compiler`` compiles it."""
     try:
         reading = read(data, file, sources)
     except ShardpassError as error:
@@ -98,7 +98,7 @@ def find_edits(
 
 
 class _Search:
-    """One search for edits. State: the findings until now, the changes of their edits, and the program with these."""
+    """One search for edits. State: the findings so far, their changes, and the program with them."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class _Search:
         base, peak = self.model.price(changes), self.model.peak(changes)
 
         def promises(candidate: _Priced) -> bool:
-            """Whether ``candidate`` saves the part NEXT of the price, or of the memory at no price."""
+            """Whether ``candidate`` saves the fraction NEXT of the price, or of the memory at no higher price."""
             if candidate.price < base * (1 - NEXT):
                 return True
             return candidate.price < base and self.model.peak([*changes, *candidate.edit]) < peak * (1 - NEXT)
@@ -231,7 +231,7 @@ class _Search:
         return sorted(cheaper, key=lambda one: (round(one.price / base / SAME), one.order))
 
     def _surplus(self) -> tuple[Surplus, ...]:
-        """The lines where more is sent than shardpass's decision sends there, most first."""
+        """Lists the lines that send more than in shardpass's decision, in descending order of the difference."""
         ours: dict[tuple[str, int], int] = {}
         names = self.sites.names
         for one in self.model.plan().collectives:
@@ -254,7 +254,7 @@ class _Search:
     # ---------------------------------------------------------------- compiled
 
     def _compiling(self, edit: Edit, *, draft: bool = False) -> Pending | None:
-        """Begins to compile the program with ``edit``; None where it cannot be written."""
+        """Starts to compile the program with ``edit``; returns None if the edit cannot be written into the module."""
         try:
             module = with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
         except (ShardpassError, ir.MLIRError):
@@ -262,7 +262,9 @@ class _Search:
         return self.compiler(module, draft)
 
     def _drafted(self, edit: Edit) -> bool:
-        """Whether the program with ``edit`` saves by a draft, with its time of work and its memory a little less."""
+        """Whether a draft compilation shows that ``edit`` saves, its work time and memory reduced by the usual
+        error of drafts.
+        """
         explanation = _compiled(self._compiling(edit, draft=True))
         if explanation is None:
             return False
@@ -271,7 +273,7 @@ class _Search:
         return saves(self.figures, replace(after, seconds=seconds, memory=round(after.memory * (1 - ROUGH))))
 
     def _verified(self, edit: Edit, pending: Pending | None) -> bool:
-        """Waits for the program with ``edit``; where that saves, records a finding and returns True."""
+        """Waits for the program with ``edit``; records a finding and returns True if it saves."""
         explanation = _compiled(pending)
         if explanation is None:
             return False
@@ -311,7 +313,7 @@ class _Search:
 
 
 def _compiled(pending: Pending | None) -> Explanation | None:
-    """The program of ``pending``; None where the partitioner does not take it."""
+    """Returns the program of ``pending``; None if the partitioner refuses it."""
     try:
         return None if pending is None else pending()
     except ShardpassError:

@@ -67,7 +67,7 @@ def code_of(change: Change) -> str:
 
 
 class JaxText:
-    """Diffs of edits, each on top of those before. ``function``: the name of the function that is jitted."""
+    """Writes edits as diffs, each on top of the previous ones. ``function``: the name of the jitted function."""
 
     def __init__(self, sites: Sites, sources: Sources, function: str) -> None:
         self.sites, self.sources, self.function = sites, sources, function
@@ -75,7 +75,7 @@ class JaxText:
         self._made: dict[str, list[Replacement]] = {}
 
     def diff(self, edit: Edit) -> str:
-        """The edit as a unified diff of the file with the edits before; "" where the place is not certain.
+        """Returns the edit as a unified diff of the file with the previous edits; "" if its place is not certain.
 
         Padding has no diff, as the array's shape comes from elsewhere.
         """
@@ -164,9 +164,9 @@ class JaxText:
         return None
 
     def _in_the_signature(self, file: SourceFile, edit: Edit) -> list[Replacement] | None:
-        """Replaces the expressions of the edit's arrays: in the trees that are assigned to names, or else the names.
+        """Returns replacements of the arrays' expressions: in trees that are assigned to names, or else of the names.
 
-        None where an array that the edit leaves alone would change too.
+        Returns None if an array outside of the edit would change too.
         """
         trees = {}
         for kind, keyword in ((ARGUMENT, "in_shardings"), (RESULT, "out_shardings")):
@@ -241,14 +241,14 @@ class JaxText:
         return self.sites.arguments if kind == ARGUMENT else self.sites.results
 
     def _every(self, kind: str) -> Iterator[str]:
-        """The names of all arguments or results, scalars too."""
+        """Yields the names of all arguments or all results (``kind``), including scalars."""
         if kind == ARGUMENT:
             yield from map(self.sites.names.of, self.sites.program.body.arguments)
         else:
             yield from self.sites.result_names
 
     def _steps(self, file: SourceFile, name: str, kind: str) -> Steps | None:
-        """The path of an argument or result below ``in_shardings`` or ``out_shardings``."""
+        """Returns the path of an argument or result within ``in_shardings`` or ``out_shardings``; None if unknown."""
         root = _ROOT.match(name)[0]  # type: ignore[index]
         steps: list[str | int] = []
         if kind == ARGUMENT:

@@ -19,7 +19,7 @@ _PASSED_ON = frozenset({"stablehlo.convert", "stablehlo.reshape", "stablehlo.opt
 
 
 class Kinds:
-    """The kinds of the edits of one program."""
+    """Classifies the edits of one program."""
 
     def __init__(self, sites: Sites) -> None:
         self.axes: Mapping[str, int] = dict(sites.program.mesh.mesh.axes)
@@ -36,14 +36,14 @@ class Kinds:
         return ANNOTATION, ""
 
     def _padding(self, site: Site) -> str:
-        """Of an annotation that splits unevenly: its size, the tiles, and the padding."""
+        """Describes an annotation that splits unevenly: the size, the tiles, and the padding; "" for any other."""
         for one in uneven(site.spec or (), site.array.shape, self.axes) if site.spec else ():
             waste = f"{one.padded - one.size} of {one.padded} are padding, {show_bytes(one.wasted(site.array))}"
             return f"of which dimension {one.dim} is {one.size}, in tiles of {one.padded // one.shards} ({waste})"
         return ""
 
     def _whole(self, site: Site, spec: Spec) -> str:
-        """Of an argument that is whole over an axis of ``spec``: the dimension that this axis does not divide."""
+        """Names the dimension of a whole argument that an axis of ``spec`` does not divide; "" if there is none."""
         if site.kind != ARGUMENT:
             return ""
         before = {name for names in site.spec or () for name in names}
@@ -62,7 +62,7 @@ def _only(dim: int, name: str, rank: int) -> Spec:
 
 
 def _looked_up(sites: Sites) -> frozenset[int]:
-    """The arguments in which gathers look up: the first operand of a gather, or what is passed on to one."""
+    """Returns the arguments that are the table of a gather, directly or through ops that pass them on."""
     made_by = {op.results[0]: op for op in sites.program.body.every_op() if op.results}
     result = set()
     for op in sites.program.body.every_op():

@@ -32,7 +32,7 @@ from shardpass.sharding import AxisRef, Sharding
 
 
 class Model:
-    """Prices of one program with changes, on ``machine``."""
+    """Prices one program with changed annotations, on ``machine``."""
 
     def __init__(self, reading: Reading, machine: Machine) -> None:
         self.program = reading.program
@@ -40,7 +40,7 @@ class Model:
         self.clock = clock_of(machine)
 
     def price(self, changes: Iterable[Change]) -> float:
-        """Models the seconds of one run of the program with ``changes``, and a little for the peak of its memory."""
+        """Returns the modelled seconds of one run with ``changes``, plus a little for the peak of memory."""
         changed = self._changed(changes)
         task = self.task
         shardings = Propagated(changed, task.barriers).shardings
@@ -49,11 +49,11 @@ class Model:
         return sum(costs(plan, self.clock, task.folded).values()) + holding(peak, self.clock)
 
     def peak(self, changes: Iterable[Change]) -> float:
-        """Models the most bytes that a device holds at once, of the program with ``changes``."""
+        """Returns the greatest number of bytes alive at once on a device with ``changes``, as modelled."""
         return self.task.footprint.peak(Propagated(self._changed(changes), self.task.barriers).shardings.of)
 
     def propagated(self, changes: Iterable[Change]) -> ProgramPlan:
-        """The plan of the whole program with ``changes``, propagated."""
+        """Returns the plan of the whole program with ``changes``, its shardings propagated."""
         task = self.task
         shardings = task.folded.unfolded(Propagated(self._changed(changes), task.barriers).shardings)
         return plan_program(self.program, shardings, task.decided, machine=task.machine)
@@ -125,6 +125,8 @@ class Model:
         return NO_ANNOTATION if dims is None else ValueAnnotation(self.program.mesh.sharding(dims))
 
     def _open(self, value: int) -> ValueAnnotation:
-        """The annotation of a dropped constraint: replicated, with every dimension open to further splits."""
+        """Returns the annotation that replaces a dropped constraint: replicated, every dimension open to
+        further splits.
+        """
         rank = self.program.array(value).rank
         return ValueAnnotation(self.program.mesh.replicated(rank), open_dims=tuple(range(rank)))

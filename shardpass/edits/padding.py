@@ -41,11 +41,11 @@ class Uneven:
 
     @property
     def padded(self) -> int:
-        """The next size that the shards divide."""
+        """The next greater size that the shards divide."""
         return -(-self.size // self.shards) * self.shards
 
     def wasted(self, array: Array) -> int:
-        """Bytes of padding in all tiles of one array together."""
+        """Returns the bytes of padding in all tiles of one array together."""
         return array.bytes // self.size * (self.padded - self.size)
 
 
@@ -68,7 +68,9 @@ def padded_shape(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> t
 
 
 def pad_argument(main: Any, position: int, shape: Sequence[int], spec: Spec, notation: Notation, mesh: Mesh) -> None:
-    """Gives an argument of ``main`` the type of ``shape``; the body goes on from its slice, split as ``spec``."""
+    """Changes an argument of ``main`` to ``shape``, split as ``spec``; the body continues with a slice of the
+    old shape.
+    """
     block = main.regions[0].blocks[0]
     argument = block.arguments[position]
     old = ir.RankedTensorType(argument.type)
@@ -82,7 +84,7 @@ def pad_argument(main: Any, position: int, shape: Sequence[int], spec: Spec, not
 
 
 def pad_result(main: Any, position: int, shape: Sequence[int], spec: Spec, notation: Notation, mesh: Mesh) -> None:
-    """Pads a result of ``main`` with zeros to ``shape``, in the sharding ``spec``."""
+    """Pads a result of ``main`` with zeros to ``shape``, split as ``spec``."""
     *_, end = map(operation, main.regions[0].blocks[0].operations)
     value = end.operands[position]
     kind = ir.RankedTensorType(value.type)

@@ -20,7 +20,9 @@ def action_of(edit: Edit) -> str:
 
 
 def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "") -> str:
-    """The mistake and its cost, without a place. ``clause``: about the array (``kinds``), ``of which ...``."""
+    """Describes the mistake and its cost, without a place. ``clause``: about the array (``kinds``), ``of which
+    ...``.
+    """
     first, cost = edit[0], cost_of(before, after)
     site = first.site
     names = list(dict.fromkeys(f"`{change.site.pattern}`" for change in edit if change.site.kind == site.kind))

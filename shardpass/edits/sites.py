@@ -70,7 +70,7 @@ class Site:
 
     @property
     def pattern(self) -> str:
-        """The name, with ``[*]`` for indices that differ."""
+        """The site's name, with ``[*]`` for indices that differ between its values."""
         return self.names[0] if len(self.names) == 1 else _INDEX.sub("[*]", self.names[0])
 
 
@@ -122,7 +122,7 @@ def read(data: Any, file: str, sources: Sources, *, trusted: bool = True) -> Rea
 
 
 class Sites:
-    """The sites of one program, each kind in program order."""
+    """Lists the sites of one program, each kind in program order."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
@@ -142,7 +142,7 @@ class Sites:
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """JAX's names of the results: ``result[0]['w']``."""
+        """The names of the results as JAX writes them: ``result[0]['w']``."""
         rows = self.reading.handles.signature.results
         infos = [row.get("jax.result_info") for row in rows]
         return tuple(text(info) if info is not None else f"result {place}" for place, info in enumerate(infos))

@@ -24,7 +24,7 @@ _SPECS, _NAMED = ("P", "PartitionSpec"), "NamedSharding"
 
 @dataclass(frozen=True)
 class Replacement:
-    """A change of a file's text: ``text`` in place of the bytes from ``start`` to ``end``."""
+    """A change of a file's text: ``text`` replaces the bytes from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -32,7 +32,7 @@ class Replacement:
 
 
 class SourceFile:
-    """A file of Python with its syntax tree. Raises SyntaxError or ValueError where ``text`` does not parse."""
+    """A Python file with its syntax tree. Raises SyntaxError or ValueError if ``text`` does not parse."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path, self.raw = path, text.encode()
@@ -59,14 +59,16 @@ class SourceFile:
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def constraint_at(self, frame: Frame) -> ast.Call | None:
-        """The call of ``with_sharding_constraint`` that ``frame`` spans, or the one call of its line."""
+        """Returns the call of ``with_sharding_constraint`` that ``frame`` spans, or the only one of its line,
+        or None.
+        """
         calls = [node for node in self._calls() if called(node).endswith(_CONSTRAINT) and len(node.args) > 1]
         here = [node for node in calls if node.lineno == frame.place.line]
         exact = [node for node in here if node.col_offset == frame.place.column]
         return exact[0] if exact else here[0] if len(here) == 1 else None
 
     def expression_at(self, frame: Frame) -> ast.expr | None:
-        """The expression that ``frame`` spans."""
+        """Returns the expression that ``frame`` spans, or None."""
         place = frame.place
         wanted = place.line, place.column, frame.end_line, frame.end_column
         for node in ast.walk(self.tree):
@@ -77,7 +79,7 @@ class SourceFile:
         return None
 
     def statement_of(self, node: ast.AST) -> ast.stmt:
-        """The statement that an expression is a part of."""
+        """Returns the statement that contains an expression."""
         while not isinstance(node, ast.stmt):
             node = self.parents[node]
         return node
@@ -116,12 +118,12 @@ class SourceFile:
         return isinstance(parent, ast.FunctionDef) and parent.name == function and call in parent.decorator_list
 
     def parameters(self, function: str) -> tuple[str, ...]:
-        """The names of the positional parameters of the one function of that name; () where there is not one."""
+        """Returns the names of a function's positional parameters; () unless exactly one function has that name."""
         result = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef) and node.name == function]
         return tuple(one.arg for one in result[0].args.args) if len(result) == 1 else ()
 
     def assigned(self, name: str, near: ast.AST) -> ast.expr | None:
-        """The value of the one assignment to ``name`` in the function around ``near``, or else in the file."""
+        """Returns the value of the only assignment to ``name`` in the function around ``near``, or else in the file."""
         scope: ast.AST | None = near
         while scope is not None:
             scope = self.parents.get(scope)
@@ -145,7 +147,7 @@ class SourceFile:
 
     @cached_property
     def spec_name(self) -> str:
-        """The file's name for ``PartitionSpec``."""
+        """The name by which the file refers to ``PartitionSpec``."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom):
                 for one in node.names:
@@ -155,7 +157,7 @@ class SourceFile:
 
     @cached_property
     def _named(self) -> str:
-        """The text before the spec in the file's shardings: ``NamedSharding(mesh, ``; "" where no mesh is a name."""
+        """The text before the spec in the file's shardings, as ``NamedSharding(mesh, ``; "" if no mesh has a name."""
         for call in self._calls():
             if called(call).endswith(_NAMED) and len(call.args) == 2 and isinstance(call.args[0], ast.Name):
                 return f"{called(call)}({self.text(call.args[0])}, "
@@ -163,7 +165,9 @@ class SourceFile:
 
     @cached_property
     def _helpers(self) -> frozenset[str]:
-        """Functions of the file that make a sharding of a spec: ``lambda *spec: NamedSharding(mesh, P(*spec))``."""
+        """Names of the file's functions that turn a spec into a sharding: ``lambda *spec: NamedSharding(mesh,
+        P(*spec))``.
+        """
         result = set()
         for node in ast.walk(self.tree):
             if isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Return):
@@ -194,7 +198,9 @@ class SourceFile:
         return f"{self._named}{written})" if self._named else written
 
     def quote(self, near: ast.AST | None = None) -> str:
-        """The quotation mark of the strings in ``near``; of an expression without strings, of most in the file."""
+        """Returns the quotation mark of the strings in ``near``, or the most frequent of the file if it has no
+        strings.
+        """
         counts = Counter(() if near is None else self._marks(near)) or self._all_marks
         return max(counts, key=lambda mark: (counts[mark], mark), default="'")
 
@@ -226,7 +232,7 @@ class SourceFile:
     # ---------------------------------------------------------------- edits
 
     def changed(self, replacements: Sequence[Replacement]) -> bytes:
-        """Returns the file's text with ``replacements`` made."""
+        """Returns the file's bytes with ``replacements``."""
         raw = self.raw
         for one in sorted(set(replacements), key=lambda one: -one.start):
             raw = raw[: one.start] + one.text.encode() + raw[one.end :]
@@ -259,7 +265,7 @@ def requoted(text: str, mark: str) -> str:
 
 
 def called(call: ast.Call) -> str:
-    """Returns the name of a call's function, ``jax.lax.with_sharding_constraint``; "" where it has no name."""
+    """Returns the dotted name of a call's function, as ``jax.lax.with_sharding_constraint``; "" if it has none."""
     try:
         text = ast.unparse(call.func)
     except (ValueError, RecursionError):

@@ -32,7 +32,9 @@ class Program(Protocol):
 
 
 def figures(report: Report) -> Figures:
-    """Returns the figures of a compiled program by its report, of HLO, with the compiler's statistics of memory."""
+    """Returns the figures of a compiled program: bytes and seconds from the report of its HLO, memory from its
+    statistics.
+    """
     assert report.memory is not None
     assert report.flops is not None
     assert report.step_seconds is not None
@@ -40,10 +42,10 @@ def figures(report: Report) -> Figures:
 
 
 def saves(before: Figures, after: Figures) -> bool:
-    """Whether an edit is worth a report: it saves time, or bytes or memory at no cost of time.
+    """Whether an edit is worth a report: it saves time, or bytes or memory without costing time.
 
-    It may hold more memory by at most the part of the time that it saves: an axis exchanged for a smaller one may be
-    worth that, weights that are whole instead of split seldom are.
+    The relative increase of memory may be at most the relative saving of time: an axis exchanged for a smaller one may
+    be worth that, weights that are whole instead of split seldom are.
     """
     saved = 1 - after.seconds / before.seconds if before.seconds else 0.0
     if after.memory > before.memory * (1 + max(MORE_MEMORY, PER_TIME * saved)):
@@ -56,7 +58,7 @@ def saves(before: Figures, after: Figures) -> bool:
 
 
 def changed_lines(before: Sequence[Row], after: Sequence[Row]) -> tuple[LineChange, ...]:
-    """The lines whose bytes differ, those that save most first: two programs matched by the ops of the user."""
+    """Returns the lines whose bytes differ between two programs, matched by the user's ops; greatest savings first."""
     sums: dict[tuple[str, int], list[int]] = {}
     places: dict[tuple[str, int], Place] = {}
     for side, rows in enumerate((before, after)):

@@ -25,9 +25,10 @@ from shardpass.sharding import Mesh, Sharding
 
 @dataclass(frozen=True)
 class Change:
-    """A new annotation for ``site``: ``spec``, or none at all where that is None.
+    """A new annotation for ``site``: ``spec``, or none at all if that is None.
 
-    ``padded``: the shape to which arguments or results are padded, as ``spec`` does not divide theirs; None: no change.
+    ``padded``: the shape to which arguments or results are padded because ``spec`` does not divide theirs; None for no
+    padding.
     """
 
     site: Site
@@ -36,7 +37,7 @@ class Change:
 
 
 def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
-    """A copy of ``module`` with ``changes``, as bytecode; ``module`` stays as it is."""
+    """Returns a copy of ``module`` with ``changes``, as bytecode."""
     copy = copy_module(module)
     with copy.context, ir.Location.unknown():
         ops = list(every_op(copy.operation))  # before a mesh is added

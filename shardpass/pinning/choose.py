@@ -102,7 +102,9 @@ def choose(
 
 
 class _Choosing:
-    """One program. State: the variants that were compiled, by their points; None where XLA failed."""
+    """Searches the points of one program. State: the compiled variants by their points; None for one that XLA
+    refused.
+    """
 
     def __init__(
         self,
@@ -142,7 +144,7 @@ class _Choosing:
         return self.decided.plan.bytes_received * (1 + REACHED) < self.plain.bytes_scattered
 
     def _starts(self) -> list[frozenset[Point]]:
-        """Compiles the sets to begin with: all points first, and no others where these leave nothing to be gained."""
+        """Compiles the sets of points to start from; only the set of all points if that leaves nothing to gain."""
         sets = _starts(self.decided.points)
         starts = self._compiled(itertools.islice(sets, 1))
         if not starts or not self.may_gain or self._is_reached(starts[0]):
@@ -152,12 +154,12 @@ class _Choosing:
         return starts + self._compiled(sets)
 
     def _is_reached(self, points: frozenset[Point]) -> bool:
-        """Whether XLA's program with ``points`` exceeds plain in nothing, and receives no more than shardpass's."""
+        """Whether XLA's program with ``points`` exceeds plain in no figure, and receives no more than shardpass's."""
         own = self.decided.plan.bytes_received
         return not self.scores[points].excess and self.programs[points].bytes_scattered <= own * (1 + REACHED)
 
     def _compiled(self, starts: Iterable[Iterable[Point]]) -> list[frozenset[Point]]:
-        """Compiles sets of points, as long as variants are left; returns those that are compiled."""
+        """Compiles sets of points until no variants are left, and returns the sets that were compiled."""
         result = []
         for start in map(frozenset, starts):
             if self.left <= 0:
@@ -167,7 +169,7 @@ class _Choosing:
         return result
 
     def _tighter(self, within: Callable[[int], Decided], every: frozenset[Point]) -> list[frozenset[Point]]:
-        """Decides within less memory, by as much as XLA's program with ``every`` point takes more than plain."""
+        """Decides again with less memory: reduced by what XLA's program with ``every`` point needs beyond plain."""
         peak, starts = self.decided.plan.alive.peak, list[frozenset[Point]]()
         for _ in range(TIGHTER):
             program = self.programs.get(every)
@@ -200,7 +202,7 @@ class _Choosing:
                 kept, least = rest, min(least, self.score(rest).price)
 
     def score(self, points: frozenset[Point]) -> Score:
-        """Returns the score of a set of points, which is compiled the first time; ``NONE`` where XLA fails."""
+        """Returns the score of a set of points, compiling it if it is new; ``NONE`` if XLA refuses it."""
         if points not in self.scores:
             try:
                 program = self._build(points)

@@ -19,7 +19,7 @@ from shardpass.sharding import Mesh, Sharding
 
 
 def pinned_module(module: Any, mesh: Mesh, points: Iterable[Point]) -> Any:
-    """A copy of ``module`` with a constraint at each of ``points``, whose axes are those of ``mesh``."""
+    """Returns a copy of ``module`` with a constraint at each of ``points``, over axes of ``mesh``."""
     copy = copy_module(module)
     with copy.context, ir.Location.unknown():
         if NUM_PARTITIONS not in copy.operation.attributes:
@@ -29,7 +29,9 @@ def pinned_module(module: Any, mesh: Mesh, points: Iterable[Point]) -> Any:
 
 
 class _Inserting:
-    """Inserts into one module. ``made``: constraints for operands, by value, sharding and block, to be shared."""
+    """Inserts constraints into one module. ``made``: constraints of operands by value, sharding and block, for
+    reuse.
+    """
 
     def __init__(self, module: Any, mesh: Mesh) -> None:
         self.module, self.mesh = module, mesh
@@ -38,9 +40,7 @@ class _Inserting:
         self.made: dict[tuple[Any, Spec, Any], Any] = {}
 
     def all(self, points: Iterable[Point]) -> None:
-        """Inserts constraints at ``points``, those of definitions first: an operand is constrained after its definition
-        is.
-        """
+        """Inserts constraints at ``points``: first at definitions, then at operands, which refer to them."""
         points = sorted(points, key=lambda point: point.spot)  # the first user in a block stands before the others
         for point in points:
             if point.spot.side != OPERAND:

@@ -28,7 +28,9 @@ PROPAGATE = "propagate"
 
 @dataclass(frozen=True)
 class Figures:
-    """The costs of one run of XLA's program for a device. ``bytes_received``: of the program for GPUs and TPUs."""
+    """What one run of XLA's program costs a device, in bytes and seconds. ``bytes_received``: of the program
+    for GPUs and TPUs.
+    """
 
     bytes_received: int
     temporaries: int
@@ -41,10 +43,10 @@ class Pins:
     """The pins of a program, with its costs before and after.
 
     Attributes:
-        name, axes, machine: of the program, its mesh as text, and the machine that it is decided for.
-        constraints: the text of each, in the order of the program.
-        before, after: XLA's program without and with them; None where nothing was compiled.
-        compiled: how many variants were.
+        name, axes, machine: the program's name, its mesh as text, and the machine for which it is decided.
+        constraints: the text of each constraint, in program order.
+        before, after: the figures of XLA's program without and with the pins; None if nothing was compiled.
+        compiled: the number of compiled variants.
     """
 
     name: str
@@ -56,7 +58,7 @@ class Pins:
     compiled: int = 0
 
     def json(self) -> str:
-        """Writes the pins as text for ``from_json``."""
+        """Returns the pins as text that ``from_json`` reads."""
         return json.dumps(asdict(self))
 
     @staticmethod
@@ -123,7 +125,7 @@ def pin_module(
 
 
 def within(pipeline: str, limit: int) -> str:
-    """``pipeline``, which decides within ``limit`` bytes alive on a device."""
+    """Returns ``pipeline`` with a limit of ``limit`` bytes alive on a device."""
     steps = resolve(pipeline, ir.Context())
     return ",".join(
         str(replace(step.own, fit=str(max(0, limit))) if isinstance(step.own, Propagate) else step) for step in steps

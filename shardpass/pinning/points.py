@@ -59,7 +59,7 @@ Spec = tuple[tuple[str, ...], ...]  # of each dimension the axes that split it
 
 @dataclass(frozen=True, order=True)
 class Spot:
-    """A use or a definition in the module as JAX lowered it. ``op``: its number there, -1 for main's arguments."""
+    """An operand or result in the module as JAX lowered it. ``op``: its number there, -1 for main's arguments."""
 
     op: int
     side: str
@@ -70,7 +70,7 @@ class Spot:
 class Point:
     """A place to pin, with the sharding decided there.
 
-    ``called``: the op; ``name``: the value's, as the user knows it; ``bytes``: of the whole array.
+    ``called``: the op's name; ``name``: the value's name in the user's text; ``bytes``: of the whole array.
     """
 
     spot: Spot
@@ -90,7 +90,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Decided:
-    """The points of a module, over ``mesh``, and the plan that they come from."""
+    """The points of a module over ``mesh``, with the plan from which they come."""
 
     mesh: Mesh
     points: tuple[Point, ...]
@@ -98,12 +98,12 @@ class Decided:
 
 
 def numbered_ops(module: Any) -> Iterator[tuple[int, Any]]:
-    """The ops of all functions with their numbers; equal in all copies of a module."""
+    """Yields the ops of all functions with their numbers, which are equal in all copies of a module."""
     return enumerate(every_op(module.operation))
 
 
 def decided(module: Any, pipeline: str = "propagate") -> Decided:
-    """Reads the points of ``module``, which stays unchanged, off its plan. ``pipeline``: imports and decides.
+    """Plans a copy of ``module`` and returns the points of the plan. ``pipeline``: imports and decides.
 
     Raises ShardpassError as the pipeline does.
     """
@@ -131,7 +131,9 @@ def _is_annotated(row: dict[str, Any]) -> bool:
 
 
 class _Points:
-    """Reads the points off a plan. State: the point of each spot; None where copies of the spot are decided apart."""
+    """Collects the points of a plan. State: the point of each spot; None if copies of the spot are decided
+    differently.
+    """
 
     def __init__(
         self, plan: ProgramPlan, program: Program, handles: Any, shardings: Any, kinds: Any, open_arguments: Any

@@ -28,10 +28,10 @@ from shardpass.suggesting.trials import Annotation
 
 @dataclass(frozen=True)
 class Figures:
-    """The costs of one run for a device.
+    """What one run costs a device.
 
     Attributes:
-        bytes: received, loops multiplied.
+        bytes: received, counting every trip of a loop.
         seconds, compute_seconds: modelled, of collectives and of computing; ``step_seconds``: of both.
         memory: the most bytes alive at once, arguments included.
     """
@@ -44,7 +44,7 @@ class Figures:
 
 
 def figures(plan: ProgramPlan, built: Report | None = None) -> Figures:
-    """Returns the figures of a plan; with ``built``, the report of the program built by it, those of the report."""
+    """Returns the figures of a plan; of the program built by it instead, if ``built``, its report, is given."""
     memory = plan.alive.peak
     if built is None or built.compute_seconds is None or built.step_seconds is None:
         return Figures(plan.bytes_received, plan.seconds(), plan.compute_seconds(), plan.step_seconds(), memory)
@@ -59,7 +59,7 @@ def figures_of(built: Explanation, plan: ProgramPlan) -> Figures:
 
 
 def planned(imported: Any, annotations: Iterable[Annotation], propagate: str) -> ProgramPlan:
-    """The plan of ``imported``, which stays as it is, with ``annotations``. ``propagate``: the pass, with options."""
+    """Returns the plan of a copy of ``imported`` with ``annotations``. ``propagate``: the pass, with options."""
     return plan_of(propagated(imported, annotations, propagate))
 
 
@@ -79,7 +79,7 @@ def plan_of(module: Any) -> ProgramPlan:
 
 
 def built(module: Any, file: str) -> Explanation:
-    """The report of the program that the passes behind propagation make of ``module``, in place."""
+    """Runs the passes after propagation on ``module``, in place, and returns the report of the program."""
     with collect():
         return explain_module(module, file, pipeline=BEHIND_PROPAGATION, folders=())
 
@@ -108,7 +108,7 @@ def _annotate(module: Any, annotations: Iterable[Annotation]) -> None:
 
 
 def _constrain(value: Any, sharding: Any) -> None:
-    """Puts a constraint behind ``value``, for all its uses."""
+    """Adds a constraint on ``value`` and redirects all its uses to the result."""
     if isinstance(value.owner, ir.Block):
         block, following, location = value.owner, value.owner.operations[0], value.location
     else:

@@ -39,7 +39,7 @@ TRIALS = 8  # sets that are tried for fewer annotations, of the first outcome
 
 @dataclass(frozen=True)
 class Chosen:
-    """An annotation and its saving: the rise of price and memory where this annotation alone is left out."""
+    """An annotation and its saving: by how much price (seconds) and memory (bytes) rise if it alone is left out."""
 
     annotation: Annotation
     saves_price: float
@@ -49,7 +49,9 @@ class Chosen:
 def choose(
     trials: Trials, answer: Answer, arguments: Sequence[Group], others: Callable[[], Sequence[Group]]
 ) -> tuple[Chosen, ...]:
-    """Chooses annotations, those that save most first. ``others``: results and lines, if arguments do not suffice."""
+    """Returns the chosen annotations, greatest savings first. ``others``: results and lines, if arguments do
+    not suffice.
+    """
     problem = trials.problem
     every = [as_in(problem, answer, group) for group in arguments]
     trials.enough *= 1 + NEAR
@@ -64,7 +66,9 @@ def choose(
 
 
 def as_in(problem: Problem, answer: Answer, group: Group) -> Annotation:
-    """The annotation of ``group`` with the split that most of its values have in ``answer``, as JAX can write it."""
+    """Returns the annotation of ``group`` with the split that most of its values have in ``answer``, as JAX can
+    write it.
+    """
     counts: Counter[DimAxes] = Counter(answer.splits[index] for index in slots(problem, group))
     whole = ((),) * group.array.rank
     dims = counts.most_common(1)[0][0] if counts else whole

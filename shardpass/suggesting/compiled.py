@@ -61,7 +61,7 @@ def compiled(
 
 
 def total(built: Explanation) -> int:
-    """Bytes that a device holds of a program that ``compiled`` reported."""
+    """Returns the bytes of memory that a device needs for a program that ``compiled`` reported."""
     assert built.memory is not None
     return built.memory.total
 
@@ -69,7 +69,7 @@ def total(built: Explanation) -> int:
 def _say(
     module: Any, signature: Signature, annotations: Iterable[Annotation], places: dict[int, int], mesh: PrimeMesh
 ) -> None:
-    """Puts ``annotations`` on the function's signature, as Shardy's attributes."""
+    """Writes ``annotations`` into the function's signature, as Shardy's attributes."""
     name = _mesh_of(module, mesh)
     for one in annotations:
         attribute = ir.Attribute.parse(_text(one.dims, name, mesh))
@@ -82,7 +82,7 @@ def _say(
 
 
 def _mesh_of(module: Any, mesh: PrimeMesh) -> str:
-    """The name of the module's mesh; a new one where it has none."""
+    """Returns the name of the module's mesh, adding one if it has none."""
     names = [op.attributes["sym_name"].value for op in map(operation, module.body.operations) if op.name == MESH]
     if names:
         return str(names[0])

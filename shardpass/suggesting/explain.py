@@ -186,7 +186,7 @@ def measured(explanation: Explanation, profile_dir: str | os.PathLike[str] | Non
 
 
 def no_hints(explanation: Explanation) -> ShardpassError:
-    """The error (SP140) of hints for a program that shardpass did not partition."""
+    """Returns the error (SP140) for hints about a program that shardpass did not partition."""
     wanted = (
         f"False, as the program is that of {explanation.partitioner}, and annotations are tried by shardpass's plan"
     )
@@ -201,7 +201,7 @@ def with_hints(
     machine: str | None,
     folders: Sequence[Path] | None,
 ) -> tuple[HintFact, ...]:
-    """The annotations that save most in the program ``data``; none of one that is partitioned already."""
+    """Returns the annotations that save most in the program ``data``; () if it is partitioned already."""
     module = parse_module(data, file)
     if is_partitioned(module):
         return ()
@@ -224,7 +224,7 @@ def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, c
 
 
 def _is_file(f: Any) -> bool:
-    """Whether ``f`` names a file, which a stranger may have written, and not a program of this process."""
+    """Whether ``f`` names a file, which is not trusted, instead of a program of this process."""
     return isinstance(f, str | bytes | os.PathLike)
 
 

@@ -69,13 +69,13 @@ class _Candidate:
 
 
 def find_hints(imported: Any, effort: int, machine: Machine, sources: Sources) -> tuple[HintFact, ...]:
-    """The hints for an imported module, those that save most first."""
+    """Returns the hints for an imported module, greatest savings first."""
     with imported.context:
         return _Hints(imported, effort, machine, sources).run()
 
 
 class _Hints:
-    """One search for hints. State: the program, folded, and the plan as it is."""
+    """One search for hints. State: the folded program, and the present plan."""
 
     def __init__(self, module: Any, effort: int, machine: Machine, sources: Sources) -> None:
         self.module, self.effort, self.clock = module, effort, clock_of(machine)
@@ -104,7 +104,7 @@ class _Hints:
     # ---------------------------------------------------------------- tried on the folded program
 
     def _ranked(self) -> list[_Candidate]:
-        """The best candidate of each value that is cheaper than the program as it is, cheapest first."""
+        """Returns the best candidate of each value that is cheaper than the present program, cheapest first."""
         as_it_is = self._tried(None)
         best: dict[Group, _Candidate] = {}
         left = TRIES[self.effort]
@@ -119,7 +119,7 @@ class _Hints:
         return sorted(best.values(), key=lambda candidate: candidate.price)
 
     def _tried(self, annotation: Annotation | None) -> float:
-        """Prices the folded program with ``annotation``, propagated or searched as the pipeline does."""
+        """Returns the price of the folded program with ``annotation``, propagated or searched as the pipeline does."""
         task = self.task
         program = task.folded.program
         changed = program if annotation is None else annotated(program, [annotation], task.folded)
@@ -184,7 +184,7 @@ class _Hints:
         return list(result.values())
 
     def _lines(self) -> Mapping[Place, list[Op]]:
-        """The forward ops of each line."""
+        """Returns the ops of each line, without those of gradients."""
         at: dict[Place, list[Op]] = {}
         for op in self.program.body.every_op():
             if op.kind is OpKind.SPLIT and not self.names.is_backward(op):
@@ -196,7 +196,7 @@ class _Hints:
         return NOWHERE if place == NOWHERE else Place(place.file, place.line)
 
     def _group(self, value: int) -> Group | None:
-        """The group of values that an annotation of ``value`` names; None where ``value`` cannot be constrained."""
+        """Returns the values that an annotation of ``value`` names; None if ``value`` cannot be constrained."""
         program, array, names = self.program, self.program.arrays[value], self.names
         name = names.of(value)
         if array is None or not array.rank or not name or name.startswith(GRADIENT) or "..." in name:
@@ -235,12 +235,12 @@ class _Hints:
         return result
 
     def _first_use(self, value: int) -> Place:
-        """The line that reads an argument first."""
+        """Returns the line that reads an argument first."""
         result = (self._line(op) for op in self.program.body.every_op() if value in op.operands)
         return next((place for place in result if place != NOWHERE), NOWHERE)
 
     def _cotangents(self) -> Mapping[tuple[str, Array], list[int]]:
-        """The gradients of values, by the value's name and type."""
+        """Returns the gradients of values, by the value's name and type."""
         result: dict[tuple[str, Array], list[int]] = {}
         for value, op in self.names.makers.items():
             array = self.program.arrays[value]

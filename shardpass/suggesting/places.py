@@ -64,7 +64,7 @@ class Group:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all arrays of the group, unsplit."""
+        """Bytes of all arrays of the group, as whole arrays."""
         return self.array.bytes * len(self.values)
 
 
@@ -170,7 +170,7 @@ def states(program: Program, handles: Handles) -> Iterator[tuple[int, int]]:
 
 
 def _keys(name: str) -> str:
-    """A path without its root: of ``p['w']`` the key ``['w']``."""
+    """Returns a path without its root: ``['w']`` for ``p['w']``."""
     return _ROOT.sub("", name, count=1)
 
 
@@ -200,9 +200,7 @@ def _joined(free: Sequence[int], keys: Mapping[int, tuple[object, int]]) -> list
 
 
 def _pattern(name: str, kept: int = 0) -> str:
-    """Replaces indices in a path by ``[*]``, but for the first ``kept``, which are those of a tuple that a function
-    returns.
-    """
+    """Replaces the indices in a path by ``[*]``, except the first ``kept``, which select from a returned tuple."""
     first = [match[0] for match in itertools.islice(_INDEX.finditer(name), kept)]
     pattern = _INDEX.sub("[*]", name)
     for index in first:
@@ -250,7 +248,7 @@ def _parsed(text: str) -> Iterator[ast.stmt]:
 
 
 def slots(problem: Problem, group: Group) -> list[int]:
-    """The values of the engine that ``group`` names."""
+    """Returns the values of the engine that ``group`` names."""
     folded, searched = problem.task.folded, problem.propagated
     if group.kind == RESULT:
         indices = [searched.results[folded.results[place]] for place in group.values]

@@ -36,8 +36,8 @@ class Advice:
         paths: of arguments (``params['layers'][*]['w1']``) or results; of a line, the variable or expression.
         spec: the PartitionSpec, as text: ``P('data', None)``.
         file, line: of a line.
-        saves_seconds, saves_memory: by which time and memory of the program rise where this annotation alone is left
-            out; negative where something is traded for the other.
+        saves_seconds, saves_memory: by how much the program's seconds and bytes of memory rise if this annotation alone
+            is left out; negative where it trades one for the other.
         note: the reason for an annotation that saves nothing itself; None for all others.
         instead: the user's own annotations that this one replaces, as text.
     """

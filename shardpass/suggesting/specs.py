@@ -20,7 +20,7 @@ def _sayable(axes: Axes, size: int, mesh: PrimeMesh) -> Axes:
 
 
 def spec_text(dims: DimAxes, mesh: PrimeMesh) -> str:
-    """The text of the ``PartitionSpec``."""
+    """Returns the text of the ``PartitionSpec`` for ``dims``."""
     entries = []
     for axes in dims:
         names = [repr(ref.name) for ref in mesh.refs(axes)]

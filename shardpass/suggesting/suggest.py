@@ -169,7 +169,7 @@ def _propagate(effort: int, machine: str) -> str:
 class _Solution:
     """A solution, the annotations that lead to it, and the plan that the passes make with them.
 
-    ``module``: the module with these annotations, propagated.
+    ``module``: the propagated module with these annotations.
     """
 
     answer: Answer
@@ -179,9 +179,10 @@ class _Solution:
 
 
 class _Suggesting:
-    """One suggestion in the making: the program, and its tables.
+    """Prepares one suggestion: the program, and its tables.
 
-    ``user``: the program with the user's annotations, where these are questioned. ``least``: the least memory so far.
+    ``user``: the program with the user's annotations, if these are questioned. ``least``: the least memory of any plan
+    so far, in bytes.
     """
 
     def __init__(
@@ -207,7 +208,7 @@ class _Suggesting:
         self.written = questioned.written(self.program)
 
     def answer(self, partitioner: str, data: Given) -> Suggestion:
-        """Suggests by this program's plans, or for another partitioner's program."""
+        """Returns the suggestion for the program that ``partitioner`` makes: shardpass, or another one."""
         suggestion = self.run() if partitioner == OURS else self.run_by(partitioner, data)
         return suggestion if self.user is self else questioned.beside(suggestion, self.user.written)
 

@@ -26,7 +26,7 @@ PARTITIONERS = (OURS, *WAYS)
 
 
 class GivenProgram(NamedTuple):
-    """A program. ``machine``: that of the devices for which JAX lowered it; None of any other."""
+    """A program. ``machine``: of the devices for which JAX lowered it; None for any other program."""
 
     data: str | bytes
     file: str = UNNAMED
@@ -97,7 +97,7 @@ def _lowered(jitted: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) 
 
 
 def read_mesh(given: Any, function: str = "suggest") -> Mesh | None:
-    """The mesh of a jax Mesh or AbstractMesh, or a mesh of this package. Raises ShardpassError (SP140)."""
+    """Converts a jax Mesh or AbstractMesh to a mesh of this package. Raises ShardpassError (SP140)."""
     if given is None or isinstance(given, Mesh):
         return given
     try:
@@ -108,7 +108,7 @@ def read_mesh(given: Any, function: str = "suggest") -> Mesh | None:
 
 
 def is_abstract(mesh: Any) -> bool:
-    """Whether ``mesh`` has no devices, so that the machine is not that of those that are present."""
+    """Whether ``mesh`` has no devices, so that the machine does not follow from those that are present."""
     jax = sys.modules.get("jax")
     return isinstance(mesh, Mesh) or (jax is not None and isinstance(mesh, jax.sharding.AbstractMesh))
 
@@ -122,8 +122,8 @@ def partitioner_of(function: str, given: Any) -> str:
 
 
 def effort_of(function: str, effort: Any, least: int) -> int:
-    """Checks ``effort`` of ``shardpass-propagate``. Raises ShardpassError (SP140) where it is no number from ``least``
-    up.
+    """Checks ``effort`` of ``shardpass-propagate``. Raises ShardpassError (SP140) if it is no integer from
+    ``least`` up.
     """
     number = whole(effort)
     if number is None or number < least:
@@ -146,9 +146,9 @@ def put_mesh(module: Any, mesh: Mesh | None, file: str) -> None:
 
 
 def imported(data: Given, file: str, mesh: Mesh | None) -> Any:
-    """The module ``data``, imported. ``mesh``: over which it is to be split; by default the one that it names.
+    """Returns the module ``data``, imported. ``mesh``: over which to split it; by default the one that it names.
 
-    Raises ShardpassError: as the import pass; SP802 where no mesh is known, SP803 where ``mesh`` has another number of
+    Raises ShardpassError: as the import pass; SP802 if no mesh is known, SP803 if ``mesh`` has another number of
     devices than the module.
     """
     module = parse_module(data, file)
@@ -164,7 +164,7 @@ def imported(data: Given, file: str, mesh: Mesh | None) -> Any:
 
 
 def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:
-    """The machine that the user names, as text, by ``machine`` or by its old name ``profile``; None where neither is.
+    """Returns the name of the user's machine, from ``machine`` or its old name ``profile``; None if neither is given.
 
     Raises:
         ShardpassError: SP140, SP901 to SP903.
@@ -180,7 +180,7 @@ def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:
 
 
 def decide_for(module: Any, machine: str | None, usual: str | None) -> None:
-    """Sets the machine for which ``module`` is decided: ``machine``, or the one that it names, or ``usual``."""
+    """Sets the machine for which ``module`` is decided: ``machine``, else the one that it names, else ``usual``."""
     name = machine or module_machine(module) or usual
     if name is not None:
         set_module_machine(module, name)

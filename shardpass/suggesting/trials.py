@@ -42,9 +42,10 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Trial:
-    """The outcome of a set of annotations. ``cost``: the price, and that of memory; infinite where states change.
+    """The outcome of a set of annotations. ``cost``: the price with that of memory; infinite if a state changes its
+    split.
 
-    ``splits``: as those of ``Answer``.
+    ``splits``: as in ``Answer``.
     """
 
     cost: float
@@ -54,7 +55,10 @@ class Trial:
 
 
 class Trials:
-    """Trials of one program. ``states``: tables by which states come out as they go in. ``start``: a near solution."""
+    """Tries sets of annotations of one program.
+
+    ``states``: tables that force each state to come out split as it went in. ``start``: a nearby solution.
+    """
 
     def __init__(self, problem: Problem, states: Sequence[Table], start: Answer) -> None:
         self.problem, self.task, self.states = problem, problem.task, states
@@ -66,17 +70,19 @@ class Trials:
         self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in annotations]
 
     def cost(self, price: float, peak: float) -> float:
-        """Adds the price of memory, with ``peak`` bytes alive at once, to ``price``."""
+        """Returns ``price`` plus the price of ``peak`` bytes alive at once."""
         return price + holding(peak, self.task.decided.clock)
 
     def reached(self, annotations: Iterable[Annotation]) -> Mapping[int, DimAxes]:
-        """Propagates ``annotations`` and returns the splits of the arguments without annotations, by engine's value."""
+        """Propagates ``annotations``; returns the splits of the arguments without annotations, by value of the
+        engine.
+        """
         changed = annotated(self.task.folded.program, annotations, self.task.folded)
         values = Propagated(changed, self.task.barriers).engine.values
         return {index: values[index].dims for index in self._free}
 
     def of(self, annotations: Iterable[Annotation]) -> Trial:
-        """Returns the more expensive outcome; the first outcome where that is above ``enough``."""
+        """Returns the more expensive of the two outcomes; the first alone if its cost is above ``enough``."""
         key = frozenset(annotations)
         placed = self.placed(key)
         fixed = self._fixed(key)
