@@ -77,5 +77,7 @@ _BY_NAME |= {name: row for row in ELEMENT_TYPES for name in (row.mlir, row.hlo, 
 
 
 def element_type(name: str) -> ElementType:
-    """The row called ``name`` in MLIR's, HLO's or NumPy's spelling. Raises KeyError where there is none."""
+    """Returns the element type called ``name`` in MLIR's, HLO's or NumPy's spelling. Raises KeyError for any
+    other name.
+    """
     return _BY_NAME[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def installed_version() -> str:
-    """The version of the installed package."""
+    """Returns the version of the installed package."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -307,7 +307,7 @@ def module_at(path: str) -> tuple[bytes | LargeFile, str]:
 
 
 def read_axes(text: str) -> Mesh:
-    """Returns the mesh ``data=4,model=2``. Raises ShardpassError (SP805, or what is wrong with the axes)."""
+    """Parses the mesh ``data=4,model=2``. Raises ShardpassError (SP805, or the error of the axes)."""
     from shardpass.diagnostics.table_suggest import MESH_TEXT
     from shardpass.sharding import Mesh
 

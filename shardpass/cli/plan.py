@@ -252,7 +252,7 @@ def _steps(count: int) -> str:
 
 
 def summary(plan: Plan) -> str:
-    """Bytes received, beside the bound, and the peak."""
+    """Describes the bytes received with their lower bound, and the peak of memory."""
     from shardpass.redistribute.terms.limit import show_bytes
 
     bound = plan.lower_bound_bytes

@@ -32,7 +32,7 @@ _objects: dict[str, Machine] = {}  # those that were given as objects, by name a
 
 
 def machine_text(given: object = None) -> str:
-    """The machine ``given`` as text by which ``named_machine`` finds it; of None the one of the environment.
+    """Returns text by which ``named_machine`` finds ``given``; for None that of the environment.
 
     Raises ShardpassError: SP901, SP902, SP903.
     """
@@ -60,7 +60,7 @@ def path_or_name(given: object) -> object:
 
 
 def chosen(given: object = None) -> Machine:
-    """The machine that is meant by ``given``. Raises as ``machine_text``."""
+    """Returns the machine that ``given`` names or is. Raises as ``machine_text``."""
     return given if isinstance(given, Machine) else named_machine(machine_text(given))
 
 
@@ -71,12 +71,12 @@ def content_text(given: object = None) -> str:
 
 
 def named_machine(text: str) -> Machine:
-    """The machine that a module or an option names. Raises ShardpassError: SP901, SP902, SP903, SP907."""
+    """Returns the machine that a module or an option names. Raises ShardpassError: SP901, SP902, SP903, SP907."""
     return _find(text, "")
 
 
 def identity(machine: Machine) -> str:
-    """The text of a machine's content: its name, of one of the user's with a digest. Two machines never share it."""
+    """Returns a text that identifies a machine: its name, with a digest of its content if the user defined it."""
     if machine.name in MACHINES and find_machine(machine.name) == machine:
         return machine.name
     content = [getattr(machine, field.name) for field in fields(machine)]

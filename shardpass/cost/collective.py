@@ -31,7 +31,10 @@ KINDS = (ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, PERMUTE, REDUCE_SCATTER)
 
 
 def bytes_received(kind: str, whole: int, devices: int) -> int:
-    """Bytes that a device receives by a collective of ``kind`` in a group of ``devices``."""
+    """Returns the bytes that a device receives in a collective of ``kind`` in a group of ``devices``.
+
+    ``whole``: bytes of the larger of its operand and result.
+    """
     if kind in (PERMUTE, BROADCAST):
         return whole if devices > 1 else 0
     received = whole - whole // devices
@@ -39,9 +42,9 @@ def bytes_received(kind: str, whole: int, devices: int) -> int:
 
 
 def whole_of(kind: str, received: int, devices: int) -> int:
-    """The ``whole`` of a collective by which a device receives ``received`` bytes, in a group of ``devices``.
+    """Returns the bytes of the larger array of a collective by which a device receives ``received`` bytes.
 
-    Inverse of ``bytes_received`` where the devices of a group have equal parts.
+    This is the inverse of ``bytes_received``, for a group of ``devices``.
     """
     if kind in (PERMUTE, BROADCAST) or devices < 2:
         return received
@@ -61,8 +64,8 @@ class Collective:
     """One collective, in all groups of devices at once.
 
     Attributes:
-        axes: the mesh axes along which the devices of a group lie; their product is the group.
-        bytes: ``whole`` above.
+        axes: the mesh axes along which the devices of a group lie; the product of their sizes is that of a group.
+        bytes: of its larger array on one device, the operand or the result.
     """
 
     kind: str

@@ -19,7 +19,7 @@ Dims = Sequence[int]
 
 
 def out_of_order(shape: Dims, wanted: Dims) -> bool:
-    """Whether an array of ``shape`` is copied for one who wants its dimensions in the order ``wanted``."""
+    """Whether an array of ``shape`` is copied for a reader that needs its dimensions in the order ``wanted``."""
     long = [dim for dim in wanted if shape[dim] != 1]
     return long != sorted(long)
 
@@ -46,9 +46,9 @@ def along(shape: Dims, dim: int) -> bool:
 
 
 def apart(shape: Dims, dim: int, element: int, parts: int) -> bool:
-    """Whether a concatenate of ``parts`` arrays along ``dim`` to ``shape`` is done by itself, in no fusion.
+    """Whether XLA computes a concatenate of ``parts`` arrays along ``dim`` in a kernel of its own instead of a fusion.
 
-    ``element``: bytes of one.
+    ``shape``: of the result. ``element``: bytes of one element.
     """
     rows = len(shape) > 1 and dim == len(shape) - 1
     return parts > 8 or (rows and shape[dim] * element >= 64 and prod(shape) * element >= 2048)

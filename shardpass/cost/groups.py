@@ -30,10 +30,10 @@ IntArray = NDArray[np.int64]
 
 
 def seconds(machine: Machine, kind: str, received: int, groups: IntArray, borders: Sequence[int] = ()) -> float:
-    """Seconds of a collective of ``kind`` by which a device receives at most ``received`` bytes.
+    """Returns the seconds of a collective of ``kind`` by which a device receives at most ``received`` bytes.
 
-    ``groups``: device ids [groups, size]; of a permute the pairs (from, to). ``borders``: the strides, in device ids,
-    of the axes of the mesh; none where the mesh is not known or not in the order of device ids.
+    ``groups``: device ids [groups, size]; for a permute the pairs (from, to). ``borders``: the strides, in device ids,
+    of the axes of the mesh; () if the mesh is unknown or not in the order of device ids.
     """
     if not received or not groups.size:
         return 0.0
@@ -42,7 +42,7 @@ def seconds(machine: Machine, kind: str, received: int, groups: IntArray, border
 
 
 def axes_on(machine: Machine, kind: str, groups: IntArray, borders: Sequence[int] = ()) -> tuple[Axis, ...]:
-    """The axes of devices over which a collective of ``kind`` in ``groups`` runs on ``machine``; the cases above."""
+    """Returns the axes of devices over which a collective of ``kind`` in ``groups`` runs on ``machine``."""
     if kind == PERMUTE:
         return (_farthest(machine, groups),)
     if machine.joins_all(int(groups.max()) + 1):
@@ -51,7 +51,7 @@ def axes_on(machine: Machine, kind: str, groups: IntArray, borders: Sequence[int
 
 
 def axes_of(groups: IntArray, borders: Sequence[int] = ()) -> tuple[Axis, ...]:
-    """The axes along which the groups lie, the outermost first; none where they are no lattices of one shape."""
+    """Returns the axes along which the groups lie, outermost first; () if the groups are not lattices of one shape."""
     members = np.sort(groups, axis=1)
     members = members - members[:, :1]
     if len(members) > 1 and (members != members[0]).any():
@@ -86,7 +86,7 @@ def _cut(axis: Axis, borders: Sequence[int]) -> list[Axis]:
 
 
 def tier_of(machine: Machine, groups: IntArray) -> int:
-    """The innermost tier of links that joins the members of every group."""
+    """Returns the innermost tier of links that joins the members of every group."""
     return next(tier for tier, link in enumerate(machine.links) if _joins(link, groups))
 
 
@@ -99,7 +99,7 @@ def _joins(link: Link, groups: IntArray) -> bool:
 
 
 def _farthest(machine: Machine, pairs: IntArray) -> Axis:
-    """An axis of two devices which crosses the outermost link that any of ``pairs`` crosses."""
+    """Returns an axis of two devices that crosses the outermost link that any of ``pairs`` crosses."""
     tier = tier_of(machine, pairs)
     return Axis(2, 1 if not tier else int(machine.links[tier - 1].devices or 1))
 

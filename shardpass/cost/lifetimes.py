@@ -118,7 +118,7 @@ class Lifetimes:
         self.others = [life for life in self._lives if id(life) not in fixed]
 
     def _donate(self, donated: Mapping[Buffer, int]) -> list[Life]:
-        """The results in donated arguments' buffers; one that is made too early is copied there at the end."""
+        """Puts results into the buffers of donated arguments; one that is made too early is copied there at the end."""
         lent = []
         for argument, index in donated.items():
             given, result = self._of[argument], self.results[index]
@@ -241,7 +241,7 @@ class Lifetimes:
     # ---------------------------------------------------------------- what is written
 
     def _moments(self, block: Block) -> list[_Moment]:
-        """The steps of a block, without those that are their operands' buffers."""
+        """Returns the steps of a block, without those whose results are their operands' buffers."""
         out = []
         for step in block.steps:
             outside = [buffer for inner in step.blocks for buffer in inner.outside()]
@@ -273,7 +273,7 @@ class Lifetimes:
         return row.result is Result.VIEW
 
     def _fuse(self, moments: list[_Moment]) -> list[_Moment]:
-        """The moments that remain where fused values have no buffers."""
+        """Returns the moments that remain after values inside of fusions lose their buffers."""
         readers: dict[Buffer, list[_Moment]] = {}
         depth: dict[Buffer, int] = {}
         for one in moments:

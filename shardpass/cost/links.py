@@ -103,7 +103,7 @@ class Torus:
         return 2 * self.bandwidth * len(self.shape)
 
     def _rings(self, sizes: Sequence[int]) -> list[tuple[float, bool]]:
-        """The dimensions of the torus that are in use: for each, its devices and whether its ring is closed."""
+        """Returns for each dimension of the torus in use its devices, and whether its ring is closed."""
         rings: list[tuple[float, bool]] = []
         for size in sizes:
             count = self._folds(size)
@@ -117,7 +117,7 @@ class Torus:
         return next((k for k in range(1, len(longest)) if prod(longest[:k]) >= size), len(longest))
 
     def _rings_of_all(self, devices: int) -> list[tuple[float, bool]]:
-        """The case of more mesh axes than dimensions: the axes share all dimensions."""
+        """Handles more mesh axes than dimensions: the axes share all dimensions."""
         side = devices ** (1 / len(self.shape))
         return [(side, side >= self.wrap)] * len(self.shape)
 

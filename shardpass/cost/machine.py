@@ -116,7 +116,7 @@ class Machine:
         return isinstance(first, Switch) and (first.devices is None or devices <= first.devices)
 
     def least(self, received: int) -> float:
-        """A lower bound on the time of a collective by which some device receives ``received`` bytes."""
+        """Returns a lower bound in seconds of a collective by which some device receives ``received`` bytes."""
         if not received:
             return 0.0
         return min(link.latency for link in self.links) + received / max(link.most for link in self.links)
@@ -192,7 +192,7 @@ def switched(
     about: str = "",
     **local: Any,
 ) -> Machine:
-    """A machine of switches. ``copies``: bytes a second through memory.
+    """Makes a machine whose devices are joined by switches. ``copies``: bytes a second through memory.
 
     ``blocks``: (devices, latency, bandwidth) of tiers of neighbouring device ids, the innermost first.
     """
@@ -201,7 +201,7 @@ def switched(
 
 
 def find_machine(name: str) -> Machine:
-    """The machine of that name. Raises KeyError where there is none."""
+    """Returns the machine of that name. Raises KeyError if there is none."""
     if name not in MACHINES:
         raise KeyError(name)
     return _read(name)
@@ -213,7 +213,9 @@ def _read(name: str) -> Machine:
 
 
 def from_table(data: Mapping[str, Any]) -> Machine:
-    """The machine that parsed TOML describes. Raises KeyError, TypeError or ValueError where ``data`` is no machine."""
+    """Builds the machine that parsed TOML describes. Raises KeyError, TypeError or ValueError for any other
+    ``data``.
+    """
     links = tuple(_link(row) for row in data["links"])
     sizes = [math.inf if link.devices is None else link.devices for link in links]
     if sizes != sorted(set(sizes)) or sizes[-1] != math.inf:

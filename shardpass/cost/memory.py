@@ -80,7 +80,7 @@ def account(
 
 
 def temporaries(lifetimes: Lifetimes) -> list[Life]:
-    """The buffers beside arguments and results: those that no result's buffer has room for.
+    """Returns the buffers that belong to neither arguments nor results, and that fit into no result's buffer.
 
     The greatest first, each goes into a result's buffer that is as large and free all the time that it lives.
     """

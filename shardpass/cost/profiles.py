@@ -31,7 +31,7 @@ PRODUCTS = 3.2e12  # of a file that does not say it
 
 
 def read_profile(file: str) -> Machine:
-    """The machine that ``file`` holds. Raises ShardpassError (SP414) where it cannot be read, or holds none."""
+    """Reads the machine in ``file``. Raises ShardpassError (SP414) if it cannot be read or describes none."""
     try:
         state = Path(file).stat()
         return _read(file, state.st_mtime_ns, state.st_size)
@@ -47,7 +47,7 @@ def _read(file: str, changed: int, size: int) -> Machine:
 
 
 def from_json(data: Any, name: str) -> Machine:
-    """The machine that parsed JSON means; ``name`` where it says none. Raises ValueError."""
+    """Builds the machine of parsed JSON, called ``name`` if it names none. Raises ValueError."""
     if not isinstance(data, dict):
         raise ValueError("it is not a JSON object")
     if "axes" in data:
@@ -102,7 +102,7 @@ def _flag(data: dict[str, Any], field: str) -> bool:
 
 
 def _number(data: Any, field: str, where: str, *, zero: bool = False, infinite: bool = False) -> float:
-    """A positive number from ``LEAST`` to ``MOST``; with ``zero`` also 0, with ``infinite`` also the infinite one."""
+    """Checks a positive number from ``LEAST`` to ``MOST``; ``zero`` also allows 0, ``infinite`` also infinity."""
     value = data.get(field) if isinstance(data, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # NaN
         raise ValueError(f"{where} has no number {field!r}")

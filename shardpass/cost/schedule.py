@@ -67,7 +67,7 @@ class Slot:
 
 
 def schedule(tasks: Sequence[Task]) -> tuple[Slot, ...]:
-    """The slots of all tasks that take time, those inside of others too, by their starts."""
+    """Returns the slots of all tasks that take time, including tasks inside of others, in the order of their starts."""
     slots, _ = _scheduled(tasks, {})
     return tuple(sorted(slots, key=lambda slot: (slot.start, slot.depth)))
 
@@ -103,7 +103,7 @@ _Done = dict[int, tuple[list[Slot], float]]
 
 
 def _scheduled(tasks: Sequence[Task], done: _Done) -> tuple[list[Slot], float]:
-    """The slots of ``tasks`` from 0 on, and the end of the last."""
+    """Returns the slots of ``tasks`` from time 0 on, and the end of the last."""
     if id(tasks) not in done:
         done[id(tasks)] = _list(tasks, done)
     return done[id(tasks)]

@@ -79,7 +79,9 @@ class Region:
 
 
 def _without_region(axes_: Any, fun: Any, out_sharding: Any) -> Any:
-    """A wrapper with the free variables of JAX's own, which only calls the function."""
+    """Calls the function and does nothing else; has the free variables of JAX's own wrapper, so that code can
+    be swapped.
+    """
 
     def plain(*args: Any, **kwargs: Any) -> Any:
         if not __debug__:

@@ -240,7 +240,7 @@ def _makes_region(call: ast.Call) -> bool:
 
 
 def _region_of(file: SourceFile, call: ast.Call) -> tuple[ast.Call, ast.expr] | None:
-    """For a call of a region by its name, returns the call of ``auto_axes`` and the function."""
+    """Returns the call of ``auto_axes`` and the function, for a call of a region by its name."""
     if not isinstance(call.func, ast.Name):
         return None
     name = call.func.id

@@ -75,7 +75,7 @@ class HloCollective:
 
     @property
     def received(self) -> Mapping[int, tuple[int, ...]]:
-        """Maps a number of bytes to the devices that receive so many in one run of the collective."""
+        """Returns, by number of bytes, the devices that receive this many in one run of the collective."""
         size = sum(shape.bytes for shape in self.op.results)
         result: dict[int, list[int]] = {}
         for group in self.groups:
@@ -85,7 +85,7 @@ class HloCollective:
         return {share: tuple(devices) for share, devices in result.items()}
 
     def by_device(self, devices: int) -> Sums:
-        """The bytes that each device receives in one run of the collective."""
+        """Returns the bytes that each device receives in one run of the collective."""
         sums = np.zeros(devices, object)
         for share, receivers in self.received.items():
             sums[[device for device in receivers if device < devices]] += share
@@ -108,7 +108,7 @@ class _Call(NamedTuple):
 
 
 class HloCollectives:
-    """The collectives of ``program``, which runs on ``devices``: by default as many as it says, or as its groups name.
+    """The collectives of ``program``, which runs on ``devices``: by default the number that it or its groups name.
 
     A proto does not say it. Raises ValueError for groups that are none, and for too many devices.
     """
@@ -196,7 +196,7 @@ class HloCollectives:
     # ---------------------------------------------------------------- the graph of calls
 
     def _callees_first(self) -> Iterator[str]:
-        """The computations that run, each behind those that it calls; a call back to a caller is passed over."""
+        """Yields the computations that run, each after those that it calls; a recursive call is ignored."""
         seen = {self.program.entry}
         stack = [(self.program.entry, self._names(self.program.entry))]
         while stack:
@@ -227,7 +227,7 @@ class HloCollectives:
                 stack.append(iter(self._events(event)))
 
     def _events(self, name: str) -> list[HloCollective | str]:
-        """The collectives and the calls of a computation, in its order."""
+        """Yields the collectives and calls of a computation, in its order."""
         computation = self.program.computations.get(name)
         if computation is None:
             return []

@@ -37,7 +37,7 @@ class Frames:
     stacks: Mapping[int, Fields] = field(default_factory=dict)
 
     def location(self, attributes: str) -> str:
-        """The frames of the op with these ``attributes``; "" where its metadata has none."""
+        """Returns the frames of the op with these ``attributes``; "" if its metadata has none."""
         _, _, metadata = attributes.partition("metadata={")
         fields = {name: int(number) for name, number in _NUMBER.findall(metadata)}
         if frames := self._stack(fields.get("stack_frame_id", 0)):

@@ -28,7 +28,7 @@ _PART = r"(?::\((\d+)\)(\d+))?"
 
 
 def groups_of_line(kind: str, line: str, devices: int) -> Groups:
-    """The groups of a collective of HLO by the text of its op; of a permute the pairs that move something.
+    """Parses the groups of a collective from the text of its HLO op; for a permute, the pairs of different devices.
 
     Raises ValueError for iota tiles that are none, or of more than ``MOST_DEVICES``.
     """
@@ -58,7 +58,7 @@ def moving(kind: str, rows: Any) -> Groups:
 
 
 def everybody(kind: str, devices: int) -> Groups:
-    """The group of a collective that names none; a permute of no pairs moves nothing."""
+    """Returns the group of a collective that names none: all devices. A permute without pairs moves nothing."""
     return () if kind == "collective_permute" else (tuple(range(devices)),)
 
 
@@ -77,7 +77,7 @@ def _rows(line: str, devices: int) -> list[list[int]]:
 
 
 def _mesh_groups(text: str, devices: int) -> list[list[int]]:
-    """The groups of ``a'=4,'b'=2] {'b'}``, which follows ``mesh['``.
+    """Parses the groups in ``a'=4,'b'=2] {'b'}``, the text after ``mesh['``.
 
     XLA prints names without escapes, quotes, brackets and commas too. Of the possible readings of the text, the result
     is the first whose axes have ``devices`` devices and whose groups are over its axes.
@@ -100,7 +100,7 @@ def _mesh_groups(text: str, devices: int) -> list[list[int]]:
 
 
 def _meshes(text: str, begin: int = 0) -> Iterator[tuple[tuple[tuple[str, int], ...], str]]:
-    """The axes that ``text`` may list from ``begin``, and what follows them; the shortest names first."""
+    """Yields the axes that ``text`` may list from ``begin``, with the text after them; the shortest names first."""
     for end in _AXIS_ENDS.finditer(text, begin):
         axis = (text[begin : end.start()], int(end[1]))
         if end[2] == "]":

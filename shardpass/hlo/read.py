@@ -262,7 +262,7 @@ def _closing(text: str, depth: int) -> int:
 
 
 def _elements(kind: str) -> list[str]:
-    """The elements of a tuple's type, nested tuples as they are."""
+    """Returns the elements of a tuple's type; nested tuples stay whole."""
     inner, elements, start, depth = kind[1:-1], [], 0, 0
     for place, letter in enumerate(inner):
         depth += (letter in "([{") - (letter in ")]}")
@@ -273,6 +273,6 @@ def _elements(kind: str) -> list[str]:
 
 
 def shapes_of(kind: str) -> tuple[Shape, ...]:
-    """The arrays in the text of a type."""
+    """Returns the arrays in the text of a type."""
     arrays = _SHAPE.findall(kind)
     return tuple(Shape(name, tuple(int(n.lstrip("<=")) for n in dims.split(",") if n)) for name, dims in arrays)

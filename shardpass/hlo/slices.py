@@ -48,7 +48,7 @@ class Slices:
         return self._sliced(one.computation, part, min(map(len, one.groups)), set())
 
     def _parts(self, one: HloCollective) -> list[HloOp | None]:
-        """The arrays that the op makes; None for a use of several at once."""
+        """Returns the arrays that the op makes; None for a use of several at once."""
         inner = self.program.computations[one.computation]
         op = one.op
         if op.opcode.endswith("-start"):

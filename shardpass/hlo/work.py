@@ -91,7 +91,7 @@ def _times(program: HloProgram) -> dict[str, int]:
 
 
 def _inside(program: HloProgram, op: HloOp) -> Computation | None:
-    """The computation of a fusion."""
+    """Returns the computation of a fusion."""
     named = next((name for attribute, name in op.called if attribute == "calls"), "") if op.opcode == "fusion" else ""
     return program.computations.get(named)
 

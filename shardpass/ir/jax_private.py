@@ -254,7 +254,7 @@ def read_as_shardy(options: Any, shardy: bool) -> Iterator[None]:
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
-    """Every equation of a jaxpr and of those inside of it, a shared one once, in program order.
+    """Yields every equation of a jaxpr and of the jaxprs inside of it, in program order; a shared one once.
 
     Leans on ``jax._src.core.jaxprs_in_params`` and ``Jaxpr.eqns``.
     """
@@ -276,7 +276,7 @@ Span = tuple[int, int, int, int]  # first line, last line, first column, column 
 
 
 def frames_of(equation: Any) -> Iterator[tuple[str, str, Span]]:
-    """The file, the function and the span of each frame in which an equation was traced, the innermost first.
+    """Yields the file, the function and the span of each frame in which an equation was traced, innermost first.
 
     Leans on ``JaxprEqn.source_info.traceback``, whose ``raw_frames`` returns code objects and offsets.
     """
@@ -310,7 +310,7 @@ def call_being_compiled() -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
 
 
 def automatic_wrapper() -> Any:
-    """The code of the functions that ``jax.sharding.auto_axes`` returns.
+    """Returns the code object of the functions that ``jax.sharding.auto_axes`` makes.
 
     Their free variables are ``axes_``, ``fun`` and ``out_sharding``. Leans on ``jax._src.pjit._auto_axes``.
     """

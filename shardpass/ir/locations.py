@@ -46,7 +46,9 @@ def named(location: Any) -> tuple[str, Any]:
 
 
 def parsed(text: str) -> Any:
-    """Parses the location that prints as ``text``, in the current context. The bindings parse one only behind an op."""
+    """Parses the location that prints as ``text``, in the current context. The bindings parse locations only
+    after an op.
+    """
     return ir.Module.parse(f"module {{}} {text}").operation.location
 
 

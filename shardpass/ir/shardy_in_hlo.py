@@ -32,7 +32,10 @@ BODY, ENTER, LEAVE = PREFIX + "manual_computation_body", PREFIX + "GlobalToLocal
 
 
 def restore(module: Any) -> None:
-    """Rewrites ``module``, which XLA's importer made. Raises MLIRError for a text that is no attribute of Shardy's."""
+    """Restores Shardy's ops and attributes in ``module``, which XLA's importer read from HLO.
+
+    Leaves a module without ``xla.sdy.meshes`` unchanged. Raises MLIRError for a text that is no attribute of Shardy's.
+    """
     meshes = _shardy_texts(module.operation.attributes).get(MESHES)
     if meshes is None:
         return

@@ -99,7 +99,7 @@ def _watch(function: str, compiled: list[str], module: Path, look: Callable[[], 
 
 
 def _reason(error: BaseException, file: str, function: str) -> str:
-    """The type and text of ``error``, without the notes that JAX adds, and what to do about an error of types."""
+    """Returns the type and text of ``error`` without JAX's notes, and for an error of types what to do about it."""
     shown = traceback.TracebackException(type(error), error, None)
     shown.__notes__ = []
     reason = list(shown.format_exception_only())[-1].strip()

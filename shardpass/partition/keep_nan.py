@@ -84,7 +84,7 @@ def _as_integers(op: Any, element: str) -> None:
 
 
 def _of(value: Any, element: Any) -> Any:
-    """The type of ``value`` with another element."""
+    """Returns the type of ``value`` with another element type."""
     return ir.RankedTensorType.get(list(shape_of(value)), element)
 
 

@@ -25,5 +25,5 @@ def giving(copy: Any | None) -> Iterator[None]:
 
 
 def given_module() -> Any | None:
-    """The module as the first pass of the running pipeline got it; None outside of a pipeline."""
+    """Returns the module as the first pass of the running pipeline got it; None outside of a pipeline."""
     return _given.get()

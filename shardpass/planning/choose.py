@@ -305,9 +305,10 @@ def masks(rule: Rule, index: int, shape: Sequence[int], dims: DimAxes, mesh: Pri
 def gather_remarks(
     rule: Rule, placed: Sequence[PlacedArray], chosen: Sequence[DimAxes], mesh: PrimeMesh, prices: Prices
 ) -> tuple[Remark, ...]:
-    """A remark (SP304) for each operand that is gathered because the rule cannot split what it is split along.
+    """Returns a remark (SP304) for each operand that is gathered because the rule cannot split the dimension it is
+    split along.
 
-    A gather that is preferred, as it moves fewer bytes than the other ways, is no finding.
+    A gather that is preferred, as it moves fewer bytes than the alternatives, gets none.
     """
     out = []
     for index, (value, dims) in enumerate(zip(placed, chosen, strict=True)):

@@ -60,7 +60,7 @@ class ComputedWhole:
 
 
 def redistributions(plan: ProgramPlan) -> Iterator[Redistribution]:
-    """Every redistribution of the plan, in program order."""
+    """Yields every redistribution of the plan, in program order."""
     yield from _block(plan.body, None, 1)
 
 
@@ -94,9 +94,9 @@ class CostlyConstraint:
 
 
 def costly_constraints(plan: ProgramPlan, shardings: Shardings, most: int | None = None) -> Iterator[CostlyConstraint]:
-    """The constraints without which a plan under the same ``shardings`` would receive less, in program order.
+    """Yields the constraints without which a plan under the same ``shardings`` would receive less, in program order.
 
-    One plan is built for each constraint, where freeing all of them saves anything. ``most`` limits that to the
+    One plan is built for each constraint, if freeing all of them saves anything. ``most`` limits that to the
     constraints around which most bytes move.
     """
     program, total = plan.program, plan.bytes_received

@@ -124,7 +124,7 @@ def _with_blocks(body: Block) -> Iterator[tuple[Op, int]]:
 
 
 def _summands(ops: Placed, places: Places, program: Program) -> set[int]:
-    """Case 1: returns the values that an op may leave as partial sums."""
+    """Returns the values that an op may leave as partial sums (case 1)."""
     reached: set[int] = set()
     for _ in range(2):
         for op, _ in ops:
@@ -134,7 +134,7 @@ def _summands(ops: Placed, places: Places, program: Program) -> set[int]:
 
 
 def _needed_whole(ops: Placed, places: Places, program: Program) -> set[int]:
-    """Case 2: returns the values with a use that is not linear, or that is in another block."""
+    """Returns the values with a use that is not linear, or that is in another block (case 2)."""
     made = {value: block for op, block in ops for value in op.results}
     reached = {*program.body.returned}
     for op, block in ops:

@@ -110,7 +110,7 @@ class Op:
 
     @property
     def called(self) -> str:
-        """Names the op for people: a custom call by its target."""
+        """The op's name in messages: a custom call has that of its target."""
         return f"{self.name} @{self.target}" if self.target else self.name
 
 

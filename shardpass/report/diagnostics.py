@@ -14,14 +14,14 @@ LEVELS = {Severity.ERROR: ERROR, Severity.WARNING: WARNING, Severity.REMARK: NOT
 
 
 def diagnostics_json(file: str, diagnostics: Sequence[Diagnostic]) -> str:
-    """{"file", "summary": {severity: count}, "findings": [...]}, each finding with its notes."""
+    """Returns {"file", "summary": {severity: count}, "findings": [...]} as JSON; each finding has its notes."""
     counts = Counter(str(one.severity) for one in diagnostics)
     findings = [as_dict(one) for one in diagnostics]
     return json.dumps({"file": file, "summary": dict(counts), "findings": findings}, indent=2)
 
 
 def as_dict(diagnostic: Diagnostic) -> dict[str, Any]:
-    """A diagnostic as plain values, its notes in the same form."""
+    """Converts a diagnostic to a dict, its notes likewise."""
     return {
         "severity": str(diagnostic.severity),
         "code": diagnostic.code,
@@ -35,7 +35,9 @@ def as_dict(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def diagnostics_sarif(file: str, diagnostics: Sequence[Diagnostic], tool: str) -> str:
-    """A log of one run of the command ``tool``; what has no place is put at ``file``, the program."""
+    """Returns a SARIF log of one run of the command ``tool``. Diagnostics without a place are put at ``file``,
+    the program.
+    """
     return sarif(tool, [sarif_result(one, LEVELS[one.severity]) for one in diagnostics], file)
 
 
@@ -47,7 +49,9 @@ def sarif_result(
     replacements: Iterable[Replacement] = (),
     properties: Mapping[str, object] | None = None,
 ) -> SarifResult:
-    """A diagnostic as a result of ``level``; ``fix`` and ``replacements``: the edit that mends the user's files."""
+    """Converts a diagnostic to a SARIF result of ``level``. ``fix`` and ``replacements``: the edit of the
+    user's files.
+    """
     place = diagnostic.place
     return SarifResult(
         diagnostic.code,

@@ -181,7 +181,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class ValueFact:
-    """A value: its name, its type as "f32[64,128]", its sharding for people, and the axes that split each dimension."""
+    """A value: its name, its type as "f32[64,128]", its sharding as text, and the axes that split each dimension."""
 
     name: str
     type: str

@@ -8,7 +8,9 @@ from shardpass.sharding import Sharding
 
 
 def spec(dims: DimAxes, mesh: PrimeMesh) -> str:
-    """Removes from ``dims`` the dimensions at the end that nothing splits."""
+    """Formats ``dims`` as the text of a ``PartitionSpec``, ``P('data', None)``, without unsplit dimensions at
+    the end.
+    """
     length = max((place + 1 for place, axes in enumerate(dims) if axes), default=0)
     return f"P({', '.join(_entry(mesh, axes) for axes in dims[:length])})"
 

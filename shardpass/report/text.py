@@ -418,7 +418,7 @@ class _Table:
 
 
 def wrapped(words: str, width: int, first: str = "", rest: str = "  ") -> list[str]:
-    """Lines of at most ``width`` columns; a word is broken only where it alone is longer."""
+    """Breaks ``words`` into lines of at most ``width`` columns; a word is broken only if it alone is longer."""
     return textwrap.wrap(words, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 

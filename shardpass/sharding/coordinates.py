@@ -24,9 +24,10 @@ def number(mesh: Mesh, axes: Iterable[AxisRef]) -> Ints:
 
 
 def groups(mesh: Mesh, axes: Iterable[AxisRef | str]) -> Ints:
-    """Groups the devices that differ on ``axes`` alone, in the order of ``axes``. int64 [groups, size].
+    """Returns the devices that differ on ``axes`` alone, one group a row, in the order of ``axes``. int64 [groups,
+    size].
 
-    Rows stand in the order of their first place in the mesh.
+    Rows are sorted by the position of their first device in the mesh.
     """
     digits = [mesh.digit(mesh.ref(axis)) for axis in axes]
     rest = dg.missing(digits, mesh.size)

@@ -34,7 +34,7 @@ class AxisRef:
 
     @property
     def bare(self) -> str:
-        """Formats the axis for people: ``x``, ``x:(1)2``; in quotes where the name is unclear without them."""
+        """Formats the axis for readers: ``x``, ``x:(1)2``; in quotes if the name is unclear without them."""
         return bare(self.name) + self.part
 
     @property

@@ -202,7 +202,7 @@ class Sharding:
         return counts
 
     def tile_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of every tile of an array of ``shape``: ceil(size / count), the last ones padded.
+        """Returns the shape of every tile of an array of ``shape``: ceil(size / count), the last ones padded.
 
         Raises:
             ShardingError: the sharding is of another rank, or ``{unknown}``.
@@ -213,10 +213,10 @@ class Sharding:
         return tuple([-(-size // count) for size, count in zip(shape, counts, strict=True)])
 
     def tile_offsets(self, shape: Sequence[int], num_devices: int | None = None) -> Ints:
-        """The base offset map: row d is the offset of device d's tile. int64 [devices, rank].
+        """Returns the base offset map: row d is the offset of device d's tile. int64 [devices, rank].
 
-        An offset past the end (of an empty last tile) is the size of the dimension, as in XLA. ``{replicated}``
-        names no devices: its map has ``num_devices`` rows, or one.
+        An offset past the end (of an empty last tile) is the size of the dimension, as in XLA. ``{replicated}`` names
+        no devices: its map has ``num_devices`` rows, or one.
 
         Raises:
             ShardingError: another rank, another number of devices, or a sharding that assigns no tiles.
@@ -233,7 +233,7 @@ class Sharding:
         return offsets
 
     def tile_index(self) -> Ints:
-        """The index of each device's tile along each dimension, int64 [devices, dims]. Read-only."""
+        """Returns the index of each device's tile along each dimension, int64 [devices, dims]. Read-only."""
         kept: Ints | None = self.__dict__.get("_tile_index")
         if kept is not None:
             return kept
@@ -259,18 +259,19 @@ class Sharding:
         return grid.counts, grid.devices
 
     def number(self, axes: Iterable[AxisRef]) -> Ints:
-        """The coordinate of each device on ``axes``, major to minor, as one number. int64 [devices]."""
+        """Returns the coordinate of each device on ``axes``, major to minor, as one number. int64 [devices]."""
         return coordinates.number(self._countable(), axes)
 
     def groups(self, axes: Iterable[AxisRef | str]) -> Ints:
-        """The devices that differ on ``axes`` alone, one row a group, in the order of ``axes``. int64 [groups, size].
+        """Returns the devices that differ on ``axes`` alone, one group a row, in the order of ``axes``. int64 [groups,
+        size].
 
-        Rows stand in the order of their first place in the mesh.
+        Rows are sorted by the position of their first device in the mesh.
         """
         return coordinates.groups(self._countable(), axes)
 
     def tile_devices(self) -> Ints:
-        """The devices that hold each tile: int64 [*tile counts, copies], copies in ascending order."""
+        """Returns the devices that hold each tile: int64 [*tile counts, copies], copies in ascending order."""
         mesh = self._countable()
         counts = self.tile_counts(len(self.dims))
         if len(counts) > 60:
@@ -374,7 +375,7 @@ class Sharding:
             raise table.ShardingError(*self.notes.problems)
 
     def _countable(self) -> Mesh:
-        """The mesh, if a table with a row for each of its devices can be made."""
+        """Returns the mesh. Raises if it is too large for a table with a row for each of its devices."""
         self._need_meaning()
         if self.mesh is None:
             raise _no_tiles(self, "it names no devices")

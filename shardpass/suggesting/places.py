@@ -209,7 +209,9 @@ def _pattern(name: str, kept: int = 0) -> str:
 
 
 def _names(values: Sequence[int], named: Mapping[int, str], kept: int = 0) -> tuple[str, ...]:
-    """The pattern of each value (``kept``: see ``_pattern``), or its path where the pattern fits other values too."""
+    """Returns the pattern of each value (``kept``: see ``_pattern``), or its path if the pattern also fits
+    other values.
+    """
     chosen = set(values)
     every: dict[str, list[int]] = {}
     for value, name in named.items():

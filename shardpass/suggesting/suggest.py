@@ -84,7 +84,8 @@ def suggest(
     profile: str | None = None,
     **kwargs: Any,
 ) -> Suggestion | Repairs:
-    """The annotations that make ``f`` cheapest on ``mesh``; or of a function that raises an error of types, its edits.
+    """Suggests the annotations that make ``f`` cheapest on ``mesh``, or the edits with which it traces if it raises an
+    error of types.
 
     Where JAX raises ``ShardingTypeError`` or the like while ``f`` is traced, as on a mesh with Explicit axes, the
     answer is ``Repairs``: the cheapest edits with which ``f`` traces.

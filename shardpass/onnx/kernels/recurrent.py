@@ -23,7 +23,7 @@ Step = Callable[[Array, State], State]
 
 
 def _functions(node: Node, direction: int, defaults: Sequence[str]) -> list[Function]:
-    """The activations of one direction; parameters belong to those that take some, in order."""
+    """Returns the activations of one direction; parameters go in order to those that take some."""
     names = [*(node.attributes.get("activations") or [])]
     names = [name.decode() if isinstance(name, bytes) else name for name in names] or [*defaults, *defaults]
     alphas = iter(node.attributes.get("activation_alpha") or [])

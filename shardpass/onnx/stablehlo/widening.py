@@ -28,7 +28,7 @@ def is_uneven(spec: ShardingSpec, num_devices: int) -> bool:
 
 
 def widened(spec: ShardingSpec, num_devices: int) -> ShardingSpec | None:
-    """Returns the spec with copies on unnamed devices; None where these do not come out even."""
+    """Returns the spec with copies on the devices that it does not name; None if shards would have unequal copies."""
     holders = [list(dict.fromkeys(group)) for group in spec.holders()]
     each, rest = divmod(num_devices, len(holders))
     named = [device for group in holders for device in group]

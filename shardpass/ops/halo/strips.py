@@ -81,7 +81,9 @@ class StripLayout:
 
 @lru_cache(maxsize=4096)
 def beside(size: int, count: int, window: Window) -> StripLayout:
-    """Plans the layout that serves ``window`` over the ceil tiles of an array of ``size`` elements."""
+    """Plans which strips of neighbouring tiles each device needs for its ``window``, with tiles of ceil(size /
+    count) elements.
+    """
     tile = tile_of(size, count)
     relative = [start - p * tile for p, start in enumerate(window.start)]
     needy = [p for p in range(count) if window.stop[p] > window.start[p]]

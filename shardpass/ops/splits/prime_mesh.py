@@ -79,7 +79,7 @@ class PrimeMesh:
         return tuple(tuple(ref.name for ref in some) for some in refs)
 
     def names(self, axes: Axes) -> str:
-        """Formats for people: ``x,y``; a sub-axis is ``x:(1)2``. ``quoting.listed`` parses the text."""
+        """Formats axes: ``x,y``; a sub-axis is ``x:(1)2``. ``quoting.listed`` parses the text."""
         return ",".join(ref.bare for ref in self.refs(axes))
 
     def sharding(self, dims: DimAxes) -> Sharding:

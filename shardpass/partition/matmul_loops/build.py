@@ -111,7 +111,7 @@ class Ring:
 
 
 def number(value: int) -> Any:
-    """Builds a scalar for counts of devices and rounds."""
+    """Builds a constant scalar, of the integer type used for counts of devices and rounds."""
     return integer(numbers(value), value)
 
 

@@ -25,7 +25,9 @@ MOST_ENTRIES = 1 << 17
 
 
 def solve(network: Network, known: Mapping[int, int] | None, nodes: int) -> Result:
-    """The least price in ``nodes``, and the bound that was reached; at most the price of ``known``."""
+    """Returns the best assignment after ``nodes`` of branch and bound, no more expensive than ``known``, with a
+    lower bound.
+    """
     if not network.tables:
         return Result(dict.fromkeys(network.sizes, 0), network.base, network.base)
     best = Result({}, math.inf, network.base)

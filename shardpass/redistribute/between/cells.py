@@ -52,7 +52,7 @@ class Demand:
 
 
 def bytes_of(cells: Sequence[Cell]) -> float:
-    """Returns a number of bits in bytes; a fraction where elements are narrower."""
+    """Returns the bytes of all ``cells`` together; a fraction where elements are narrower than a byte."""
     return sum(cell.bits for cell in cells) / 8
 
 

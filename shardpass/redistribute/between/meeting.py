@@ -29,7 +29,10 @@ def turns(i: IntArray, j: IntArray, m: int, n: int) -> IntArray:
 
 
 def circulant(i: IntArray, j: IntArray, seconds: FloatArray) -> FloatArray:
-    """Returns when each pair starts if all take turns in the order of a circulant."""
+    """Returns the start in seconds of each pair's message, with pairs served round by round in circulant order.
+
+    ``i``, ``j``: sender and receiver of each pair. ``seconds``: how long each message takes.
+    """
     m, n = int(i.max()) + 1, int(j.max()) + 1
     turn = turns(i, j, m, n)
     free_out, free_in, start = np.zeros(m), np.zeros(n), np.zeros(len(i))

@@ -77,7 +77,7 @@ def _tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, turn:
     edges: list[Edge] = []
 
     def bring(sender: int, after: int, members: list[int], at: int) -> None:
-        """One copy to a block of tier ``at``, and from there to all of its ``members``."""
+        """Sends one copy to a block of tier ``at``, and from there to all of its ``members``."""
         first = members[turn % len(members)]
         edges.append(Edge(sender, first, after))
         spread(first, len(edges) - 1, [member for member in members if member != first], at)
@@ -106,7 +106,9 @@ def _wide_tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, 
         spread(first, [member for member in members if member != first], at, at - 1)
 
     def spread(sender: int, members: list[int], at: int, to: int) -> None:
-        """To ``members``, in the sender's block of tier ``at``; a copy for each other block of tier ``to``."""
+        """Sends to ``members``, in the sender's block of tier ``at``, with one copy for each other block of
+        tier ``to``.
+        """
         if not members:
             return
         near = [d for d in members if ports.block_of(d, at - 1) == ports.block_of(sender, at - 1)]

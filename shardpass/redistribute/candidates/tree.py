@@ -29,7 +29,9 @@ from shardpass.redistribute.program.build import Builder
 
 
 def append_tree(problem: Problem, root: int, builder: Builder) -> None:
-    """Appends the rounds to ``builder``, whose value is the array on device ``root``."""
+    """Appends the rounds of a binomial tree to ``builder``, by which device ``root`` sends each device its
+    target tile.
+    """
     needed = problem.target.boxes(problem.shape)
     base, tile = problem.source.base, problem.source.tile
     segments = [(root, _members(needed, root))]

@@ -43,7 +43,7 @@ class Parts:
         return hlo.ChannelHandle.get(next(self.channels), 1)
 
     def tagged(self, built: Any, axes: tuple[str, ...]) -> Any:
-        """Sets the attributes for people on the collective ``built``, and returns its result."""
+        """Sets the descriptive attributes on the collective ``built``, and returns its result."""
         built.operation.attributes["shardpass.axes"] = ir.StringAttr.get(",".join(axes))
         if self.cause:
             built.operation.attributes["shardpass.cause"] = ir.StringAttr.get(self.cause)

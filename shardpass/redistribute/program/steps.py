@@ -24,7 +24,7 @@ class StepKind(StrEnum):
 
 
 class Refusal(NamedTuple):
-    """A refused candidate. ``way``: its name, or its steps; ``why``: the reason, for people."""
+    """A refused candidate. ``way``: its name, or its steps; ``why``: the reason, as text."""
 
     way: str
     why: str

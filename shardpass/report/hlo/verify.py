@@ -289,7 +289,7 @@ class _Pipes:
 
 
 def serve(devices: int, donate: bool, idle: float) -> None:
-    """The main function of the child: compiles the modules on stdin until its end, or until ``idle`` seconds pass."""
+    """Runs in the child process: compiles the modules on stdin until its end, or until ``idle`` seconds without one."""
     import jax
 
     from shardpass.ir import jax_private

@@ -52,7 +52,7 @@ class ShardingSpec:
     tensor_name: str = ""
 
     def holders(self) -> list[tuple[int, ...]]:
-        """The devices that hold each shard."""
+        """Returns the devices that hold each shard."""
         return [self.groups.get(entry, (entry,)) for entry in self.device]
 
     def __str__(self) -> str:

@@ -49,10 +49,11 @@ Halves = tuple[SubAxisProblem, SubAxisProblem]
 
 
 def detours(problem: Problem, shape: tuple[int, ...]) -> list[Halves]:
-    """Builds at most three detours; ``shape`` is the padded shape that both tilings divide.
+    """Returns at most three pairs of problems, to an assignment in between and from it; ``shape`` is the padded shape
+    that both tilings divide.
 
-    The first parks only sub-axes that must park, and its second half may need a permute; the second parks all that
-    move, and needs none; the third moves only those that must move.
+    The first parks (splits an unsplit dimension by) only the sub-axes that must park, and its second half may need a
+    permute; the second parks all that move, and needs none; the third moves only those that must move.
     """
     splits = Splits.of(problem, len(shape))
     if splits is None or splits.summed or all(splits.nest(i) for i in range(len(shape))):

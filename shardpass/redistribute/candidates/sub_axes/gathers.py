@@ -25,7 +25,7 @@ SHORT_RUN = 32  # bytes: XLA puts pieces as short in place itself better than a 
 
 
 def gather(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Builds one all_gather of all sub-axes that leave, and a slice (form 1)."""
+    """Builds one all_gather over all sub-axes that the target does not split over, and a slice (form 1)."""
     _gather_to(problem, problem.target, _gathered(problem, route), route, builder)
 
 

@@ -58,7 +58,9 @@ def by_dimension(problem: SubAxisProblem, local: Sequence[int]) -> LocalLayout:
 
 
 def isolated(problem: SubAxisProblem, local: Sequence[int], chosen: Sequence[int]) -> LocalLayout:
-    """Lays out ``local`` in order, each of ``chosen`` on a separate axis, the others in longest runs."""
+    """Returns a layout of ``local`` in which each of ``chosen`` is an axis alone, and neighbours of one
+    dimension share an axis.
+    """
     out: list[tuple[int, ...]] = []
     for run in by_dimension(problem, local).runs:
         for t in run:
@@ -70,7 +72,10 @@ def isolated(problem: SubAxisProblem, local: Sequence[int], chosen: Sequence[int
 
 
 def windowable(problem: SubAxisProblem, local: Sequence[int], fixed: Sequence[int]) -> LocalLayout:
-    """Lays out as few axes as let a window fix ``fixed``; dimensions that these lead stay whole."""
+    """Returns a layout with few axes in which one part of each of ``fixed`` is a window (a box) of the array.
+
+    A dimension whose major sub-dimensions are ``fixed`` stays one axis.
+    """
     out: list[tuple[int, ...]] = []
     for run in by_dimension(problem, local).runs:
         count = sum(t in fixed for t in run)
