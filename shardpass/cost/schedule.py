@@ -37,11 +37,11 @@ class Task:
     """Work or a collective that takes time on a device, or a loop with tasks inside.
 
     Attributes:
-        key: what it is called in the schedule.
-        seconds: of one run; of a task with others inside nothing of its own.
-        resources: what it takes while it runs.
-        needs: the places of earlier tasks of the same list.
-        inside: what it runs, ``trips`` times.
+        key: the name of the task in the schedule.
+        seconds: of one run; 0 for a task with others inside.
+        resources: that it occupies while it runs.
+        needs: the indices of earlier tasks of the same list that must end first.
+        inside: the tasks that it runs ``trips`` times.
     """
 
     key: Any

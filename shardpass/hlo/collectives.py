@@ -57,11 +57,11 @@ class HloCollective:
     """A collective of an HLO program.
 
     Attributes:
-        computation: the name of the one that it stands in.
+        computation: the name of the computation that contains it.
         kind: in StableHLO's words.
-        groups: who talks to whom; of a permute the pairs that move something.
+        groups: the devices that exchange data; for a permute the pairs of different devices.
         times: how often it runs; a loop whose trips are not known counts once.
-        unknown_loops: how many such loops it stands in.
+        unknown_loops: the number of such loops around it.
         counted: False in a branch of a conditional of which another branch receives more.
     """
 

@@ -44,7 +44,7 @@ class Transport(Protocol):
 
 @dataclass(frozen=True)
 class Copies:
-    """All devices are of this process."""
+    """A transport for devices that all belong to this process: pieces are copied with ``jax.device_put``."""
 
     devices: Mapping[int, Any]
 
@@ -55,7 +55,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class Permutes:
-    """The devices are of several processes of one job. ``mesh``: all of these, in one row."""
+    """A transport for devices of several processes of one job. ``mesh``: all of these devices, in one row."""
 
     mesh: Mesh
 

@@ -22,7 +22,7 @@ from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec
 
 
 def check_configurations(model: Model) -> Iterator[Diagnostic]:
-    """Checks S1 and S5 of the configurations, and S1 of the nodes that name them."""
+    """Checks rules ONNX-S1 and ONNX-S5 on the configurations, and ONNX-S1 on the nodes that name them."""
     names = Counter(c.name for c in model.configurations)
     known = ", ".join(f"'{name}'" for name in names) or "none"
     for name, count in names.items():

@@ -26,7 +26,10 @@ NOBODY = -1  # in a row of devices: no device stands here
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """A relation. ``labels``: int64 [devices]. Only ``Agreements`` makes it."""
+    """An equivalence relation: devices with equal ``labels`` (int64 [devices]) certainly hold the same value.
+
+    Only ``Agreements`` makes it.
+    """
 
     labels: Ints
 
@@ -63,7 +66,7 @@ class Agreements:
         return self._known.setdefault(labels.tobytes(), Agreement(labels))
 
     def all_of(self, relations: Iterable[Agreement]) -> Agreement:
-        """Intersects relations: devices agree that agree in each."""
+        """Intersects relations: two devices agree if they agree in each of them."""
         return reduce(self._pair, relations, self.everywhere)
 
     def _pair(self, one: Agreement, other: Agreement) -> Agreement:

@@ -192,7 +192,9 @@ class ValueFact:
 
 @dataclass(frozen=True, slots=True)
 class OpFact:
-    """An op of the program before it was partitioned, or with ``name`` "argument" main's arguments, numbered -1."""
+    """An op of the program before it was partitioned. Main's arguments are one with ``name`` "argument" and
+    number -1.
+    """
 
     number: int
     name: str

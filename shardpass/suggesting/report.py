@@ -68,16 +68,15 @@ class Suggestion:
 
     Attributes:
         mesh: its axes, as text.
-        memory_limit: the bytes alive that were allowed, None for any number.
+        memory_limit: the limit of bytes alive, None for no limit.
         advice: the annotations.
-        arguments: (path, spec) of every argument as it is then split, annotated or not.
+        arguments: (path, spec) of every argument with the advice, annotated or not.
         before, plan: the plans without and with the annotations.
-        figures_before, figures: what these cost.
-        propagate: the pass that finds all other shardings, with its options.
-        decision: how near these are to the best, with the annotations, of the model that was solved
-            (``planning.search.Bound``).
-        partitioner: whose program the figures after are of. For another than shardpass, ``advice`` has every argument
-            and result of which the user says nothing, as that partitioner is not to decide about them.
+        figures_before, figures: what these plans cost.
+        propagate: the pass that decides all other shardings, with its options.
+        decision: how near the result is to the best of the model that was solved (``planning.search.Bound``).
+        partitioner: whose program the figures after describe. For any but shardpass, ``advice`` has every argument and
+            result that the user did not annotate, so that this partitioner decides about none of them.
     """
 
     mesh: str

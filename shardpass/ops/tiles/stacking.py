@@ -17,7 +17,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 def stacking(part: Shape, element: ElementType, axes: Axes, mesh: PrimeMesh, cause: str) -> Collective:
-    """Plans the all_gather of ``stacked``: ``part`` is the shape of one device's part."""
+    """Plans the all_gather that ``stacked`` builds of one value from each device. ``part``: the shape of that value."""
     parts = mesh.count(axes)
     return Collective(ALL_GATHER, axes, bytes_received(ALL_GATHER, element.bytes(parts * prod(part)), parts), cause)
 

@@ -261,7 +261,7 @@ def in_turn(first: Builder, second: Builder) -> Builder:
 
 
 def cheapest(candidates: list[Builder], terms: Terms) -> Builder:
-    """Chooses the least by the cost model of the candidates that receive no more than the first."""
+    """Returns the cheapest by the cost model among the candidates that receive no more bytes than the first."""
     return terms.choose(candidates, int(candidates[0].received.max()))
 
 
