@@ -30,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argument_parser(
         "shardpass-check",
         "Check every sharding of a program: print what is wrong, with places and remedies. Takes MLIR modules and ONNX "
-        "models, told apart by their first bytes.",
+        "models, distinguished by their first bytes.",
     )
     parser.add_argument("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
     parser.add_argument(

@@ -263,8 +263,8 @@ ROWS: tuple[Row, ...] = (
         Operands.PASSED,
         Result.VIEW,
         Flops.NONE,
-        "nothing is moved, and no fusion crosses: barriers are taken out after fusing; XLA:CPU of jaxlib 0.10 takes "
-        "them out before",
+        "nothing is moved, and no fusion crosses: barriers are removed after fusing; XLA:CPU of jaxlib 0.10 removes "
+        "them before",
     ),
     _row(
         "while if case",

@@ -11,12 +11,12 @@ NO_EDIT = Code(
     remedy="say the sharding of the result by hand (`jax.reshard`, or `jax.sharding.auto_axes` around the op)",
     explanation="`suggest` of a function that raises an error of types tries an `out_sharding` at the op, a "
     "`jax.reshard` of its operands and other specs of arguments, and prints an edit only if the program was traced "
-    "with the edit. Edits are tried in the user's own files alone, at expressions that can be told from the traceback.",
+    "with the edit. Edits are tried in the user's own files alone, at expressions that the traceback shows.",
 )
 
 NO_CALL = Code(
     "SP841",
-    "{error}, before the script called {function}, or in a call whose arguments cannot be told",
+    "{error}, before the script called {function}, or in a call whose arguments are unknown",
     remedy="name the function that is jitted and called by its name in the script: `step = jax.jit(...)`, `step(x)`; "
     "or call shardpass.suggest(step, x) in the script",
     explanation="`shardpass suggest train.py:step` searches for edits where an error of types passes the call "
