@@ -52,7 +52,7 @@ def devices_of_line(line: str) -> int:
 
 
 def moving(kind: str, rows: Any) -> Groups:
-    """Rows as tuples, without the padding of short groups and without pairs that move nothing."""
+    """Converts rows to tuples, without the padding of short groups and without pairs that move nothing."""
     groups = (tuple(device for device in row if device >= 0) for row in rows)
     return tuple(g for g in groups if kind != "collective_permute" or g[0] != g[1])
 

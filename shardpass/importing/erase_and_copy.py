@@ -34,9 +34,7 @@ _SPREAD = "stablehlo.broadcast_in_dim"
 
 
 def erase_unused_and_copy_constants(lists: OpLists) -> None:
-    """Folds slices, erases unused ops and copies constants in the function whose ops ``lists`` holds, as the module
-    describes.
-    """
+    """Folds slices, erases unused ops and copies constants, in the function whose ops ``lists`` holds."""
     stale = False
     for inside in reversed(lists.blocks):
         if inside.owner_name in _HOLDS_PROGRAM:

@@ -49,7 +49,7 @@ class Layout:
         return frozenset().union(*(self.holders or ()))
 
     def at(self, coordinates: Coordinates) -> Devices | None:
-        """Returns the devices of a shard; None: every device that needs it."""
+        """Returns the devices that hold the shard at ``coordinates``; None if every device that needs it may."""
         if self.holders is None:
             return None
         index = 0

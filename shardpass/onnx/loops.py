@@ -50,7 +50,7 @@ class Stage:
 
 
 def array_inputs(node: Node, group: OpGroup) -> tuple[int, ...]:
-    """Returns the inputs to which the rules apply."""
+    """Returns the indices of a node's array inputs, to which the sharding rules of its group apply."""
     given = [index for index, name in enumerate(node.inputs) if name]
     if group is OpGroup.ELEMENTWISE:
         return tuple(given[: ARRAY_INPUTS.get(node.op, len(given))])

@@ -50,7 +50,7 @@ class PlacedArray(NamedTuple):
 
 
 class Copies:
-    """The copies of each array that exist at the present point of the plan; see the module's text."""
+    """The shardings under which copies of each array exist at the present point of the plan."""
 
     def __init__(self, prices: Prices, clock: Clock) -> None:
         self.prices, self.clock = prices, clock

@@ -281,7 +281,7 @@ def _of_operands(values: Sequence[int], term: Term) -> Term:
 
 
 class _Change:
-    """The price of a change, from below: it ends as soon as that is above a limit, as it is for most changes.
+    """Computes the price of a change from below, and ends as soon as it exceeds a limit, as for most changes.
 
     State: ``price``, below the price of the change or equal to it. Terms that are known count as they are, those for
     which a split must be chosen first count as the least that they may be, and so do reshards (``least_move``); one by

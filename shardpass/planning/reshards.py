@@ -62,7 +62,7 @@ class Moves:
 
 
 class Reshards:
-    """The matrices of one program."""
+    """Makes the matrices of reshard prices of one program, each once for a type and two lists of splits."""
 
     def __init__(self, distances: Distances, clock: Clock) -> None:
         self.distances, self.clock = distances, clock

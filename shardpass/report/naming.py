@@ -46,7 +46,7 @@ _FURTHEST = 32  # ops that are gone back through
 
 
 class Sources:
-    """Text of the user's files: of those below ``folders``; of any, and of notebooks, where that is None."""
+    """Reads the text of the user's files: below ``folders`` only, or of any file and notebook if that is None."""
 
     def __init__(self, folders: Sequence[Path] | None = None) -> None:
         self.folders = folders

@@ -42,7 +42,7 @@ from shardpass.ops.splits.lattices import axes_over
 
 
 class Strategy(enum.Enum):
-    """The way to fetch a window's elements from other tiles; see the module's docstring."""
+    """How a window's elements are fetched from other tiles."""
 
     BESIDE = "beside"
     ROUNDS = "rounds"

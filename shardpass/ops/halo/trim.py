@@ -22,9 +22,9 @@ Padding = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class NegativePadding:
-    """Negative padding as an ``hlo.pad`` of the operand by ``low``, ``high`` and ``interior``, which may do nothing.
+    """Negative padding, applied to the operand as an ``hlo.pad`` by ``low``, ``high`` and ``interior`` before the op.
 
-    ``padding`` and ``dilation`` are those that are left for the op.
+    ``padding`` and ``dilation`` remain for the op.
     """
 
     low: Shape

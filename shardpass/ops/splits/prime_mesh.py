@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 
 
 class PrimeMesh:
-    """A ``Mesh`` with numbered prime sub-axes; see the module's text.
+    """A ``Mesh`` whose axes are divided into numbered sub-axes of prime size, major to minor.
 
     ``manual``: sub-axes that the user's per-device code runs over (a partly manual region). Values of the region are
     split over the others; their shardings list the manual ones as XLA does, as a subgroup.

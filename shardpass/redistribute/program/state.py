@@ -19,7 +19,7 @@ from shardpass.redistribute.program.digits import Axis, Digit, merged
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """The local arrays of all devices; see the module's docstring."""
+    """The local arrays of all devices: for each of their elements, which element of the whole array it is."""
 
     axes: tuple[Axis, ...]
     base: IntArray  # [devices, rank]

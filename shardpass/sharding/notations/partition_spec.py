@@ -179,7 +179,8 @@ class _Any(Mapping[str, Mesh]):
 
 
 def read_any(text: str, shape: Sequence[int], mesh: Mesh | None = None) -> Sharding | TupleSharding:
-    """Parses the sharding of an array of ``shape`` in any of the notations above.
+    """Parses the sharding of an array of ``shape``: a PartitionSpec, a Shardy attribute, mhlo text or a distributed
+    type.
 
     Raises:
         ShardingError: the text follows none of them, needs a mesh that is not given, or is of another rank or shape.

@@ -32,7 +32,7 @@ def make_parser() -> Lark:
 
 
 def built_parser() -> Lark:
-    """Builds the same parser from the grammar."""
+    """Builds the mhlo parser from its grammar instead of loading its stored tables."""
     return Lark(
         _grammar(), parser="lalr", start=["start", "mesh_only"], maybe_placeholders=False, propagate_positions=False
     )
