@@ -110,7 +110,7 @@ class _Call(NamedTuple):
 class HloCollectives:
     """The collectives of ``program``, which runs on ``devices``: by default the number that it or its groups name.
 
-    A proto does not say it. Raises ValueError for groups that are none, and for too many devices.
+    Raises ValueError for text that is no group, and for too many devices.
     """
 
     def __init__(self, program: HloProgram, devices: int | None = None) -> None:

@@ -46,7 +46,9 @@ class OperandChoice(NamedTuple):
 
 
 class ResultChoice(NamedTuple):
-    """How a result is computed: under ``computed``, and split as ``dims`` once partial sums are completed."""
+    """How a result is computed: split as ``dims``, under the sharding ``computed``, once its partial sums are
+    completed.
+    """
 
     dims: DimAxes
     completions: tuple[Completion, ...]

@@ -68,7 +68,7 @@ class Hoists:
 
     @cached_property
     def barred(self) -> frozenset[int]:
-        """The values that optimization barriers take, for which nothing moves before a loop."""
+        """The values that optimization barriers take: a copy for one of them never moves before a loop."""
         ops = self.program.body.every_op()
         return frozenset(value for op in ops if op.name == BARRIER for value in op.operands)
 

@@ -193,7 +193,9 @@ class Flow:
 
 
 def argument_number(index: int) -> int:
-    """Returns the number in ``made_by`` of argument ``index`` of an op's blocks, unlike results; its own inverse."""
+    """Converts the index of a block argument to its negative number in ``made_by``, and back; results have
+    numbers from 0.
+    """
     return -1 - index
 
 

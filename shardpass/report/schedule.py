@@ -57,13 +57,15 @@ class Span:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Attributes:
-    spans: by their starts.
-    seconds: the makespan: from the start of the first to the end of the last.
-    one_by_one: the same without overlap, the sum.
-    exposed: of each row of the report, seconds in which it runs and nothing computes.
-    needs: of each span, the numbers of those whose results it takes; ``around``: that of the loop or branch that it is
-        in, None where it is in none.
+    """When each collective and each op runs in one step, as modelled.
+
+    Attributes:
+        spans: in the order of their starts.
+        seconds: the makespan: from the start of the first to the end of the last.
+        one_by_one: the seconds without overlap, the sum of all.
+        exposed: for each row of the report, the seconds in which it runs and nothing computes.
+        needs: for each span, the numbers of those whose results it reads.
+        around: for each span, the number of the loop or branch that contains it, None if none does.
     """
 
     spans: tuple[Span, ...]

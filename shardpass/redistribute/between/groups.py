@@ -23,7 +23,10 @@ from shardpass.redistribute.between.ports import Ports
 
 
 def grouped(demand: Demand, ports: Ports) -> list[Demand]:
-    """Returns the demands of the groups: ``demand`` alone where holders or receivers are one block."""
+    """Divides ``demand`` into groups of receivers, each with holders of its own that send to it.
+
+    Returns ``demand`` alone if its holders or receivers are one block.
+    """
     for tier in reversed(range(len(ports.rates))):
         sides = [_blocks(devices, ports, tier - 1) for devices in (demand.holders, demand.receivers)]
         count = min(map(len, sides))

@@ -11,7 +11,10 @@ from shardpass.redistribute.program.state import State, fingerprints
 
 
 def held_under(distribution: Distribution) -> State:
-    """Returns the tiles of one side of a problem; a device's weight names its partial sum."""
+    """Returns the simulator's state in which each device has its tile of one side of a problem.
+
+    A device's weight identifies the partial sum that it has.
+    """
     weight = None
     if distribution.summand is not None:
         weight = fingerprints(int(distribution.summand.max()) + 1)[distribution.summand]

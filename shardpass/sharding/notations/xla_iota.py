@@ -30,7 +30,7 @@ Iota = tuple[list[int], list[int], list[int]]  # dimensions of the grid, shape o
 
 
 def iota_form(tiles: WrittenTiles) -> str | None:
-    """Formats an iota as XLA does, whatever its numbers; None where XLA dies."""
+    """Formats an iota as XLA does, whatever its numbers; None where XLA ends the process instead."""
     iota: Iota = (list(tiles.dims), *canonical(list(tiles.iota), list(tiles.perm)))
     kinds, rank = list(tiles.kinds), len(tiles.data)
     if text := one_word_text(tiles, []):
