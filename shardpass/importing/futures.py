@@ -29,7 +29,7 @@ START, DONE = "stablehlo.async_start", "stablehlo.async_done"
 
 
 def begin_at_once(lists: OpLists) -> None:
-    """Rewrites the futures of the module whose ops ``lists`` holds, in place."""
+    """Rewrites collectives with separate start and wait ops as plain ones, in place. ``lists``: the module's ops."""
     if START not in lists.names:
         return
     starts, dones = named(lists.blocks, (START,)), named(lists.blocks, (DONE,))

@@ -93,7 +93,8 @@ class Signature:
 
 
 def read_signature(module: Any, *, partial_sums: bool = False) -> Signature:
-    """Reads and checks the contract.
+    """Reads and checks the global types and shardings that a partitioned module states for main's arguments and
+    results.
 
     ``partial_sums``: the caller handles arguments and results that are partial sums, arrays of summands as in
     ``Boundary.partial``; otherwise they have no value outside of the program (SP504).

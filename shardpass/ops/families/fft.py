@@ -41,7 +41,9 @@ def fft(op: Any) -> OpModel[Any] | None:
 
 
 def in_two(op: Any) -> list[Any] | None:
-    """Expands the op into two transforms, by the cases 1 to 3."""
+    """Expands a large transform of several dimensions into one over dimension 0 and one over the others; None
+    for others.
+    """
     (operand,), lengths = op.operands, ints(op.attributes["fft_length"])
     kind = op.results[0].type
     batch = shape_of(operand)[: kind.rank - len(lengths)]

@@ -64,7 +64,9 @@ class Splits:
         return source, target
 
     def nest(self, dim: int) -> bool:
-        """Whether the sizes of source and target agree as far as both go."""
+        """Whether the sub-axis sizes that split ``dim`` in source and target agree, up to the end of the
+        shorter list.
+        """
         return all(a == b for a, b in zip(*self.sizes(dim), strict=False))
 
 
