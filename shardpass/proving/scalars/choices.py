@@ -133,7 +133,16 @@ def at(table: Scalars, number: int, base: int, value: int) -> int:
 
 
 def chosen(table: Scalars, base: int, rows: Segments) -> int:
-    """The term of a table of any terms."""
+    """The term of a table of any terms; each is made once, as nested choices meet in the same ones."""
+    key = base, tuple(rows)
+    table.spend(len(rows))
+    number = table.chosen.get(key)
+    if number is None:
+        number = table.chosen[key] = _chosen(table, base, rows)
+    return number
+
+
+def _chosen(table: Scalars, base: int, rows: Segments) -> int:
     table.spend(TERM + 8 * len(rows))
     rank = by_rank(table, base, rows)
     if rank is not None:

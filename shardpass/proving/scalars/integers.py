@@ -27,6 +27,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "GE": lambda x, y: x >= y,
 }
 MOST_WRAPS = 64
+MOST_VALUES = 256  # of an integer in one range, of which an op is computed for each by itself
 _TURNED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
 
@@ -183,20 +184,30 @@ def _unary(table: Scalars, name: str, element: str, x: int) -> Segments | None:
 
 
 def _binary(table: Scalars, name: str, element: str, lo: int, hi: int, x: int, y: int) -> Segments | None:
+    rows = _in_one(table, name, element, lo, hi, x, y)
+    short = name == "subtract" and hi - lo <= MOST_VALUES  # a constant less the integer, as in a clamped range
+    if rows is None and (element == "i1" or short):
+        return _by_value(table, name, element, lo, hi, x, y)
+    return rows
+
+
+def _in_one(table: Scalars, name: str, element: str, lo: int, hi: int, x: int, y: int) -> Segments | None:
+    """The op where it is a constant or the integer shifted in parts of [lo, hi)."""
     a, b = shift_of(table, x), shift_of(table, y)
     if a is None and b is None:
         value = computed(name, element, [table.number(n) for n in (x, y)])
         return None if value is None else [(lo, table.integer(value))]
     if element == "i1":  # on one truth value
-        return _by_value(table, name, element, lo, hi, x, y)
+        return None
     if a is not None and b is not None:
         if name == "subtract":
             return [(lo, table.integer(wrap(a - b, element)))]
         if name in ("maximum", "minimum"):
             return [(lo, shift(table, max(a, b) if name == "maximum" else min(a, b)))]
         return None
-    if name == "subtract" and b is None:
-        assert a is not None
+    if name == "subtract":
+        if a is None:
+            return None
         return _moved(table, element, lo, hi, x, -table.number(y))
     by, constant = (a, table.number(y)) if a is not None else (b, table.number(x))
     assert by is not None
@@ -210,11 +221,13 @@ def _binary(table: Scalars, name: str, element: str, lo: int, hi: int, x: int, y
     return None
 
 
-def _by_value(table: Scalars, name: str, element: str, lo: int, hi: int, x: int, y: int) -> Segments | None:
+def _by_value(table: Scalars, name: str, element: str, lo: int, hi: int, *operands: int) -> Segments | None:
+    """The op for each number of [lo, hi) by itself."""
     answer: Segments = []
+    table.spend(TERM * (hi - lo))
     for value in range(lo, hi):
-        pair = [by + value if (by := shift_of(table, n)) is not None else table.number(n) for n in (x, y)]
-        result = computed(name, element, pair)
+        numbers = [by + value if (by := shift_of(table, n)) is not None else table.number(n) for n in operands]
+        result = computed(name, element, numbers)
         if result is None:
             return None
         answer.append((value, table.integer(result)))

@@ -16,6 +16,7 @@ import numpy as np
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.lists import one, reduced
+from shardpass.proving.scalars.rows import CHOICE, segments
 from shardpass.proving.scalars.table import TERM, Scalars
 
 
@@ -46,7 +47,7 @@ def _gathered(table: Scalars, element: str, number: int, border: int, depth: int
     gone, made = set[int](), list[int]()
     for form, rows in sorted(groups.items(), key=lambda item: -len(item[1])):
         rows = [(a, x) for a, x in rows if a not in gone]
-        if len(rows) < 2 or not any(_is_sum(table, x) for _, x in rows):
+        if len(rows) < 2 or not (_of_one(form) or any(_is_sum(table, x) for _, x in rows)):
             continue
         inner = one(table, "add", _element(form, element), [x for _, x in rows])
         inner = _gathered(table, _element(form, element), inner, border, depth + 1)
@@ -61,6 +62,11 @@ def _gathered(table: Scalars, element: str, number: int, border: int, depth: int
 def _is_sum(table: Scalars, number: int) -> bool:
     key = table.terms[number][0]
     return isinstance(key, tuple) and (key[0] == "add" or _linear(key))
+
+
+def _of_one(form: Hashable) -> bool:
+    """Whether the summands are the negatives of choices by one integer, whose sum is one choice."""
+    return isinstance(form, tuple) and form[:2] == ("negated", "by")
 
 
 def _linear(key: tuple[object, ...]) -> bool:
@@ -85,6 +91,8 @@ def _forms(table: Scalars, element: str, atom: int) -> Iterator[tuple[Hashable, 
         yield ("divide", key, operands[1]), operands[0]
     elif key == ("negated", element):
         yield ("negated",), operands[0]
+        if table.head_of(operands[0]) == CHOICE:
+            yield ("negated", "by", segments(table, operands[0])[0]), operands[0]
     elif key[0] == "convert" and not (is_integer(str(key[1])) or is_integer(str(key[2]))):
         yield ("convert", key[2], key[1]), operands[0]
 

@@ -7,7 +7,7 @@ choices by integers that the program computes as tables of ranges (``choices.py`
 
 Cost: a call on n rows sorts them once, and looks up each different row. Each rule counts the work that it does with
 ``spend``: one for an element that NumPy sorts or a list's term, ``TERM`` for what Python does for one term. A walk
-that has spent ``WORK`` ends, after about five seconds of processor time.
+that has spent ``WORK`` ends, after at most half a minute of processor time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 
 from shardpass.proving.relations.pieces import Ints
 
-MOST = 2**18  # elements of one value on all devices, and products of one op
-WORK = 2**25  # what a proof of the elements may spend
+MOST = 2**20  # elements of one value on all devices, and products of one op
+WORK = 3 * 2**26  # what a proof of the elements may spend
 TERM = 32  # for one term, in elements of an array
 
 
@@ -56,6 +56,7 @@ class Scalars:
         self.ranges: dict[int, tuple[int, int]] = {}  # of integers that choose: which numbers [lo, hi) they may be
         self.gathered: dict[int, int] = {}  # sums whose summands of one form are put together
         self.ranked: dict[int, Ranked] = {}  # terms of ``ranks.py``
+        self.chosen: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}  # choices by their integer and rows
         self.work = 0
 
     def spend(self, count: int) -> None:

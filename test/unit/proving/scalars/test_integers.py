@@ -66,6 +66,19 @@ def test_random_ops_on_one_integer(element, seed):
     assert known > 20
 
 
+def test_a_place_less_a_clamped_one():
+    """What is left of an index beyond the part of a device: a constant less the index, where that is clamped."""
+    table = Scalars()
+    base = table.one("t")
+    range_of(table, base, "i32")
+    clamped, within = (
+        applied(table, "clamp", "i32", (table.integer(0), base, table.integer(most))) for most in (7, 31)
+    )
+    found = applied(table, "subtract", "i32", (clamped, within))
+    numbers = np.arange(-3, 40)
+    assert (values(table, found, base, numbers) == np.clip(numbers, 0, 7) - np.clip(numbers, 0, 31)).all()
+
+
 def test_a_truth_value_chooses_a_function_of_itself():
     table = Scalars()
     base = table.one("p")
