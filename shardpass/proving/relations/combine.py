@@ -24,17 +24,21 @@ from math import prod
 
 import numpy as np
 
+from shardpass.proving.relations.evaluate import Unknown
 from shardpass.proving.relations.pieces import Bools, Ints, Piece, common, tidy
 from shardpass.proving.relations.reshaping import lifts
 from shardpass.proving.relations.terms import Key, Row, Term, Terms
 
 MOST_VIEWS = 16
+MOST_INDICES = 4096  # of the operands of one op; sums of sums of parts may have more and more
 COMMUTES = tuple(f"stablehlo.{name}" for name in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 
 
 def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece:
     """The op ``key`` of ``pieces`` in a box within them."""
     lo, hi, on = box
+    if sum(len(p.a) for p in pieces) > MOST_INDICES:
+        raise Unknown("the terms of its operands have too many indices")
     if key[0] in COMMUTES:  # the operands may stand in any order: the oldest term first
         pieces = sorted(pieces, key=lambda piece: piece.term)
     a = np.concatenate([p.a for p in pieces])
@@ -50,7 +54,7 @@ def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, In
         result = _by_other_views(terms, key, pieces, box)
         if result is not None:
             return result
-    rows, chosen = _pattern(a, a[:, wide], at_lo)
+    rows, chosen = _pattern(a, at_lo)
     number = terms.make(Term(key, parts, len(chosen), rows))
     return Piece(number, a[chosen], b[:, chosen], lo, hi, on)
 
@@ -93,25 +97,29 @@ def _matched(term: Term, columns: Ints, at_lo: Ints) -> list[int] | None:
     return chosen
 
 
-def _pattern(a: Ints, columns: Ints, at_lo: Ints) -> tuple[tuple[Row, ...], list[int]]:
-    """A new pattern: which index each row is, and the rows that are the indices."""
+def _pattern(a: Ints, at_lo: Ints) -> tuple[tuple[Row, ...], list[int]]:
+    """A new pattern: which index each row is, and the rows that are the indices.
+
+    Rows that run alike are one index where they are as far apart on every device. Cost: O(rows).
+    """
     rows: list[Row] = []
     chosen: list[int] = []
-    constant = ~a.any(1) & (at_lo == at_lo[:1]).all(0)
+    runs = a.any(1)
+    constant = ~runs & (at_lo == at_lo[:1]).all(0)
+    apart = np.ascontiguousarray((at_lo - at_lo[:1]).T)
+    known: dict[tuple[bytes, bytes], int] = {}
     for row in range(len(a)):
         if constant[row]:
             rows.append((-1, int(at_lo[0, row])))
             continue
-        for index, other in enumerate(chosen):
-            same = (a[row] == a[other]).all() and (columns[row].any() or a[row].any())
-            if same:
-                apart = at_lo[:, row] - at_lo[:, other]
-                if (apart == apart[0]).all():
-                    rows.append((index, int(apart[0])))
-                    break
-        else:
+        key = a[row].tobytes(), apart[row].tobytes()
+        index = known.get(key) if runs[row] else None
+        if index is None:
+            known[key] = len(chosen)
             rows.append((len(chosen), 0))
             chosen.append(row)
+        else:
+            rows.append((index, int(at_lo[0, row] - at_lo[0, chosen[index]])))
     return tuple(rows), chosen
 
 

@@ -11,6 +11,8 @@ from shardpass.ir.tensors import splat_text
 from shardpass.proving.relations.terms import Term, Terms
 
 _TRUTH = {"true": True, "false": False}
+_FLOATS = {"f32": np.float32, "f64": np.float64}
+_FOLDED = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "negate": np.negative}
 
 
 def constant_term(terms: Terms, op: Any, shape: Sequence[int], element: str, dtype: Any) -> tuple[int, bool]:
@@ -29,13 +31,47 @@ def constant_term(terms: Terms, op: Any, shape: Sequence[int], element: str, dty
 
 
 def splat_value(text: str, element: str, dtype: Any) -> Any:
-    """Of integers and booleans a number; of others the text, in which 0 and -0, or two NaNs, differ."""
+    """Of integers and booleans a number; of others a text, in which 0 and -0, or two NaNs, differ."""
     if text in _TRUTH:
         return np.array(_TRUTH[text])
+    number = _finite(text, element)
+    if number is not None:
+        return np.array(repr(float(number)))
     try:
         return np.array(int(text, 0)).astype(dtype) if element.lstrip("u").startswith("i") else np.array(text)
     except (ValueError, OverflowError):
         return np.array(text)
+
+
+def _finite(text: str, element: str) -> Any:
+    """The finite number of type f32 or f64 that MLIR writes, in decimals or as bits; None for others."""
+    kind = _FLOATS.get(element)
+    if kind is None:
+        return None
+    try:
+        if text.startswith("0x"):
+            bits = bytes.fromhex(text[2:].zfill(2 * np.dtype(kind).itemsize))
+            number = np.frombuffer(bits[::-1], kind)[0]
+        else:
+            number = kind(float(text))
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+def folded(name: str, element: str, values: Sequence[Any]) -> Any:
+    """The op ``name`` of constants of type f32 or f64, rounded once, as their text; None where it is not finite."""
+    if name not in _FOLDED or any(value is None for value in values):
+        return None
+    numbers = [_finite(str(value), element) for value in values]
+    if any(number is None for number in numbers):
+        return None
+    with np.errstate(all="ignore"):
+        result = _FOLDED[name](*numbers)
+    vanishes = abs(result) < np.finfo(result.dtype).tiny and name in ("multiply", "divide") and numbers[0] != 0
+    if not np.isfinite(result) or vanishes:
+        return None
+    return np.array(repr(float(result)))
 
 
 def is_identity(value: Any, reducer: str, element: str, dtype: Any) -> bool:

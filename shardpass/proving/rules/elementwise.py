@@ -11,7 +11,7 @@ import numpy as np
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import enum_word, ints
 from shardpass.proving.relations.combine import cells, combine, operands_of
-from shardpass.proving.relations.elements import constant_term, is_identity, splat_value
+from shardpass.proving.relations.elements import constant_term, folded, is_identity, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Piece, broadcast_piece, full
 from shardpass.proving.relations.terms import Key, Terms
@@ -87,6 +87,10 @@ def _simple(
     site: Site, name: str, element: str, operands: Sequence[Content], pieces: Sequence[Piece], box: Box
 ) -> list[Piece | None] | None:
     """The result where no term is needed."""
+    value = folded(name, element, [site.terms.splat(piece.term) for piece in pieces])
+    if value is not None:
+        empty = np.zeros((0, box[0].shape[1]), np.int64), np.zeros((len(box[2]), 0), np.int64)
+        return [Piece(site.terms.constant(element, value), *empty, *box)]
     if name in _NEUTRAL:
         dtype = element_type(element).dtype
         for piece, other in (pieces, pieces[::-1]):

@@ -133,3 +133,29 @@ def product(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
     if not np.isfinite(rounded[0]) or Fraction(float(rounded[0])) != exact:
         return None
     return int(of_array(table, rounded, element)[0])
+
+
+def quotient(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
+    """The quotient of two constants of type f32 or f64, rounded once, where it is a normal number; None for others."""
+    keys = [table.terms[number][0] for number in numbers]
+    if element not in ("f32", "f64") or not all(_is_constant(key, element) for key in keys):
+        return None
+    x, y = (np.frombuffer(key[2], element_type(element).dtype) for key in keys)
+    with np.errstate(all="ignore"):
+        result = x / y
+    if not (np.isfinite(x) & np.isfinite(y) & np.isfinite(result))[0] or abs(result[0]) < np.finfo(result.dtype).tiny:
+        return None
+    return int(of_array(table, result, element)[0])
+
+
+def negative(table: Scalars, element: str, number: int) -> int | None:
+    """The negative of a finite constant of type f32 or f64; None for others."""
+    key = table.terms[number][0]
+    if element not in ("f32", "f64") or not _is_constant(key, element):
+        return None
+    value = np.frombuffer(key[2], element_type(element).dtype)
+    return int(of_array(table, -value, element)[0]) if np.isfinite(value[0]) else None
+
+
+def _is_constant(key: object, element: str) -> bool:
+    return isinstance(key, tuple) and key[:2] == ("constant", element)

@@ -11,7 +11,7 @@ from shardpass.ir.tensors import enum_word, ints
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.elementwise import BINARY, CHLO, STRETCHED, UNARY, key_of, order_of
 from shardpass.proving.rules.integers import is_integer
-from shardpass.proving.scalars.constants import constants_of, product, whole_number
+from shardpass.proving.scalars.constants import constants_of, negative, product, quotient, whole_number
 from shardpass.proving.scalars.integers import applied, compared, converted, selected
 from shardpass.proving.scalars.lists import reduced
 from shardpass.proving.scalars.table import TERM, Scalars, distinct
@@ -96,18 +96,23 @@ def _other(table: Scalars, name: str, element: str, columns: list[Ints], key: ob
         return negated(table, element, columns[0])
     if name in LISTS:
         result = reduced(table, name, element, np.stack(columns, axis=-1))
-        return result if name != "multiply" else _with_constants(table, element, columns, result)
-    return table.rows(key, columns)
+        return result if name != "multiply" else _with_constants(table, element, columns, result, product)
+    result = table.rows(key, columns)
+    return result if name != "divide" else _with_constants(table, element, columns, result, quotient)
 
 
-def _with_constants(table: Scalars, element: str, columns: Sequence[Ints], result: Ints) -> Ints:
-    """The products ``found`` of ``columns``, computed where both factors are constants."""
+def _with_constants(
+    table: Scalars, element: str, columns: Sequence[Ints], result: Ints, of: Callable[..., int | None]
+) -> Ints:
+    """The products or quotients ``result`` of ``columns``, computed where both operands are constants."""
     x, y = (np.broadcast_to(column, result.shape) for column in columns)
     both = constants_of(table, x) & constants_of(table, y)
     if both.any():
         result = result.copy()
         result[both] = each(
-            table, [x[both], y[both], result[both]], lambda a, b, n: product(table, element, (a, b)) or n
+            table,
+            [x[both], y[both], result[both]],
+            lambda a, b, n: found if (found := of(table, element, (a, b))) is not None else n,
         )
     return result
 
@@ -120,6 +125,9 @@ def negated(table: Scalars, element: str, ids: Ints) -> Ints:
             result = applied(table, "negate", element, (number,))
             if result is not None:
                 return result
+        constant = negative(table, element, number)
+        if constant is not None:
+            return constant
         own, inner = table.terms[number]
         if own == key:
             return int(inner[0])
