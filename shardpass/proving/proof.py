@@ -23,7 +23,7 @@ from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.scalars.proof import ElementProof
 from shardpass.proving.signature import sides
 from shardpass.proving.table import RULES
-from shardpass.proving.verdict import Verdict
+from shardpass.proving.verdict import ASSUMED, DRAWS, Verdict
 
 
 def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
@@ -43,6 +43,7 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     walk.known_loops, walk.sides = known.loops, [*arguments, *results]
     result = walk.block(_body(local), [_argument(t, side, devices) for t, side in zip(inputs, arguments, strict=True)])
     elements: ElementProof | None = None
+    assumed: tuple[str, ...] = ASSUMED
     for index, (want, have, side) in enumerate(zip(wanted, result, results, strict=True)):
         why = differs(terms, want, have, side)
         if why is not None:
@@ -55,14 +56,15 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
                     devices,
                 )
             if elements.proved(index):
+                assumed = (*ASSUMED, DRAWS) if elements.draws else ASSUMED
                 continue
             finding = where_it_ends(walk, known, elements.losses(index), whole, local, index, want, why)
             difference = counterexample(whole, local) if refute else None
             if difference is None:
-                return Verdict(False, unknown=finding)
+                return Verdict(False, unknown=finding, assumed=assumed)
             finding = replace(finding, why=f"{finding.why}; result {difference.result} differs: {difference}")
             return Verdict(False, refuted=finding, difference=difference)
-    return Verdict(True)
+    return Verdict(True, assumed=assumed)
 
 
 def _functions(module: Any) -> dict[str, Any]:

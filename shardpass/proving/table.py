@@ -12,15 +12,16 @@ from shardpass.proving.rules import (
     elementwise,
     lookups,
     movement,
+    rows,
     windows,
 )
 
 FAMILIES = (blocks, calls, elementwise, lookups, movement, contraction, collectives, control, windows)
 _FALLBACKS: dict[str, Rule] = {
     "stablehlo.reduce": blocks.reduce_rows,
-    "stablehlo.dynamic_slice": blocks.dynamic_slice_rows,
-    "stablehlo.dynamic_update_slice": blocks.dynamic_update_slice_rows,
-    "stablehlo.pad": blocks.pad_rows,
+    "stablehlo.dynamic_slice": rows.dynamic_slice_rows,
+    "stablehlo.dynamic_update_slice": rows.dynamic_update_slice_rows,
+    "stablehlo.pad": rows.pad_rows,
 }
 _FIRST: dict[str, Rule] = {name: rule for family in FAMILIES for name, rule in family.RULES.items()}
 RULES: dict[str, Rule] = _FIRST | {name: blocks.either(_FIRST[name], rule) for name, rule in _FALLBACKS.items()}

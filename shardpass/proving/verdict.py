@@ -17,6 +17,7 @@ ASSUMED = (
     "sums, products, maxima and minima may be taken in another order, and rounded otherwise",
     "the arguments' padding holds anything",
 )
+DRAWS = "the numbers that device 0 draws with stablehlo.rng stand for those of the whole program"
 SHOWN = 16  # elements of an argument that text shows
 
 

@@ -105,7 +105,7 @@ def _pattern(a: Ints, at_lo: Ints) -> tuple[tuple[Row, ...], list[int]]:
     rows: list[Row] = []
     chosen: list[int] = []
     runs = a.any(1)
-    constant = ~runs & (at_lo == at_lo[:1]).all(0)
+    constant = np.asarray(~runs & (at_lo == at_lo[:1]).all(0))
     apart = np.ascontiguousarray((at_lo - at_lo[:1]).T)
     known: dict[tuple[bytes, bytes], int] = {}
     for row in range(len(a)):

@@ -89,8 +89,8 @@ def _simple(
     """The result where no term is needed."""
     value = folded(name, element, [site.terms.splat(piece.term) for piece in pieces])
     if value is not None:
-        empty = np.zeros((0, box[0].shape[1]), np.int64), np.zeros((len(box[2]), 0), np.int64)
-        return [Piece(site.terms.constant(element, value), *empty, *box)]
+        a, b = np.zeros((0, box[0].shape[1]), np.int64), np.zeros((len(box[2]), 0), np.int64)
+        return [Piece(site.terms.constant(element, value), a, b, *box)]
     if name in _NEUTRAL:
         dtype = element_type(element).dtype
         for piece, other in (pieces, pieces[::-1]):

@@ -27,7 +27,7 @@ from shardpass.proving.relations.elements import is_identity
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, common, minus
 from shardpass.proving.relations.terms import Terms
-from shardpass.proving.rules import blocks, elementwise
+from shardpass.proving.rules import blocks, elementwise, rows
 from shardpass.proving.rules.contraction import reduced, reducer_of, without_dims, zero_piece
 from shardpass.proving.rules.integers import Box, affine
 from shardpass.proving.rules.movement import cut
@@ -343,7 +343,7 @@ def scatter(site: Site) -> list[Content]:
 
 
 RULES: dict[str, Rule] = {
-    "stablehlo.gather": blocks.either(gather, blocks.gather),
-    "stablehlo.scatter": blocks.either(scatter, blocks.scatter),
+    "stablehlo.gather": blocks.either(gather, rows.gather),
+    "stablehlo.scatter": blocks.either(scatter, rows.scatter),
     "stablehlo.select": blocks.either(masked, elementwise.select),
 }

@@ -44,6 +44,7 @@ class ElementProof:
                  arguments: Sequence[Side], results: Sequence[Side], devices: int) -> None:  # fmt: skip
         self.table, self.results = Scalars(), results
         self._losses: list[Loss] = []
+        self.draws = 0  # ops of ``stablehlo.rng`` in the whole program
         body, functions, count = whole
         self.wanted: Sequence[Value | None] = []
         self.tiles: Sequence[Value | None] = []
@@ -57,6 +58,7 @@ class ElementProof:
                     for ids, s in zip(inputs, arguments, strict=True)
                 ],
             )
+            self.draws = known.draws
             if all(value is None for value in self.wanted):
                 return
             tiles = [

@@ -91,6 +91,11 @@ class ScalarWalk:
         self._names += 1
         return self._names
 
+    @property
+    def draws(self) -> int:
+        """How many ops have drawn random numbers."""
+        return self._draws
+
     def next_draw(self) -> int:
         """How many ops have drawn random numbers before this one."""
         self._draws += 1

@@ -7,6 +7,7 @@ import pytest
 import shardpass
 from shardpass.diagnostics import collect
 from shardpass.proving import prove
+from shardpass.proving.verdict import DRAWS
 
 WHOLE = """module attributes {mhlo.num_partitions = 2 : i32} {
   func.func @main(%x: tensor<4xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> (tensor<4xf32>, tensor<4xf32>) {
@@ -28,7 +29,17 @@ def local(text=WHOLE):
 
 
 def test_what_one_device_draws_for_all_is_proved():
-    assert prove(WHOLE, local(), refute=False).proved
+    verdict = prove(WHOLE, local(), refute=False)
+    assert verdict.proved
+    assert DRAWS in verdict.assumed
+
+
+def test_a_program_without_draws_assumes_none():
+    text = WHOLE.replace("stablehlo.add %x, %p", "stablehlo.add %x, %x").replace("%p, %q :", "%x, %x :")
+    text = "\n".join(line for line in text.splitlines() if "stablehlo.rng" not in line)
+    verdict = prove(text, local(text), refute=False)
+    assert verdict.proved
+    assert DRAWS not in verdict.assumed
 
 
 @pytest.mark.parametrize(
