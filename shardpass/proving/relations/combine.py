@@ -104,8 +104,8 @@ def _pattern(a: Ints, at_lo: Ints) -> tuple[tuple[Row, ...], list[int]]:
     """
     rows: list[Row] = []
     chosen: list[int] = []
-    runs = a.any(1)
-    constant = np.asarray(~runs & (at_lo == at_lo[:1]).all(0))
+    runs: Bools = np.asarray(a.any(1))
+    constant: Bools = np.asarray(~runs & (at_lo == at_lo[:1]).all(0))
     apart = np.ascontiguousarray((at_lo - at_lo[:1]).T)
     known: dict[tuple[bytes, bytes], int] = {}
     for row in range(len(a)):
