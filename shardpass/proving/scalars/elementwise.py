@@ -112,7 +112,7 @@ def _with_constants(
         result[both] = each(
             table,
             [x[both], y[both], result[both]],
-            lambda a, b, n: found if (found := of(table, element, (a, b))) is not None else n,
+            lambda a, b, n: known if (known := of(table, element, (a, b))) is not None else n,
         )
     return result
 
