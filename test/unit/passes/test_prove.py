@@ -25,14 +25,11 @@ PRODUCT = """module attributes {mhlo.num_partitions = 4 : i32} {
 }
 """
 NOISE = """module attributes {mhlo.num_partitions = 4 : i32} {
-  func.func @main(%x: tensor<8xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) -> tensor<8xf32> {
-    %low = stablehlo.constant dense<0.0> : tensor<f32>
-    %high = stablehlo.constant dense<1.0> : tensor<f32>
-    %shape = stablehlo.constant dense<8> : tensor<1xi64>
-    %noise = stablehlo.rng %low, %high, %shape, distribution = UNIFORM
-      : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<8xf32>
-    %r = stablehlo.add %x, %noise : tensor<8xf32>
-    return %r : tensor<8xf32>
+  func.func @main(%s: tensor<2xui64>, %x: tensor<64xui32> {mhlo.sharding = "{devices=[4]<=[4]}"}) -> tensor<64xui32> {
+    %state, %noise = stablehlo.rng_bit_generator %s, algorithm = PHILOX
+      : (tensor<2xui64>) -> (tensor<2xui64>, tensor<64xui32>)
+    %r = stablehlo.add %x, %noise : tensor<64xui32>
+    return %r : tensor<64xui32>
   }
 }
 """
@@ -85,8 +82,8 @@ def test_a_program_without_a_proof_is_a_warning_or_an_error():
     assert str(module) == str(run(NOISE, "partition")[0])
     (warning,) = [d for d in found if d.code == "SP955"]
     assert warning.severity is Severity.WARNING
-    assert "`stablehlo.rng`" in warning.message
-    assert warning.place.line == 6
+    assert "`stablehlo.add`" in warning.message  # whose operand is bits that each device makes its part of
+    assert warning.place.line == 3
     with pytest.raises(ShardpassError, match="SP956"):
         run(NOISE, "partition{prove=true require-proof=true}")
 
