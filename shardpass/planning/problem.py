@@ -28,7 +28,8 @@ from shardpass.planning.footprint import aligned
 from shardpass.planning.partial import split_of
 from shardpass.planning.search import SPLICED
 from shardpass.planning.solve.network import Table
-from shardpass.planning.tables import Solver, alike
+from shardpass.planning.solver import Solver
+from shardpass.planning.tables import alike
 from shardpass.planning.task import Task
 from shardpass.program.shardings import Factors, Shardings
 from shardpass.propagation.program import Propagated

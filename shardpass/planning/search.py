@@ -37,8 +37,8 @@ from shardpass.planning.cost import price
 from shardpass.planning.descent import Descent, Point, SearchChange
 from shardpass.planning.planner import plan_decided
 from shardpass.planning.solve.result import Result
+from shardpass.planning.solver import Solver
 from shardpass.planning.space import Space, space_of
-from shardpass.planning.tables import Solver
 from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.implied import fix_implied

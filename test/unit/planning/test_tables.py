@@ -17,7 +17,7 @@ from shardpass.planning.clock import clock_of
 from shardpass.planning.distances import Distances
 from shardpass.planning.prices import Prices
 from shardpass.planning.search import Search
-from shardpass.planning.tables import Solver
+from shardpass.planning.solver import Solver
 from shardpass.program.program import Array
 from shardpass.program.table import table_of
 from shardpass.sharding import Mesh
