@@ -1,10 +1,9 @@
 """Cheaper shardings by single changes: a descent from a point, as plans price it.
 
 Why this is there: the tables of one decision (``tables``) know whole axes alone, so effort 2 descends over parts of
-axes too, from where the decision ended (tied vocabularies gain 3% by that); they leave values and ops out that have
-too many splits to be listed; and a plan may cost more than its tables, as users of an open value share no reshard
-there. With effort 1, 8 of the 126 programs of ``tools.bench.underspecified`` are descended from, all of which have more
-splits than are listed.
+axes too, from where the decision ended (tied vocabularies gain 3% by that); and they leave out values and ops that have
+too many splits to be listed, as on four mesh axes. With effort 1, none of the 126 programs of
+``tools.bench.underspecified`` is descended from.
 
 State: points, each the splits of all values of the folded program (``fold``: repeated layers are one) with the price of
 its plan (``cost``).

@@ -10,8 +10,8 @@ gone when it does: every layer then sums activations, where gathering the weight
    Where the tables leave something out, the ways that the planner chooses from the values around each op, which knows
    of copies that are at hand, are another candidate.
 3. A descent (``descent``) from the best of these, where the tables leave something out: with effort 2, as they know
-   whole axes alone; where some values or ops have too many splits to be listed, or ops are joined after the decision;
-   and where the best plan is not near the bound, as the planner chose otherwise than the tables.
+   whole axes alone; and where some values or ops have too many splits to be listed, or ops are joined after the
+   decision.
 4. The plans of the whole program decide between propagation and the best candidates, by one price (``cost``): no effort
    gives a more expensive plan than a lower one.
 
@@ -45,8 +45,8 @@ from shardpass.propagation.implied import fix_implied
 from shardpass.propagation.program import Propagated
 
 SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
-NEAR = 1e-3  # of the bound: a plan that costs no more above it needs no descent
 SHARED = "ops that share a copy of an array are counted apart in the tables, and the plan costs less than their least"
+PLANNED = "the plan brings arrays otherwise than the tables do"
 SPLICED = "slices that are joined again become one op after the decision"  # of which tables do not know
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated sharding is kept
 
@@ -75,10 +75,13 @@ class Bound:
 
     @property
     def gap(self) -> float | None:
-        """The fraction of the price that a better sharding may save at most; None if there is no bound."""
+        """The fraction that a better sharding may save at most of the price, or of the plan where that costs more; None
+        without a bound.
+        """
         if self.price is None or self.least is None:
             return None
-        return max(0.0, self.price - self.least) / self.price if self.price > 0 else 0.0
+        most = max(self.price, self.plan)
+        return max(0.0, most - self.least) / most if most > 0 else 0.0
 
     def as_dict(self) -> dict[str, object]:
         """Returns the fields for JSON; ``text`` is for readers."""
@@ -89,7 +92,8 @@ class Bound:
             return f"not bounded, because {self.why}"
         if self.gap < SAME:
             return "the best sharding in this model"
-        why = f", as {self.why}" if self.why else ""
+        above = PLANNED if self.price is not None and self.plan > self.price * (1 + SAME) else ""
+        why = f", as {self.why or above}" if self.why or above else ""
         return f"within {max(self.gap, 1e-3):.1%} of the best sharding in this model{why}"
 
 
@@ -191,18 +195,11 @@ class Search(Descent):
         solver = self._solver()
         if solver is not None:
             self._solve(solver)
-        if self.effort > 1 or solver is None or not solver.complete or not self._is_least():
+        if self.effort > 1 or solver is None or not solver.complete:
             changes, point = self._descend(replace(self.best, ways={}, partial={}), self.close)
             if changes:
                 before = self.candidates[-1][1] if self.candidates and self.best is not self.first else ()
                 self._consider(point, (*before, *changes))
-
-    def _is_least(self) -> bool:
-        """Whether the best plan is so near the bound that a descent would gain nothing noticeable.
-
-        The price of a plan may be above that of its own tables, where the planner chooses otherwise.
-        """
-        return self.solved is not None and self.best.price <= self.solved.bound * (1 + NEAR)
 
     def bound(self, plan: float) -> Bound:
         """Returns how near the decision is to the best sharding in the tables. ``plan``: the seconds of the

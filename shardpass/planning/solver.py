@@ -18,7 +18,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ from shardpass.planning.tables import Place, ProgramTables, Values
 from shardpass.program.shardings import Factors
 from shardpass.propagation.program import Propagated
 
-ENTRIES = 1 << 22  # of tables, in all rounds in which reshards of a solution are planned
+ENTRIES = 1 << 26  # of tables, in all rounds in which reshards of a solution are planned
 RESIDENT = 1e-5  # of the price, for all arguments when they are whole: among equals, what holds least
 CLOSE = 5e-4  # of the bound: an assignment that costs no more above it is not sought again
 RESCALED = 0.1  # of a price: a smaller change changes no tie
@@ -92,39 +91,42 @@ class Solver:
         known: Values = {**_ways_at(self.network.tables, present), **present}
         if start is not None:
             known = {**known, **start, **fixed}
-        left, scale, ties, answer = ENTRIES, math.inf, list[Table](), None
+        left, scale, ties = ENTRIES, math.inf, list[Table]()
+        bound, why, planned = -math.inf, "", list[Values]()
         while True:
             tables = [*self.network.tables, *more]
             price = total(tables, known)
-            if answer is not None and price + total(ties, known) <= answer.bound * (1 + CLOSE):
-                break  # what was raised is not worth another answer
+            if price + total(ties, known) <= bound * (1 + CLOSE) or left < 0:
+                break  # what was raised is not worth another answer, or no more may be spent
             if abs(scale - price) > RESCALED * price:
                 scale, ties = price, list(self._among_equals(present, price))
             network = Network.of((*tables, *ties))
-            answer = solve(network.given(fixed) if fixed else network, known)
-            if fixed and answer.values:
-                answer = replace(answer, values={**answer.values, **fixed})
             left -= network.entries
-            if not answer.values or not self.network.plan(answer.values) or left < network.entries:
+            answer = solve(network.given(fixed) if fixed else network, known)
+            if not answer.values:
+                return Solution({}, answer, {})
+            planned.append({**answer.values, **fixed})
+            bound, why = answer.bound, answer.why
+            raised = self.network.plan(planned[-1])
+            tables = [*self.network.tables, *more]
+            known = min(planned, key=lambda values: total(tables, values) + total(ties, values))
+            if not raised:
                 break
-            known = answer.values
-        if not answer.values:
-            return Solution({}, answer, {})
         out, partial = {}, {}
         for variable, domain in self.network.domains.items():
-            layout = domain[answer.values.get(variable, present[variable])]
+            layout = domain[known.get(variable, present[variable])]
             if axes := over(layout):
                 partial[variable] = axes
             for index in self.network.members.get(variable, [variable]):
                 if (dims := split_of(layout)) != self.engine.values[index].dims:
                     out[index] = dims
-        price = total(tables, answer.values)
+        price = total(tables, known)
         most = math.fsum([float(table.costs.max()) for table in ties])
-        bound = min(price, answer.bound - most)
+        bound = min(price, bound - most)
         ways_of = self.network.ways
-        values = most_split(tables, dict(ways_of.values()), self.network.program.mesh, answer.values)
+        values = most_split(tables, dict(ways_of.values()), self.network.program.mesh, known)
         ways = {op: strategies[values[variable]].factors for op, (variable, strategies) in ways_of.items()}
-        return Solution(out, Result(values, price, bound, answer.why), ways, partial)
+        return Solution(out, Result(values, price, bound, why), ways, partial)
 
     def _among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
         """Yields tables that decide between assignments of equal price. ``price``: of the present assignment."""

@@ -51,7 +51,7 @@ from shardpass.program.program import Array, Op, OpKind
 from shardpass.propagation.engine import Value
 from shardpass.propagation.program import Propagated
 
-FEW = 64  # splits of one value that are looked at
+FEW = 216  # splits of one value that are looked at
 
 Values = Mapping[int, int]
 Pair = tuple[Moves, int, int]

@@ -33,7 +33,7 @@ from shardpass.planning.copies import PlacedArray
 from shardpass.program.program import Array
 from shardpass.program.shardings import Factors
 
-MOST = 256  # distributions of one op
+MOST = 512  # distributions of one op
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 1. The network falls apart into components, which are solved each by itself.
 2. Where elimination solves a component in small tables, the answer is exact and no other solver is loaded: a chain of
    products, most programs on one mesh axis.
-3. Of the others, variables with at most two neighbours go first, which makes no table of more than two variables, and
-   toulbar2 solves what is left. Where there is no wheel of toulbar2, HiGHS does, as an integer program.
+3. Of the others, variables with at most two neighbours go first, which makes no table of more than two variables. From
+   what is left, the values that no best assignment has are left out (``reduce``), and toulbar2 solves the rest. Where
+   there is no wheel of toulbar2, HiGHS does, as an integer program.
 4. The answer is never more expensive than the ``known`` assignment.
 
 Deterministic: budgets count entries and backtracks, never seconds.
@@ -14,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from shardpass.planning.solve import highs, toulbar2
 from shardpass.planning.solve.eliminate import Elimination, elimination_order
 from shardpass.planning.solve.network import Network
+from shardpass.planning.solve.reduce import reduced
 from shardpass.planning.solve.result import Result
 
 
@@ -68,9 +70,19 @@ def _component(network: Network, known: Mapping[int, int] | None, budget: Budget
     left = elimination.left
     if not left.sizes:
         return _lifted(Result({}, left.base, left.base), network, elimination)
-    solver = toulbar2.solve if toulbar2.available() else highs.solve
     start = None if known is None else {variable: known[variable] for variable in left.sizes}
-    return _lifted(solver(left, start, budget.backtracks), network, elimination)
+    return _lifted(_searched(left, start, budget.backtracks), network, elimination)
+
+
+def _searched(network: Network, known: Mapping[int, int] | None, backtracks: int) -> Result:
+    """Solves a network that elimination leaves; first makes it smaller where the price of ``known`` bounds it."""
+    solver = toulbar2.solve if toulbar2.available() else highs.solve
+    plain = all(len(table.variables) <= 2 for table in network.tables)
+    if known is None or not plain or not math.isfinite(network.price(known)):
+        return solver(network, known, backtracks)
+    rest = reduced(network, known)
+    answer = solver(rest.network, rest.best, backtracks)
+    return replace(answer, values=rest.before(answer.values))
 
 
 def _order(network: Network, budget: Budget) -> list[int]:

@@ -32,7 +32,7 @@ from shardpass.planning.solve.result import Result
 
 PRECISE = 1e-9  # of a price: rounding of sums of floats
 FINE, FINER = 1e7, 1e10  # units in the known price; the second of networks up to SMALL entries
-SMALL = 1 << 13  # above it, arc consistencies may take minutes to settle where units are fine
+SMALL = 1 << 11  # above it, arc consistencies may take minutes to settle where units are fine
 LARGEST = 1e15  # a whole number that sums of thousands of tables keep below toulbar2's largest cost, 5e17
 _one_at_a_time = threading.Lock()
 

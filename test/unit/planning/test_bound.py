@@ -88,6 +88,11 @@ def test_words() -> None:
     assert str(Bound(100.0, 100.0, 90.0, "200 backtracks were spent")) == (
         "within 10.0% of the best sharding in this model, as 200 backtracks were spent"
     )
+    above = Bound(125.0, 100.0, 100.0)
+    assert above.gap == 0.2
+    assert str(above).endswith(
+        "within 20.0% of the best sharding in this model, as the plan brings arrays otherwise than the tables do"
+    )
     shared = Bound.of(90.0, 100.0, 99.0, "")
     assert shared.least is None
     assert str(shared).startswith("not bounded, because ops that share a copy")
