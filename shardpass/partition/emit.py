@@ -28,6 +28,7 @@ from shardpass.ir.tensors import every_op, retype
 from shardpass.ops.border import emitted
 from shardpass.ops.model import Site
 from shardpass.ops.registry import find
+from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.partition.build import ReshardBuilder, completed, masked, tile_shape
 from shardpass.partition.host_call import on_one_device
 from shardpass.partition.tiles import Tiles
@@ -145,6 +146,15 @@ class _Emitter:
         self._steps(operand.steps, op, part)
         return self.tiles[operand.copy]
 
+    def _masked(self, operand: OperandPlan, op: Any, part: str, mesh: PrimeMesh) -> Any:
+        """Builds an operand's steps and masks before ``op``; returns its tile."""
+        tile = self._operand(operand, op, part)
+        if operand.masks:
+            with ir.InsertionPoint(op), op.location:
+                for step in operand.masks:
+                    tile = masked(step, tile, mesh)
+        return tile
+
     def _steps(self, steps: Sequence[Step], op: Any, part: str = "", where: Any = None) -> None:
         """Builds ``steps`` before ``op``, for ``op`` or for the op at ``where``, and records their copies."""
         location = op.location if where is None else where
@@ -179,7 +189,7 @@ class _Emitter:
                 self._untouched(plan, op)
             case ControlFlowPlan():
                 self._say_not_alone(plan.op, op)
-                self._control_flow(plan, op)
+                self._control_flow(plan, op, after)
             case LeftOutPlan():
                 self._steps(plan.steps, op)
                 self.dead.append(op)
@@ -202,11 +212,7 @@ class _Emitter:
         for index, (number, operand) in enumerate(zip(plan.op.operands, plan.operands, strict=True)):
             if index in plan.local.ignored:
                 continue
-            tile = self._operand(operand, op, f"operand_{index}")
-            if operand.masks:
-                with ir.InsertionPoint(op), op.location:
-                    for step in operand.masks:
-                        tile = masked(step, tile, mesh)
+            tile = self._masked(operand, op, f"operand_{index}", mesh)
             if tile is not values[number]:
                 op.operands[index] = tile
         _unannotate(op, mesh.manual != ())
@@ -298,11 +304,11 @@ class _Emitter:
                 if names.SHARDING in inner.attributes and not calls_host(inner):  # XLA asks a side effect where it is
                     del inner.attributes[names.SHARDING]
 
-    def _control_flow(self, plan: ControlFlowPlan, op: Any) -> None:
+    def _control_flow(self, plan: ControlFlowPlan, op: Any, after: Any) -> None:
         for hoisted in plan.before:
             self._steps(hoisted.steps, op, f"operand_{hoisted.operand}", self.handles.ops[hoisted.op].location)
         for index, operand in enumerate(plan.operands):
-            self._set(op, index, self._operand(operand, op, f"operand_{index}"))
+            self._set(op, index, self._masked(operand, op, f"operand_{index}", plan.op.mesh))
         for place, (block, facts) in enumerate(zip(plan.blocks, plan.op.blocks, strict=True)):
             self._arguments(block)
             self._block(block, facts, (plan.op.number, place))
@@ -310,6 +316,8 @@ class _Emitter:
             result, shape = self.handles.values[value], self.program.array(value).shape
             result.set_type(retype(result.type, tile_shape(shape, sharding)))
             self.tiles.put(value, sharding, result)
+        carried = [self.handles.values[value] for value in plan.op.results]
+        self._results(plan.op, plan.results, carried[: len(plan.results)], op, after)
         _unannotate(op, True)
 
 

@@ -11,7 +11,8 @@ A value may wait where
 2. all that is done with it is linear in it, in the same block: a sum that one user needs complete is complete for all,
    as completing it twice never sends less; and
 3. waiting may pay: an op on the way adds it to another one that may wait, so that one collective serves for both, or
-   makes it smaller. Elsewhere the op that makes it completes it (``ways``), and nothing is lost.
+   makes it smaller. Elsewhere the op that makes it completes it (``ways``), and nothing is lost. Or an op adds it to
+   what a loop carries and nothing else reads (``accumulations``): then it is completed once, behind the loop.
 
 Multiplications are not in the table: where a summand is 0 on one device and the factor infinite, the sum over devices
 would not be what one device has. Conversions are, to a float that holds every number of the one before; integers that
@@ -20,13 +21,15 @@ wrap are not, as a wrapped summand is another number in more bits.
 Example, the gradient of what two products share: ``add(dot(dg, wg), dot(du, wu))``, both split over their contraction.
 Both dots may wait, as the addition is linear in both and adds them; its result may not, where a tanh takes it.
 
-Complexity: O(operands), twice.
+Complexity: O(operands), twice, and once for each loop around them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import ml_dtypes
 
@@ -54,6 +57,7 @@ TOGETHER: Mapping[str, tuple[int, ...]] = {
     "transpose": (0,),
 }
 DIALECT = "stablehlo."
+ADDING = frozenset({"stablehlo.add", "stablehlo.subtract"})
 
 
 def together(op: Op, program: Program) -> tuple[int, ...]:
@@ -81,6 +85,50 @@ class Waiting:
     places: Mapping[int, tuple[int, ...]]
 
 
+class Accumulation(NamedTuple):
+    """An op that adds to what a loop carries at ``place``, and nothing else reads: the loop, and the operand that is
+    carried.
+    """
+
+    loop: Op
+    place: int
+    operand: int
+
+
+def accumulations(program: Program) -> Mapping[int, Accumulation]:
+    """Returns the ops that add to what a loop of known trips carries and nothing else reads, by number.
+
+    Example, gradients of microbatches: ``total = total + gradient`` in a scan. Each device may add up its own summands,
+    and all are summed once, behind the loop.
+    """
+    out: dict[int, Accumulation] = {}
+    for loop in program.body.every_op():
+        if not loop.is_loop or not loop.blocks or loop.mesh.manual or (loop.trips or 0) < 2:
+            continue  # a loop of per-device code has no blocks
+        condition, body = loop.blocks
+        uses = Counter(value for block in loop.blocks for value in _read(block))
+        makers = {value: op for op in body.ops for value in op.results}
+        for place, value in enumerate(body.returned):
+            op, carried = makers.get(value), body.arguments[place]
+            if op is None or op.name not in ADDING or value in program.pinned:
+                continue
+            if uses[value] > 1 or uses[carried] > 1 or uses[condition.arguments[place]]:
+                continue
+            for operand in together(op, program):
+                if op.operands[operand] == carried:
+                    out[op.number] = Accumulation(loop, place, operand)
+    return out
+
+
+def _read(block: Block) -> Iterator[int]:
+    """Yields the values that ops of ``block`` and of its inner blocks take, and that it returns, once for each use."""
+    for op in block.ops:
+        yield from (*op.operands, *op.captured)
+        for inner in op.blocks:
+            yield from _read(inner)
+    yield from block.returned
+
+
 def waiting(program: Program, fixed: Iterable[int]) -> Waiting:
     """Returns the values of ``program`` that may wait. ``fixed``: values whose shardings the user annotated,
     which may not.
@@ -90,11 +138,12 @@ def waiting(program: Program, fixed: Iterable[int]) -> Waiting:
         return Waiting(frozenset(), {})
     places = {op.number: linear for op, _ in ops if (linear := together(op, program))}
     kept = _summands(ops, places, program) - _needed_whole(ops, places, program) - {*fixed}
-    paying: set[int] = set()
+    adding, paying = accumulations(program), set[int]()
     for _ in range(2):  # in a folded program an op may use what a later one makes
         for op, _ in reversed(ops):
             summands = {op.operands[place] for place in places.get(op.number, ())} & kept
-            if summands and (len(summands) > 1 or op.results[0] in paying or _shrinks(op, summands, program)):
+            pays = len(summands) > 1 or op.number in adding or (summands and op.results[0] in paying)
+            if summands and (pays or _shrinks(op, summands, program)):
                 paying |= summands
     takers = {op.number: places[op.number] for op, _ in ops if _takes(op, places, paying)}
     return Waiting(frozenset(paying), takers)

@@ -56,11 +56,11 @@ def operands_of(plan: OpPlan) -> Operands:
 def results_of(plan: OpPlan) -> Results:
     """Returns the plans of the results of ``plan``, None for each unused result."""
     match plan:
-        case SplitPlan() | WholePlan():
+        case SplitPlan() | WholePlan() | ControlFlowPlan():
             return plan.results
         case BorderPlan():
             return (plan.result,)
-        case ConstraintPlan() | ControlFlowPlan() | UntouchedPlan() | LeftOutPlan():
+        case ConstraintPlan() | UntouchedPlan() | LeftOutPlan():
             return ()
 
 
@@ -123,6 +123,6 @@ def with_parts(plan: OpPlan, operands: Operands, results: Results) -> OpPlan:
             assert result is not None
             return replace(plan, operand=operands[0] if operands else None, result=result)
         case ControlFlowPlan():
-            return replace(plan, operands=operands)
+            return replace(plan, operands=operands, results=results)
         case UntouchedPlan() | LeftOutPlan():
             return plan

@@ -92,6 +92,7 @@ class _Walk:
                 for block in plan.blocks:
                     self.block(block, inside)
                     self.operands([one for one in block.returned if one is not None], number, inside)
+                self.results(plan.results, plan.op, runs)
             case UntouchedPlan():
                 self.untouched(plan.op, number, runs)
             case LeftOutPlan():

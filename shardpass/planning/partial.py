@@ -139,11 +139,12 @@ def partial_ways(
     borders: Borders,
     places: tuple[int, ...],
     waits: bool,
+    trips: int = 1,
 ) -> tuple[Way, ...]:
     """Returns the ways of an op that takes the operands at ``places`` partial, or whose result ``waits`` partial, or
     both.
 
-    Returns none if there are too many.
+    ``trips``: of the loop behind which its result is summed, if it is summed there. Returns none if there are too many.
     """
     values = [PlacedArray(0, array, mesh.replicated(array.rank), None, mesh) for array in types]
     rule = maskable(model.rule, values)
@@ -168,6 +169,8 @@ def partial_ways(
                 if not summed and not over(result):
                     continue  # among those of ``ways``
                 known = cheapest.get((operands, result))
+                if result == split.results[0]:
+                    more /= trips
                 if known is None or cost + more < known.cost:
                     key = tuple(sorted(factors.items()))
                     cheapest[operands, result] = Way(cost + more, operands, (result,), key)

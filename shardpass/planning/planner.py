@@ -34,6 +34,7 @@ from shardpass.planning.borders import borders
 from shardpass.planning.choose import Choices, Decided, OperandChoice, ResultChoice, decided_on
 from shardpass.planning.copies import Copies
 from shardpass.planning.hoists import Hoists
+from shardpass.planning.linear import accumulations
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.regions import passing, with_manual
 from shardpass.planning.rematerialize import Movers
@@ -97,6 +98,7 @@ class _Planner:
         self.movers = Movers(self.copies, self.borders)
         self.choices = Choices(decided, self.copies)
         self.summands = Summands(program, shardings)
+        self.accumulations = accumulations(program) if shardings.partial else {}
         self.ways: dict[int, Factors] = {}  # of ``shardings``, where the values around suggest another split
 
     def run(self) -> ProgramPlan:
@@ -316,9 +318,41 @@ class _Planner:
             predicate = [op.mesh.replicated(0)] if op.is_loop and index == 0 else None
             blocks.append(self._region(op, block, wanted, predicate or wanted))
         before = self.hoists.leave()
+        results = self._summed_behind(op, operands, blocks)
         for value, type_, sharding in zip(op.results, types, wanted, strict=True):
             self.copies.hold(value, type_, sharding, op.mesh)
-        return ControlFlowPlan(op, tuple(operands), tuple(blocks), tuple(wanted), before)
+        return ControlFlowPlan(op, tuple(operands), tuple(blocks), tuple(wanted), before, results)
+
+    def _summed_behind(
+        self, loop: Op, operands: list[OperandPlan], blocks: list[BlockPlan]
+    ) -> tuple[ResultPlan | None, ...]:
+        """Moves the completions of what ``loop`` adds up behind it, and returns its results that they complete.
+
+        They move where they are all_reduces, and the op reads what is carried, and returns its result, as it lies. The
+        operand of the loop is then a summand: zero on all devices but the first.
+        """
+        results: list[ResultPlan | None] = [None] * len(loop.results)
+        for number, (of, place, operand) in self.accumulations.items():
+            if of.number != loop.number:
+                continue
+            body = blocks[1]
+            at = next(index for index, plan in enumerate(body.ops) if plan.op.number == number)
+            plan, end = body.ops[at], body.returned[place]
+            assert isinstance(plan, SplitPlan)
+            assert end is not None
+            (made,), read = plan.results, plan.operands[operand]
+            if made is None or not made.completions or any(step.dim is not None for step in made.completions):
+                continue
+            alone = [mask for mask in read.masks if isinstance(mask, Alone)]
+            if len(alone) != len(read.masks) or not alone or read.steps or made.reshard is not None or end.steps:
+                continue
+            read = replace(read, masks=())
+            inside = tuple([read if index == operand else each for index, each in enumerate(plan.operands)])
+            plan = replace(plan, operands=inside, results=(replace(made, completions=()),))
+            blocks[1] = replace(body, ops=(*body.ops[:at], plan, *body.ops[at + 1 :]))
+            operands[place] = replace(operands[place], masks=(*operands[place].masks, *alone))
+            results[place] = replace(made, value=loop.results[place])
+        return tuple(results) if any(results) else ()
 
     def _region(self, op: Op, block: Block, carried: Sequence[Sharding], targets: Sequence[Sharding]) -> BlockPlan:
         """Plans the ops of ``block``, and brings what its terminator returns to ``targets``."""

@@ -198,7 +198,8 @@ class Hoisted(NamedTuple):
 class ControlFlowPlan:
     """A loop or branch. ``shardings``: of its results, and of what enters and leaves its regions.
 
-    ``before``: for a loop, the steps that are hoisted before it.
+    ``before``: for a loop, the steps that are hoisted before it. ``results``: of a loop, those that it carries as
+    partial sums and that are completed behind it, None for all others; empty if there are none.
     """
 
     op: Op
@@ -206,6 +207,7 @@ class ControlFlowPlan:
     blocks: tuple[BlockPlan, ...]
     shardings: tuple[Sharding, ...]
     before: tuple[Hoisted, ...] = ()
+    results: tuple[ResultPlan | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from shardpass.planning.distances import Distances
 from shardpass.planning.estimate import Estimate
 from shardpass.planning.fold import passes
 from shardpass.planning.hoists import BARRIER, Trips
-from shardpass.planning.linear import waiting
+from shardpass.planning.linear import accumulations, waiting
 from shardpass.planning.partial import layouts, partial_ways, split_of, weighed
 from shardpass.planning.reshards import Moves, Reshards
 from shardpass.planning.solve.network import Costs, Table
@@ -119,6 +119,7 @@ class ProgramTables:
         self._next = len(propagated.engine.values)
         fixed = [value for value, index in propagated.index.items() if propagated.engine.values[index].fixed]
         self.waiting = waiting(self.program, fixed)
+        self.behind = {number: one.loop.trips or 1 for number, one in accumulations(self.program).items()}
         self.may_wait = {propagated.index[value] for value in self.waiting.values if value in propagated.index}
 
     def read(self) -> None:
@@ -416,9 +417,10 @@ class ProgramTables:
             return
         places, waits = self.waiting.places.get(op.number, ()), results[0] in self.waiting.values
         if places or waits:
+            trips = self.behind.get(op.number, 1)
             strategies = (
                 *strategies,
-                *partial_ways(model, op.mesh, axes, types, made[0], self.estimate.clock, at, places, waits),
+                *partial_ways(model, op.mesh, axes, types, made[0], self.estimate.clock, at, places, waits, trips),
             )
         variable = self._new()
         if op.number not in self.estimate.folded.parts and len(operands) == len(op.operands):

@@ -115,6 +115,7 @@ def _control_flow(plan: ControlFlowPlan, live: set[Copy]) -> OpPlan:
     made = [Copy(value, sharding) for value, sharding in zip(plan.op.results, plan.shardings, strict=True)]
     if plan.op.pure and live.isdisjoint(made):
         return _left_out(plan, live)
+    results = tuple([one if copy in live else None for one, copy in zip(plan.results, made, strict=False)])
     live.difference_update(made)
     blocks = []
     for block in plan.blocks:
@@ -123,7 +124,7 @@ def _control_flow(plan: ControlFlowPlan, live: set[Copy]) -> OpPlan:
         live |= inside
     operands = _operands(plan.operands, live)
     before = tuple([one._replace(steps=_steps(one.steps, live)) for one in reversed(plan.before)])[::-1]
-    return replace(plan, operands=operands, blocks=tuple(blocks), before=before)
+    return replace(plan, operands=operands, blocks=tuple(blocks), before=before, results=results)
 
 
 def _results(results: Results, live: set[Copy]) -> Results:

@@ -149,6 +149,8 @@ class Reasons:
     def _summed(self, plan: OpPlan, kind: str, axes: str) -> str:
         """Explains why partial results are joined, case 2 of the module's list."""
         who = self._called(plan.op)
+        if isinstance(plan, ControlFlowPlan):
+            return f"each device adds up its own parts in {who}, and nothing in it reads the sum"
         if not isinstance(plan, SplitPlan) or plan.op.model is None:
             return f"{who}: each device has a part of the result"
         rule, mesh = plan.op.model.rule, plan.op.mesh
