@@ -128,9 +128,9 @@ class Copies:
 
     def nearest(self, placed: PlacedArray, target: Sharding) -> tuple[float, Sharding]:
         """Returns (seconds, the copy to start from). Of copies that cost the same, the value's own comes first."""
-        best = (self._seconds(placed, placed.sharding, target), placed.sharding)
+        best = (self.between(placed, placed.sharding, target), placed.sharding)
         for source in self.of(placed)[1:] if best[0] else ():
-            price = self._seconds(placed, source, target)
+            price = self.between(placed, source, target)
             if price < best[0]:
                 best = (price, source)
         return best
@@ -139,5 +139,6 @@ class Copies:
         """Returns the bytes that a device receives to bring ``placed`` from its copy ``source`` to ``target``."""
         return self.prices.move(placed.type, source, target, placed.mesh)
 
-    def _seconds(self, placed: PlacedArray, source: Sharding, target: Sharding) -> float:
+    def between(self, placed: PlacedArray, source: Sharding, target: Sharding) -> float:
+        """Returns the seconds to bring ``placed`` from a copy under ``source`` to ``target``."""
         return self.clock.reshard(placed.type, source, target, placed.mesh, self.prices)

@@ -31,7 +31,7 @@ from shardpass.ops.splits.assign import Side, complete
 from shardpass.ops.splits.factors import Axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.borders import borders
-from shardpass.planning.choose import Choices, Decided, OperandChoice, ResultChoice, decided_on
+from shardpass.planning.choose import Choice, Choices, Decided, OperandChoice, ResultChoice, decided_on
 from shardpass.planning.copies import Copies
 from shardpass.planning.hoists import Hoists
 from shardpass.planning.linear import accumulations
@@ -195,8 +195,11 @@ class _Planner:
                 operands.append(OperandPlan(placed[index].copy))
                 continue
             cause = self._explained(f"operand {index} of {op.name}", op)
-            brought = self._bring(value, chosen.sharding, cause, chosen.masks)
-            operands.append(self.hoists.place(brought, op, index))
+            steps: list[Step] = []
+            if (first := self._first(op, index, choice)) is not None:
+                self.movers.bring(value, first, cause, steps)
+            copy = self.movers.bring(value, chosen.sharding, cause, steps)
+            operands.append(self.hoists.place(OperandPlan(copy, tuple(steps), chosen.masks), op, index))
         results = tuple(
             [
                 self._result(op, value, type_, made, sharding)
@@ -204,6 +207,26 @@ class _Planner:
             ]
         )
         return SplitPlan(op, tuple(operands), choice.local, results, choice.remarks)
+
+    def _first(self, op: Op, index: int, choice: Choice) -> Sharding | None:
+        """Returns the copy to make first for an op that takes one array twice, None if it makes neither nearer.
+
+        Example, the Gram matrix ``x @ x.T`` of rows: the right operand is gathered whole, and the left one cut from it.
+        """
+        value, target, copies = op.operands[index], choice.operands[index].sharding, self.copies
+        placed = copies.placed[value]
+        for later in range(index + 1, len(op.operands)):
+            other = choice.operands[later].sharding
+            if op.operands[later] != value or later in choice.local.ignored or other == target:
+                continue
+            apart = copies.price(placed, target) + min(
+                copies.price(placed, other), copies.between(placed, target, other)
+            )
+            for first in (other, placed.mesh.replicated(placed.type.rank)):
+                both = [copies.between(placed, first, end) for end in (target, other) if end != first]
+                if copies.price(placed, first) + sum(both) < apart:
+                    return first
+        return None
 
     def _summand(self, op: Op, index: int, chosen: OperandChoice, over: Axes) -> OperandPlan:
         """Plans an operand that the op reads as a summand: a partial one unchanged, a whole one zeroed on all
