@@ -55,14 +55,22 @@ def choose(
     problem = trials.problem
     every = [as_in(problem, answer, group) for group in arguments]
     trials.enough *= 1 + NEAR
+
+    def beside() -> list[Annotation]:
+        return [as_in(problem, answer, group) for group in others()]
+
     kept = _mended(trials.placed, trials, _carried(trials, every), every)
-    if trials.placed(kept).cost > trials.enough:
-        kept = _mended(trials.placed, trials, kept, [as_in(problem, answer, group) for group in others()])
-    enough = trials.enough = max(trials.enough, trials.placed(kept).cost * (1 + NEAR))
+    if not trials.is_enough(trials.placed(kept)):
+        kept = _mended(trials.placed, trials, kept, beside())
+    best = trials.placed(kept)
+    trials.enough, trials.limit = max(trials.enough, best.cost * (1 + NEAR)), max(trials.limit, best.peak)
     left = iter(range(TRIALS))
     largest = sorted(kept, key=lambda one: -one.group.bytes)
-    fewest = _fewest(lambda some: next(left, None) is not None and trials.placed(some).cost <= enough, largest)
-    return _what_they_save(trials, _mended(trials.of, trials, fewest, [*kept, *every]))
+    fewest = _fewest(lambda some: next(left, None) is not None and trials.is_enough(trials.placed(some)), largest)
+    kept = _mended(trials.of, trials, fewest, [*kept, *every])
+    if not trials.is_enough(trials.of(kept)):
+        kept = _mended(trials.of, trials, kept, beside())
+    return _what_they_save(trials, kept)
 
 
 def as_in(problem: Problem, answer: Answer, group: Group) -> Annotation:
@@ -96,8 +104,8 @@ def _mended(
 ) -> list[Annotation]:
     """Adds to ``kept`` the annotations of ``every`` that its trial splits otherwise, until its cost is enough."""
     kept = list(kept)
-    while (trial := trial_of(kept)).cost > trials.enough:
-        unlike = [one for one in every if one not in kept and _differs(trials, trial, one)]
+    while not trials.is_enough(trial := trial_of(kept)):
+        unlike = [one for one in dict.fromkeys(every) if one not in kept and _differs(trials, trial, one)]
         if not unlike and not kept:  # any annotation names the mesh, and the passes split the values between
             unlike = list(every)
         if not unlike:
@@ -131,15 +139,19 @@ def _fewest(enough: Callable[[Sequence[Annotation]], bool], members: Sequence[An
 
 def _what_they_save(trials: Trials, kept: Sequence[Annotation]) -> tuple[Chosen, ...]:
     """Returns the annotations of ``kept`` that save something, with their savings, the greatest first."""
+
+    def saves_nothing(trial: Trial, whole: Trial) -> bool:
+        return trial.order <= whole.order and trial.cost <= max(whole.cost, trials.enough)
+
     out: list[Annotation] = sorted(kept, key=lambda one: one.group.bytes)
     without: dict[Annotation, Trial] = {}
     whole = trials.of(out)
     for one in tuple(out):
         rest = [other for other in out if other is not one]
         without[one] = trials.placed(rest)
-        if without[one].cost <= whole.cost:
+        if saves_nothing(without[one], whole):
             without[one] = trials.of(rest)
-        if without[one].cost <= whole.cost:
+        if saves_nothing(without[one], whole):
             out, whole = rest, without[one]
-    order = sorted(out, key=lambda one: -without[one].cost)
+    order = sorted(out, key=lambda one: without[one].order, reverse=True)
     return tuple([Chosen(one, without[one].price - whole.price, without[one].peak - whole.peak) for one in order])

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 
 SCALE, LEAST_SCALE = 0.97, 0.5  # what may be left of a limit that is scaled down at once
 COMPILED = 8  # programs that are compiled for one suggestion
+PLANNED = 3  # solutions of which one is planned before annotations are chosen
 TIGHTENED = 3  # times that the limit is lowered for what the default search adds
 
 
@@ -200,6 +201,8 @@ class _Suggesting:
         self.least: int | None = None if user is None else user.least
         self.module, self.file, self.limit = module, file, limit
         self.machine, self.propagate = machine, propagate
+        known = [each for each in (limit, machine.memory_limit) if each is not None]
+        self.goal = None if limit is None else min(known)  # as the passes keep the memory of the machine too
         self.program, self.handles = read_program(module, "propagate")
         self.task = Task.of(self.program, barriers(self.program, self.handles), effort, machine)
         self.folded = self.task.folded
@@ -214,14 +217,14 @@ class _Suggesting:
         return suggestion if self.user is self else questioned.beside(suggestion, self.user.written)
 
     def run(self) -> Suggestion:
-        limit = self.limit
+        limit = self.goal
         for tried in range(TIGHTENED + 1):
             solution = self._within(limit)
             peak = solution.plan.alive.peak
-            if self.limit is None or limit is None or peak <= self.limit:
+            if self.limit is None or limit is None or self.goal is None or peak <= self.limit:
                 return self._suggestion(solution)
             self.least = min(peak, self.least or peak)
-            limit = 0 if tried == TIGHTENED - 1 else max(0, limit - (peak - self.limit))  # at last, the least of all
+            limit = 0 if tried == TIGHTENED - 1 else max(0, limit - (peak - self.goal))  # at last, the least of all
         raise self._too_low()
 
     def run_by(self, partitioner: str, data: Given) -> Suggestion:
@@ -276,7 +279,7 @@ class _Suggesting:
 
     def _within(self, limit: int | None) -> _Solution:
         """Solves within ``limit``, chooses the annotations that lead to the solution, and plans with them."""
-        answer, trials = self._solved(limit)
+        answer, trials = self._as_planned(limit)
         chosen = choose(trials, answer, self.arguments, self._others)
         few = [one.annotation for one in chosen]
         if self.user is not self:  # what the user annotated is named, as it stays or as it changes
@@ -332,7 +335,24 @@ class _Suggesting:
         states = problem.ties(self._tied())
         ties = [*problem.ties(slots), *states]
         answer = within(problem, ties, limit, slots)
-        return answer, Trials(problem, states, answer)
+        return answer, Trials(problem, states, answer, limit)
+
+    def _as_planned(self, limit: int | None) -> tuple[Answer, Trials]:
+        """Solves as ``_solved``, with ``limit`` lower by the copies that a plan of the solution holds beside.
+
+        So annotations are chosen for a solution whose plan keeps the limit, and need not be chosen again.
+        """
+        for _ in range(PLANNED):
+            answer, trials = self._solved(limit)
+            if limit is None or self.goal is None or answer.peak > limit:  # no splits hold less
+                break
+            shardings = self.problem.shardings(answer)
+            plan = plan_program(self.program, shardings, self.task.decided, machine=self.machine)
+            over = plan.alive.peak - self.goal
+            if over <= 0:
+                break
+            limit = max(0, limit - over)
+        return answer, trials
 
     def _tied(self) -> Iterator[Sequence[int]]:
         """Yields, for each state, the engine's values of the argument and of the result that updates it."""

@@ -45,23 +45,31 @@ class Trial:
     """The outcome of a set of annotations. ``cost``: the price with that of memory; infinite if a state changes its
     split.
 
-    ``splits``: as in ``Answer``.
+    ``excess``: the bytes by which ``peak`` is above the limit. ``splits``: as in ``Answer``.
     """
 
     cost: float
     price: float
     peak: float
     splits: tuple[DimAxes, ...]
+    excess: float = 0.0
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """Returns what is least of the better trial: what keeps the limit comes first, then what costs less."""
+        return self.excess, self.cost
 
 
 class Trials:
     """Tries sets of annotations of one program.
 
-    ``states``: tables that force each state to come out split as it went in. ``start``: a nearby solution.
+    ``states``: tables that force each state to come out split as it went in. ``start``: a nearby solution. ``limit``:
+    bytes alive at once that a set may have; where ``start`` has more, that many.
     """
 
-    def __init__(self, problem: Problem, states: Sequence[Table], start: Answer) -> None:
+    def __init__(self, problem: Problem, states: Sequence[Table], start: Answer, limit: int | None = None) -> None:
         self.problem, self.task, self.states = problem, problem.task, states
+        self.limit = math.inf if limit is None else max(limit, start.peak)
         self.start, self.enough = start, self.cost(start.price, start.peak)
         self._known: dict[frozenset[Annotation], Trial] = {}
         self._solved: dict[object, Trial] = {}
@@ -73,6 +81,10 @@ class Trials:
         """Returns ``price`` plus the price of ``peak`` bytes alive at once."""
         return price + holding(peak, self.task.decided.clock)
 
+    def is_enough(self, trial: Trial) -> bool:
+        """Whether ``trial`` keeps the limit and costs no more than ``enough``."""
+        return trial.order <= (0.0, self.enough)
+
     def reached(self, annotations: Iterable[Annotation]) -> Mapping[int, DimAxes]:
         """Propagates ``annotations``; returns the splits of the arguments without annotations, by value of the
         engine.
@@ -82,13 +94,13 @@ class Trials:
         return {index: values[index].dims for index in self._free}
 
     def of(self, annotations: Iterable[Annotation]) -> Trial:
-        """Returns the more expensive of the two outcomes; the first alone if its cost is above ``enough``."""
+        """Returns the worse of the two outcomes; the first alone if it is not enough."""
         key = frozenset(annotations)
         placed = self.placed(key)
         fixed = self._fixed(key)
-        if placed.cost > self.enough or fixed.keys() >= set(self._free):
+        if not self.is_enough(placed) or fixed.keys() >= set(self._free):
             return placed
-        return max(placed, self._outcome(fixed), key=lambda one: one.cost)
+        return max(placed, self._outcome(fixed), key=lambda one: one.order)
 
     def placed(self, annotations: Iterable[Annotation]) -> Trial:
         """Returns the first outcome: arguments that ``annotations`` do not reach are whole on every device."""
@@ -117,7 +129,7 @@ class Trials:
         if trial is None:
             answer = self.problem.solve(fixed, self.states, start=self.start)
             cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
-            trial = self._solved[key] = Trial(cost, answer.price, answer.peak, answer.splits)
+            trial = self._solved[key] = self._trial(cost, answer.price, answer.peak, answer.splits)
         return trial
 
     def _whole(self) -> Trial:
@@ -126,7 +138,10 @@ class Trials:
         plan = plan_program(task.folded.program, propagation.shardings, task.decided, folded=task.folded.repeats)
         price = sum(costs(plan, task.decided.clock, task.folded).values())
         peak = task.footprint.peak(propagation.shardings.of)
-        return Trial(self.cost(price, peak), price, peak, propagation.engine.snapshot())
+        return self._trial(self.cost(price, peak), price, peak, propagation.engine.snapshot())
+
+    def _trial(self, cost: float, price: float, peak: float, splits: tuple[DimAxes, ...]) -> Trial:
+        return Trial(cost, price, peak, splits, max(0.0, peak - self.limit))
 
 
 def nothing_annotated(program: Program) -> bool:
