@@ -30,6 +30,7 @@ from shardpass.planning.task import holding
 from shardpass.program.program import NO_ANNOTATION, Program, ValueAnnotation
 from shardpass.propagation.program import Propagated
 from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, Group, slots
+from shardpass.suggesting.reduced import Reduced
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,14 @@ class Trials:
     bytes alive at once that a set may have; where ``start`` has more, that many.
     """
 
-    def __init__(self, problem: Problem, states: Sequence[Table], start: Answer, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        states: Sequence[Table],
+        start: Answer,
+        limit: int | None = None,
+        kept: Iterable[int] = (),
+    ) -> None:
         self.problem, self.task, self.states = problem, problem.task, states
         self.limit = math.inf if limit is None else max(limit, start.peak)
         self.start, self.enough = start, self.cost(start.price, start.peak)
@@ -76,6 +84,8 @@ class Trials:
         annotations = self.task.folded.program.annotations
         index = problem.propagated.index
         self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in annotations]
+        ends = [result for result in problem.propagated.results if result is not None]
+        self.tables = Reduced(problem, states, start, [*self._free, *ends, *kept])
 
     def cost(self, price: float, peak: float) -> float:
         """Returns ``price`` plus the price of ``peak`` bytes alive at once."""
@@ -127,9 +137,14 @@ class Trials:
         key = frozenset(fixed.items())
         trial = self._solved.get(key)
         if trial is None:
-            answer = self.problem.solve(fixed, self.states, start=self.start)
-            cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
-            trial = self._solved[key] = self._trial(cost, answer.price, answer.peak, answer.splits)
+            one = self.tables.solve(fixed)
+            if one is not None:
+                trial = self._trial(self.cost(one.price, one.peak), one.price, one.peak, one.splits)
+            else:
+                answer = self.problem.solve(fixed, self.states, start=self.start)
+                cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
+                trial = self._trial(cost, answer.price, answer.peak, answer.splits)
+            self._solved[key] = trial
         return trial
 
     def _whole(self) -> Trial:
