@@ -1,16 +1,19 @@
 #!/usr/bin/env python
 """Programs without any annotation: what ``shardpass.suggest`` finds, beside the annotations of an expert.
 
-    python -m tools.bench.suggest                     five programs on 8, 4x2 and 2x2x2 devices, and 24 layers
+    python -m tools.bench.suggest                     five programs on 8, 4x2 and 2x2x2 devices, 24 layers, and Llama
     python -m tools.bench.suggest mlp moe             those whose name begins so
+    python -m tools.bench.suggest llama --mesh 8x8    7B and 70B on 64 H100 (tools/bench/suggest_llama.py)
     python -m tools.bench.suggest --json out.json --effort 2
 
 An expert's forms of each program are several: batch over all axes and whole weights; weights and batch over all axes;
 weights over the batch's axes and the model's; arguments, results and the values between annotated. The limit of memory
 lies halfway between the least that a form needs and what whole weights need, so that replication breaks it. All forms
-are planned by the passes as they come; the expert is the cheapest form that keeps the limit.
+are planned by the passes as they come; the expert is the cheapest form that keeps the limit. Llama's steps have the
+memory of their machine as the limit.
 
-Price is the modelled time (shardpass/planning/clock.py). Nothing is compiled or run.
+Price is the modelled time of collectives and work (shardpass/planning/clock.py). Seconds are of processor time, for the
+suggestion alone. Nothing is compiled or run.
 """
 
 from __future__ import annotations
@@ -26,10 +29,11 @@ from typing import Any
 
 from tools.bench.peers import set_devices
 from tools.bench.report import geometric_mean, show_table
-from tools.bench.suggest_programs import PROGRAMS, SuggestProgram
+from tools.bench.suggest_llama import LLAMA, LlamaStep
+from tools.bench.suggest_programs import PROGRAMS, WHOLE, SuggestProgram
 
-BOUND = 1.1  # times the expert's price
-SECONDS = 60.0
+BOUND = 1.0  # times the expert's price
+SECONDS = 20.0  # of processor time
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Measured:
     name: str
     mesh: str
     limit: int
-    whole: int  # bytes that live on a device where weights are whole
+    whole: int  # bytes that live on a device where weights are whole; of Llama's steps, in the largest form
     expert: str  # the name of the form
     expert_price: float
     expert_memory: int
@@ -55,46 +59,58 @@ class Measured:
         return self.price / self.expert_price
 
 
-def measure(program: SuggestProgram, axes: tuple[tuple[str, int], ...], effort: int) -> tuple[Measured, str]:
+def measure(
+    program: SuggestProgram | LlamaStep, axes: tuple[tuple[str, int], ...], effort: int
+) -> tuple[Measured, str]:
     """The figures, and the suggestion as text."""
     from shardpass.diagnostics import ShardpassError
+    from shardpass.redistribute.terms.limit import read_limit
     from shardpass.sharding import Mesh
     from shardpass.suggesting.suggest import suggest_module
 
-    forms = {name: planned(text) for name, text in program.forms(axes)}
-    whole, least = forms["whole weights"].alive.peak, min(plan.alive.peak for plan in forms.values())
-    limit = (whole + least) // 2
+    machine = program.machine if isinstance(program, LlamaStep) else None
+    forms = {name: planned(text, machine) for name, text in program.forms(axes)}
+    peaks = [plan.alive.peak for plan in forms.values()]
+    whole, limit = max(peaks), 0
+    if isinstance(program, LlamaStep):
+        given = read_limit(program.limit)
+        assert isinstance(given, int)
+        limit = given
+    else:
+        whole = forms[WHOLE].alive.peak
+        limit = (whole + min(peaks)) // 2
     fitting = {name: price_of(plan) for name, plan in forms.items() if plan.alive.peak <= limit}
     expert = min(fitting, key=lambda name: fitting[name])
     mesh = "x".join(str(size) for _, size in axes)
     of_expert = (expert, fitting[expert], forms[expert].alive.peak)
     text = program.free()
-    start = time.perf_counter()
+    start = time.process_time()
     try:
-        found = suggest_module(text, mesh=Mesh(axes), memory_limit=limit, effort=effort)
+        found = suggest_module(text, mesh=Mesh(axes), memory_limit=limit, effort=effort, machine=machine)
     except ShardpassError as error:
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         failed = Measured(program.name, mesh, limit, whole, *of_expert, 0.0, 0, 0, 0, seconds, error.code)
         return failed, str(error)
-    seconds = time.perf_counter() - start
-    cost = found.figures
-    count = len(found.advice)
-    row = Measured(program.name, mesh, limit, whole, *of_expert, cost.seconds, cost.bytes, cost.memory, count, seconds)
+    seconds = time.process_time() - start
+    cost = price_of(found.plan), found.figures.bytes, found.figures.memory
+    row = Measured(program.name, mesh, limit, whole, *of_expert, *cost, len(found.advice), seconds)
     return row, str(found)
 
 
-def planned(text: str) -> Any:
-    """The plan that the passes make of a module, as they come."""
+def planned(text: str, machine: str | None = None) -> Any:
+    """The plan that the passes make of a module, as they come, or for another ``machine``."""
     import shardpass
     from shardpass.diagnostics import collect
+    from shardpass.ir.machines import machine_of
     from shardpass.partition.splices import spliced_table
     from shardpass.planning.planner import plan_program
 
+    passes = "propagate" if machine is None else f"shardpass-import,shardpass-propagate{{machine={machine}}}"
     with collect():
-        module = shardpass.run_pipeline(text, "propagate")
+        module = shardpass.run_pipeline(text, passes)
         with module.context:
             table = spliced_table(module)
-            return plan_program(table.program, table.all_shardings())
+            return plan_program(table.program, table.all_shardings(), machine=machine_of(module))
 
 
 def price_of(plan: Any) -> float:
@@ -143,7 +159,7 @@ def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="beginnings of names; default: all")
     parser.add_argument("--effort", type=int, default=1, help="of the search; default: 1")
-    parser.add_argument("--mesh", help="only this one: 8, 4x2 or 2x2x2")
+    parser.add_argument("--mesh", help="only this one: 8, 4x2, 2x2x2 or 8x8")
     parser.add_argument("--json", metavar="FILE", help="write every number")
     parser.add_argument("--texts", action="store_true", help="print the suggestions too")
     return parser
@@ -152,9 +168,10 @@ def options() -> argparse.ArgumentParser:
 def main() -> int:
     parser = options()
     arguments = parser.parse_args()
-    chosen = [p for p in PROGRAMS if not arguments.programs or p.name.startswith(tuple(arguments.programs))]
+    every = (*PROGRAMS, *LLAMA)
+    chosen = [p for p in every if not arguments.programs or p.name.startswith(tuple(arguments.programs))]
     if not chosen:
-        parser.error(f"the programs are {', '.join(p.name for p in PROGRAMS)}")
+        parser.error(f"the programs are {', '.join(p.name for p in every)}")
     set_devices()
     rows: list[Measured] = []
     try:
