@@ -141,7 +141,7 @@ def _what_they_save(trials: Trials, kept: Sequence[Annotation]) -> tuple[Chosen,
     """Returns the annotations of ``kept`` that save something, with their savings, the greatest first."""
 
     def saves_nothing(trial: Trial, whole: Trial) -> bool:
-        return trial.order <= whole.order and trial.cost <= max(whole.cost, trials.enough)
+        return trials.order(trial) <= trials.order(whole) and trial.cost <= max(whole.cost, trials.enough)
 
     out: list[Annotation] = sorted(kept, key=lambda one: one.group.bytes)
     without: dict[Annotation, Trial] = {}
@@ -153,5 +153,5 @@ def _what_they_save(trials: Trials, kept: Sequence[Annotation]) -> tuple[Chosen,
             without[one] = trials.of(rest)
         if saves_nothing(without[one], whole):
             out, whole = rest, without[one]
-    order = sorted(out, key=lambda one: without[one].order, reverse=True)
+    order = sorted(out, key=lambda one: trials.order(without[one]), reverse=True)
     return tuple([Chosen(one, without[one].price - whole.price, without[one].peak - whole.peak) for one in order])

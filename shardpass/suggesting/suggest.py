@@ -70,7 +70,8 @@ if TYPE_CHECKING:
 
 SCALE, LEAST_SCALE = 0.97, 0.5  # what may be left of a limit that is scaled down at once
 COMPILED = 8  # programs that are compiled for one suggestion
-PLANNED = 3  # solutions of which one is planned before annotations are chosen
+PLANNED = 2  # times that it is lowered for the copies of a solution's plan, before annotations are chosen
+FAR = 2e-2  # of a solution's price: a plan that costs more above it may have other annotations
 TIGHTENED = 3  # times that the limit is lowered for what the default search adds
 
 
@@ -278,9 +279,38 @@ class _Suggesting:
         return LIMIT_TOO_LOW.error(where, limit=show_bytes(self.limit), least=show_bytes(self.least), bytes=self.least)
 
     def _within(self, limit: int | None) -> _Solution:
-        """Solves within ``limit``, chooses the annotations that lead to the solution, and plans with them."""
-        answer, trials = self._as_planned(limit)
-        chosen = choose(trials, answer, self.arguments, self._others)
+        """Solves within ``limit``, chooses the annotations that lead to the solution, and plans with them.
+
+        First the few that lead to its price, as plans may hold less than the tables say; where these hold too much or
+        are not near its price, those whose trials keep the limit.
+        """
+        answer, trials, limit = self._as_planned(limit)
+        trials.begin(None)
+        few = self._few(trials, answer)
+        if limit is None or self.goal is None:
+            return self._planned(trials, answer, few)
+        first = self._planned(trials, answer, few) if self._may_keep(trials, few) else None
+        if first and first.plan.alive.peak <= self.goal and price(first.plan) <= answer.price * (1 + FAR):
+            return first
+        trials.begin(limit)
+        second = self._planned(trials, answer, self._few(trials, answer))
+        both = [one for one in (first, second) if one is not None]
+        return min(both, key=lambda one: (max(0, one.plan.alive.peak - (self.goal or 0)), price(one.plan)))
+
+    def _few(self, trials: Trials, answer: Answer) -> tuple[Chosen, ...]:
+        return choose(trials, answer, self.arguments, self._others)
+
+    def _may_keep(self, trials: Trials, few: Sequence[Chosen]) -> bool:
+        """Whether the plan of the passes' solution with ``few`` keeps the limit, as far as the tables know it."""
+        if self.problem.left_out or self.goal is None:
+            return True
+        return self._plan(trials.passes([one.annotation for one in few])).alive.peak <= self.goal
+
+    def _plan(self, answer: Answer) -> ProgramPlan:
+        shardings = self.problem.shardings(answer)
+        return plan_program(self.program, shardings, self.task.decided, machine=self.machine)
+
+    def _planned(self, trials: Trials, answer: Answer, chosen: Sequence[Chosen]) -> _Solution:
         few = [one.annotation for one in chosen]
         if self.user is not self:  # what the user annotated is named, as it stays or as it changes
             few += questioned.named(self._every(answer), few, self.user.written)
@@ -335,24 +365,24 @@ class _Suggesting:
         states = problem.ties(self._tied())
         ties = [*problem.ties(slots), *states]
         answer = within(problem, ties, limit, slots)
-        return answer, Trials(problem, states, answer, limit)
+        return answer, Trials(problem, states, answer)
 
-    def _as_planned(self, limit: int | None) -> tuple[Answer, Trials]:
+    def _as_planned(self, limit: int | None) -> tuple[Answer, Trials, int | None]:
         """Solves as ``_solved``, with ``limit`` lower by the copies that a plan of the solution holds beside.
 
-        So annotations are chosen for a solution whose plan keeps the limit, and need not be chosen again.
+        So annotations are chosen for a solution whose plan keeps the limit, and need not be chosen again. Returns the
+        limit, too.
         """
+        answer, trials = self._solved(limit)
         for _ in range(PLANNED):
-            answer, trials = self._solved(limit)
             if limit is None or self.goal is None or answer.peak > limit:  # no splits hold less
                 break
-            shardings = self.problem.shardings(answer)
-            plan = plan_program(self.program, shardings, self.task.decided, machine=self.machine)
-            over = plan.alive.peak - self.goal
+            over = self._plan(answer).alive.peak - self.goal
             if over <= 0:
                 break
             limit = max(0, limit - over)
-        return answer, trials
+            answer, trials = self._solved(limit)
+        return answer, trials, limit
 
     def _tied(self) -> Iterator[Sequence[int]]:
         """Yields, for each state, the engine's values of the argument and of the result that updates it."""

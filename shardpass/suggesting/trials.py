@@ -46,39 +46,26 @@ class Trial:
     """The outcome of a set of annotations. ``cost``: the price with that of memory; infinite if a state changes its
     split.
 
-    ``excess``: the bytes by which ``peak`` is above the limit. ``splits``: as in ``Answer``.
+    ``splits``: as in ``Answer``.
     """
 
     cost: float
     price: float
     peak: float
     splits: tuple[DimAxes, ...]
-    excess: float = 0.0
-
-    @property
-    def order(self) -> tuple[float, float]:
-        """Returns what is least of the better trial: what keeps the limit comes first, then what costs less."""
-        return self.excess, self.cost
 
 
 class Trials:
     """Tries sets of annotations of one program.
 
-    ``states``: tables that force each state to come out split as it went in. ``start``: a nearby solution. ``limit``:
-    bytes alive at once that a set may have; where ``start`` has more, that many.
+    ``states``: tables that force each state to come out split as it went in. ``start``: a nearby solution. ``lines``:
+    the engine's values that lines may be annotated with. ``limit``: bytes alive at once that a set may have.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        states: Sequence[Table],
-        start: Answer,
-        limit: int | None = None,
-        kept: Iterable[int] = (),
-    ) -> None:
+    def __init__(self, problem: Problem, states: Sequence[Table], start: Answer, kept: Iterable[int] = ()) -> None:
         self.problem, self.task, self.states = problem, problem.task, states
-        self.limit = math.inf if limit is None else max(limit, start.peak)
-        self.start, self.enough = start, self.cost(start.price, start.peak)
+        self.start = start
+        self.begin(None)
         self._known: dict[frozenset[Annotation], Trial] = {}
         self._solved: dict[object, Trial] = {}
         annotations = self.task.folded.program.annotations
@@ -91,9 +78,18 @@ class Trials:
         """Returns ``price`` plus the price of ``peak`` bytes alive at once."""
         return price + holding(peak, self.task.decided.clock)
 
+    def begin(self, limit: float | None) -> None:
+        """Asks for sets that keep ``limit`` bytes, or as many as ``start`` has, and cost no more than ``start``."""
+        self.enough = self.cost(self.start.price, self.start.peak)
+        self.limit = math.inf if limit is None else max(limit, self.start.peak)
+
+    def order(self, trial: Trial) -> tuple[float, float]:
+        """Returns what is less of the better trial: first its bytes above the limit, then its cost."""
+        return max(0.0, trial.peak - self.limit), trial.cost
+
     def is_enough(self, trial: Trial) -> bool:
         """Whether ``trial`` keeps the limit and costs no more than ``enough``."""
-        return trial.order <= (0.0, self.enough)
+        return self.order(trial) <= (0.0, self.enough)
 
     def reached(self, annotations: Iterable[Annotation]) -> Mapping[int, DimAxes]:
         """Propagates ``annotations``; returns the splits of the arguments without annotations, by value of the
@@ -110,7 +106,7 @@ class Trials:
         fixed = self._fixed(key)
         if not self.is_enough(placed) or fixed.keys() >= set(self._free):
             return placed
-        return max(placed, self._outcome(fixed), key=lambda one: one.order)
+        return max(placed, self._outcome(fixed), key=self.order)
 
     def placed(self, annotations: Iterable[Annotation]) -> Trial:
         """Returns the first outcome: arguments that ``annotations`` do not reach are whole on every device."""
@@ -139,11 +135,11 @@ class Trials:
         if trial is None:
             one = self.tables.solve(fixed)
             if one is not None:
-                trial = self._trial(self.cost(one.price, one.peak), one.price, one.peak, one.splits)
+                trial = Trial(self.cost(one.price, one.peak), one.price, one.peak, one.splits)
             else:
                 answer = self.problem.solve(fixed, self.states, start=self.start)
                 cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
-                trial = self._trial(cost, answer.price, answer.peak, answer.splits)
+                trial = Trial(cost, answer.price, answer.peak, answer.splits)
             self._solved[key] = trial
         return trial
 
@@ -153,10 +149,7 @@ class Trials:
         plan = plan_program(task.folded.program, propagation.shardings, task.decided, folded=task.folded.repeats)
         price = sum(costs(plan, task.decided.clock, task.folded).values())
         peak = task.footprint.peak(propagation.shardings.of)
-        return self._trial(self.cost(price, peak), price, peak, propagation.engine.snapshot())
-
-    def _trial(self, cost: float, price: float, peak: float, splits: tuple[DimAxes, ...]) -> Trial:
-        return Trial(cost, price, peak, splits, max(0.0, peak - self.limit))
+        return Trial(self.cost(price, peak), price, peak, propagation.engine.snapshot())
 
 
 def nothing_annotated(program: Program) -> bool:
