@@ -365,7 +365,7 @@ class _Suggesting:
         states = problem.ties(self._tied())
         ties = [*problem.ties(slots), *states]
         answer = within(problem, ties, limit, slots)
-        return answer, Trials(problem, states, answer)
+        return answer, Trials(problem, states, answer, most=self.goal)
 
     def _as_planned(self, limit: int | None) -> tuple[Answer, Trials, int | None]:
         """Solves as ``_solved``, with ``limit`` lower by the copies that a plan of the solution holds beside.

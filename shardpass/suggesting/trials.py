@@ -8,7 +8,7 @@ may choose another sharding than the caller's. So a set has two outcomes, and th
 2. open: such arguments are solved too. Only computed where the first outcome is as good as is ``enough``.
 
 A program without any annotation runs on one device, as JAX places it: nothing is split, and its price is that of all of
-its work.
+its work; it is not enough where it breaks the limit.
 
 State: what was tried, by the set of annotations, and solutions by what is fixed in them. Complexity: one or two
 solutions for each new set.
@@ -62,9 +62,16 @@ class Trials:
     the engine's values that lines may be annotated with. ``limit``: bytes alive at once that a set may have.
     """
 
-    def __init__(self, problem: Problem, states: Sequence[Table], start: Answer, kept: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        states: Sequence[Table],
+        start: Answer,
+        kept: Iterable[int] = (),
+        most: int | None = None,
+    ) -> None:
         self.problem, self.task, self.states = problem, problem.task, states
-        self.start = start
+        self.start, self.most = start, most
         self.begin(None)
         self._known: dict[frozenset[Annotation], Trial] = {}
         self._solved: dict[object, Trial] = {}
@@ -149,7 +156,8 @@ class Trials:
         plan = plan_program(task.folded.program, propagation.shardings, task.decided, folded=task.folded.repeats)
         price = sum(costs(plan, task.decided.clock, task.folded).values())
         peak = task.footprint.peak(propagation.shardings.of)
-        return Trial(self.cost(price, peak), price, peak, propagation.engine.snapshot())
+        fits = self.most is None or peak <= self.most
+        return Trial(self.cost(price, peak) if fits else math.inf, price, peak, propagation.engine.snapshot())
 
 
 def nothing_annotated(program: Program) -> bool:
