@@ -14,6 +14,8 @@ each annotation saves something.
    open. Where that changes less than ``NEAR`` they go.
 4. Each of those that stay is left out alone: the difference is what it saves, and orders the list.
 
+In all of this a set is enough only where its solution keeps the limit that ``trials`` has, if any.
+
 Example on d=8, a perceptron's training step under a limit: of w1, b1, w2, x and y, saying x and w1 may be enough, as
 y meets x's product, and each update has the sharding of its weight.
 

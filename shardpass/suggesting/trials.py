@@ -58,18 +58,12 @@ class Trial:
 class Trials:
     """Tries sets of annotations of one program.
 
-    ``states``: tables that force each state to come out split as it went in. ``start``: a nearby solution. ``lines``:
-    the engine's values that lines may be annotated with. ``limit``: bytes alive at once that a set may have.
+    ``states``: tables that force each state to come out split as it went in. ``start``: a nearby solution. ``limit``:
+    bytes alive at once that a set may have; ``most``: that the program may have without annotations, where they are
+    known and not of tables.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        states: Sequence[Table],
-        start: Answer,
-        kept: Iterable[int] = (),
-        most: int | None = None,
-    ) -> None:
+    def __init__(self, problem: Problem, states: Sequence[Table], start: Answer, most: int | None = None) -> None:
         self.problem, self.task, self.states = problem, problem.task, states
         self.start, self.most = start, most
         self.begin(None)
@@ -79,7 +73,7 @@ class Trials:
         index = problem.propagated.index
         self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in annotations]
         ends = [result for result in problem.propagated.results if result is not None]
-        self.tables = Reduced(problem, states, start, [*self._free, *ends, *kept])
+        self.tables = Reduced(problem, states, start, [*self._free, *ends])
 
     def cost(self, price: float, peak: float) -> float:
         """Returns ``price`` plus the price of ``peak`` bytes alive at once."""
