@@ -69,6 +69,7 @@ class Trials:
         self.begin(None)
         self._known: dict[frozenset[Annotation], Trial] = {}
         self._solved: dict[object, Trial] = {}
+        self._passes: dict[object, Answer] = {}
         annotations = self.task.folded.program.annotations
         index = problem.propagated.index
         self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in annotations]
@@ -125,7 +126,11 @@ class Trials:
 
     def passes(self, annotations: Iterable[Annotation]) -> Answer:
         """Solves the program as the passes do with ``annotations``: without the ties between states."""
-        return self.problem.solve(self._fixed(annotations), start=self.start)
+        fixed = self._fixed(annotations)
+        key = frozenset(fixed.items())
+        if key not in self._passes:
+            self._passes[key] = self.problem.solve(fixed, start=self.start)
+        return self._passes[key]
 
     def _fixed(self, annotations: Iterable[Annotation]) -> dict[int, DimAxes]:
         return {index: one.dims for one in annotations for index in slots(self.problem, one.group)}
