@@ -283,7 +283,8 @@ class _Suggesting:
         """Solves within ``limit``, chooses the annotations that lead to the solution, and plans with them.
 
         First the few that lead to its price, as plans may hold less than the tables say; where these hold too much or
-        are not near its price, those whose trials keep the limit.
+        are not near its price, those whose trials keep the limit. Where the tables leave something out, their price
+        says little, and the plans of both are compared.
         """
         answer, trials, limit = self._as_planned(limit)
         trials.begin(None)
@@ -291,12 +292,17 @@ class _Suggesting:
         if limit is None or self.goal is None:
             return self._planned(trials, answer, few)
         first = self._planned(trials, answer, few) if self._may_keep(trials, few) else None
-        if first and first.plan.alive.peak <= self.goal and price(first.plan) <= answer.price * (1 + FAR):
+        if first and not self.problem.left_out and self._is_near(first):
             return first
         trials.begin(limit)
         second = self._planned(trials, answer, self._few(trials, answer))
         both = [one for one in (first, second) if one is not None]
         return min(both, key=lambda one: (max(0, one.plan.alive.peak - (self.goal or 0)), price(one.plan)))
+
+    def _is_near(self, solution: _Solution) -> bool:
+        plan = solution.plan
+        keeps = self.goal is None or plan.alive.peak <= self.goal
+        return keeps and price(plan) <= solution.answer.price * (1 + FAR)
 
     def _few(self, trials: Trials, answer: Answer) -> tuple[Chosen, ...]:
         return choose(trials, answer, self.arguments, self._others)
