@@ -99,7 +99,7 @@ class Solver:
             if price + total(ties, known) <= bound * (1 + CLOSE) or left < 0:
                 break  # what was raised is not worth another answer, or no more may be spent
             if abs(scale - price) > RESCALED * price:
-                scale, ties = price, list(self._among_equals(present, price))
+                scale, ties = price, list(self.among_equals(present, price))
             network = Network.of((*tables, *ties))
             left -= network.entries
             answer = solve(network.given(fixed) if fixed else network, known)
@@ -128,7 +128,7 @@ class Solver:
         ways = {op: strategies[values[variable]].factors for op, (variable, strategies) in ways_of.items()}
         return Solution(out, Result(values, price, bound, why), ways, partial)
 
-    def _among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
+    def among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
         """Yields tables that decide between assignments of equal price. ``price``: of the present assignment."""
         if not 0 < price < math.inf:
             return

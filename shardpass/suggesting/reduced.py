@@ -98,7 +98,7 @@ class Reduced:
         return Outcome(price, tuple(splits), peak)
 
     def _reduce(self) -> Elimination:
-        equal = self.solver._among_equals({**self.present, **self.solver.network.present}, self.start.price)
+        equal = self.solver.among_equals({**self.present, **self.solver.network.present}, self.start.price)
         network = Network.of([*self.solver.network.tables, *self.states, *equal])
         return Elimination(network, _order(network, self.kept))
 
