@@ -256,13 +256,19 @@ def add_ranges(terms: Terms, pieces: Sequence[Piece], box: tuple[Ints, Ints, Boo
     """
     lo, hi, on = box
     first = pieces[0]
-    term = terms.all[first.term]
-    if not term.ranges or any(p.term != first.term for p in pieces):
+    if not terms.all[first.term].ranges or any(p.term != first.term for p in pieces):
         return None
     wide = ((hi - lo > 1) & on[:, None]).any(0)
     if any((p.a[:, wide] != first.a[:, wide]).any() for p in pieces):
         return None
-    at = np.stack([lo @ p.a.T + p.b for p in pieces])[:, on]  # [pieces, devices, indices]
+    return add_rows(terms, first.term, first.a, np.stack([lo @ p.a.T + p.b for p in pieces]), box)
+
+
+def add_rows(terms: Terms, number: int, a: Ints, at_lo: Ints, box: tuple[Ints, Ints, Bools]) -> Piece | None:
+    """The sum of a term's elements ``at_lo`` [pieces, devices, indices], and on through ``box`` by ``a``; else None."""
+    lo, hi, on = box
+    term = terms.all[number]
+    at = at_lo[:, on]
     bounds = np.array(term.ranges)
     lows, highs = at[:, :, bounds[:, 0]], at[:, :, bounds[:, 1]]
     some = np.logical_and.reduce(lows < highs, axis=2)  # a range that is empty adds nothing
@@ -283,8 +289,8 @@ def add_ranges(terms: Terms, pieces: Sequence[Piece], box: tuple[Ints, Ints, Boo
     value = led.copy()
     value[:, bounds[:, 0]], value[:, bounds[:, 1]] = low, high
     b = np.zeros((len(on), term.rank), np.int64)
-    b[on] = value - lo[on] @ first.a.T
-    return Piece(first.term, first.a, b, lo, hi, on)
+    b[on] = value - lo[on] @ a.T
+    return Piece(number, a, b, lo, hi, on)
 
 
 def _tiled(lows: Ints, highs: Ints, some: Bools, low: Ints, high: Ints) -> bool:

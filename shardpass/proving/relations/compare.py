@@ -69,6 +69,9 @@ def described(terms: Terms, piece: Piece) -> str:
         return f"argument {term.key[1]} at {piece.at_lo[int(piece.on.argmax())].tolist()}"
     if term.key[0] == "constant":
         return "a constant"
+    if term.key[0] == "apart":
+        boxes = terms.sets[int(piece.at_lo[int(piece.on.argmax()), -1])]
+        return f"a sum over {len(boxes)} ranges that lie apart"
     name = str(term.key[0]).split(".")[-1]
     return f"a value of {name}" + (f" over the range {_range(term, piece)}" if term.ranges else "")
 

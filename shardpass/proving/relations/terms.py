@@ -48,6 +48,8 @@ class Terms:
         self._reductions: dict[tuple[Hashable, int], list[int]] = {}
         self.values: dict[int, Any] = {}  # of constants: a scalar, or an array
         self._constants: dict[Hashable, int] = {}
+        self.sets: list[Any] = []  # of boxes, [box, lows and highs] of ranges
+        self._set_numbers: dict[Hashable, int] = {}
         self.position = self.make(Term(("position",), (), 1))
 
     def make(self, term: Term) -> int:
@@ -94,3 +96,12 @@ class Terms:
     def splat(self, number: int) -> Any:
         """The scalar that a constant of rank 0 is; None for other terms."""
         return self.values.get(number) if self.all[number].rank == 0 else None
+
+    def set_of(self, boxes: Any) -> int:
+        """The number of a set of boxes, [box, lows and highs] in order."""
+        key = (boxes.shape, boxes.tobytes())
+        number = self._set_numbers.get(key)
+        if number is None:
+            number = self._set_numbers[key] = len(self.sets)
+            self.sets.append(boxes)
+        return number

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from shardpass.element_types import element_type
-from shardpass.proving.relations.combine import add_ranges, cells, combine, operands_of
+from shardpass.proving.relations.apart import total_apart
+from shardpass.proving.relations.combine import add_rows, cells, combine
 from shardpass.proving.relations.elements import is_identity
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
+from shardpass.proving.relations.stacks import Stack, of_members, of_pieces
 from shardpass.proving.relations.terms import Terms
 from shardpass.proving.rules.contraction import reducer_of, zero_piece
 from shardpass.proving.rules.integers import Box, is_integer
@@ -29,14 +31,20 @@ _LINEAR_IN_ONE = ("stablehlo.multiply", "stablehlo.divide", "product")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Groups:
-    """``members``: of each device the devices of its group, in order, [devices, size]; ``place``: its own place."""
+    """``rows``: the devices of each group, in order, [groups, size]; ``group`` and ``place`` there of each device."""
 
-    members: Ints
+    rows: Ints
+    group: Ints
     place: Ints
 
     @property
+    def members(self) -> Ints:
+        """Of each device the devices of its group, in order, [devices, size]."""
+        return np.asarray(self.rows[self.group])
+
+    @property
     def size(self) -> int:
-        return int(self.members.shape[1])
+        return int(self.rows.shape[1])
 
 
 def groups_of(site: Any) -> Groups:
@@ -82,7 +90,7 @@ def groups_from(rows: Ints, devices: int) -> Groups:
     place = np.empty(devices, np.int64)
     group[rows] = np.arange(len(rows))[:, None]
     place[rows] = np.arange(rows.shape[1])[None]
-    return Groups(rows[group], place)
+    return Groups(rows, group, place)
 
 
 def all_gather(site: Site) -> list[Content]:
@@ -94,12 +102,41 @@ def all_gather(site: Site) -> list[Content]:
 
 
 def gathered(operand: Content, groups: Groups, dim: int) -> list[Piece]:
+    return [p.of_devices(groups.group) for p in _side_by_side(operand, groups.rows, dim)]
+
+
+def _side_by_side(operand: Content, rows: Ints, dim: int) -> Sequence[Piece]:
+    """The tiles of each group beside each other along ``dim``: pieces with a row for each group."""
+    size = operand.shape[dim]
+    if len(operand.pieces) == 1:
+        one = _in_line(operand.pieces[0], rows, dim, size)
+        if one is not None:
+            return [one]
     pieces: list[Piece] = []
-    for j in range(groups.size):
+    for j, members in enumerate(rows.T):
         by = np.zeros(operand.rank, np.int64)
-        by[dim] = j * operand.shape[dim]
-        pieces += [p.of_devices(groups.members[:, j]).moved(by) for p in operand.pieces]
-    return pieces
+        by[dim] = j * size
+        pieces += [p.of_devices(members).moved(by) for p in operand.pieces]
+    return tidy(pieces)
+
+
+def _in_line(piece: Piece, rows: Ints, dim: int, size: int) -> Piece | None:
+    """What tiles that are full along ``dim`` hold beside each other, where it goes on from each to the next."""
+    stack = of_members(piece, rows)
+    if stack is None or size == 0:
+        return None
+    lo, hi, on = stack.box
+    if lo[:, dim].any() or (hi[:, dim] != size).any():
+        return None
+    a, steps = piece.a, np.diff(stack.b, axis=0)
+    if size == 1 and steps.size:  # the column means nothing, in one position
+        a = a.copy()
+        a[:, dim] = steps[0, 0]
+    if (steps != size * a[:, dim]).any():
+        return None
+    hi = hi.copy()
+    hi[:, dim] = size * len(stack.b)
+    return Piece(piece.term, a, stack.b[0], lo, hi, on)
 
 
 def all_reduce(site: Site) -> list[Content]:
@@ -110,24 +147,21 @@ def all_reduce(site: Site) -> list[Content]:
 
 def summed(site: Site, operand: Content, groups: Groups, name: str) -> list[Piece]:
     """The sum, or what else ``name`` is, of the tiles of each group: of one device of a group, which all of it hold."""
-    _, one_each, group = np.unique(groups.members[:, 0], return_index=True, return_inverse=True)
-    return [p.of_devices(group) for p in _summed(site, operand, groups.members[one_each], name)]
+    return [p.of_devices(groups.group) for p in _summed(site, operand, groups.rows, name)]
 
 
 def _summed(site: Site, operand: Content, members: Ints, name: str) -> list[Piece]:
     """The sums of the groups ``members``, [group, place], as pieces with a row for each group."""
-    copies = [[p.of_devices(row) for p in operand.pieces] for row in members.T]
+    reducer = (name, operand.element)
     if len(operand.pieces) == 1:
-        total = None
-        (one,) = operand.pieces
-        if one.on.all() and (one.lo == one.lo[:1]).all() and (one.hi == one.hi[:1]).all():
-            box = one.lo[members[:, 0]], one.hi[members[:, 0]], one.on[members[:, 0]]
-            total = _sum(site.terms, [row[0] for row in copies], box, (name, operand.element))
+        stack = of_members(operand.pieces[0], members)
+        total = None if stack is None else _stack_sum(site.terms, stack, reducer)
         if total is not None:
             return [total]
+    copies = [[p.of_devices(row) for p in operand.pieces] for row in members.T]
     pieces = copies[0]
     for row in copies[1:]:
-        sums = [_sum(site.terms, chosen, box, (name, operand.element)) for chosen, box in cells([pieces, row])]
+        sums = [_sum(site.terms, chosen, box, reducer) for chosen, box in cells([pieces, row])]
         if any(piece is None for piece in sums):
             raise Unknown("the tiles of a group are no partial results that add up to a value of the whole program")
         pieces = list(tidy(sums))
@@ -141,31 +175,32 @@ def _sum(terms: Terms, pieces: Sequence[Piece], box: Box, reducer: tuple[str, st
     if len(busy) <= 1:
         one = busy[0] if busy else pieces[0]
         return Piece(one.term, one.a, one.b, *box)
-    if any(p.term != busy[0].term for p in busy):
+    stack = of_pieces(busy, box)
+    if stack is not None:
+        return _stack_sum(terms, stack, reducer)
+    if any(terms.all[p.term].reducer != reducer for p in busy):
         return None
-    result = add_ranges(terms, busy, box) if terms.all[busy[0].term].reducer == reducer else None
-    if result is not None:
-        return result
-    if name in _IDEMPOTENT and _all_equal(busy, box):
-        return Piece(busy[0].term, busy[0].a, busy[0].b, *box)
-    return _inside(terms, busy, box, reducer) if name == "add" else None
+    return total_apart(terms, [(p.term, p.a, p.b[None]) for p in busy], box)
 
 
-def _all_equal(pieces: Sequence[Piece], box: Box) -> bool:
-    """Whether all pieces hold the same in ``box``."""
-    lo, hi, on = box
-    wide = ((hi - lo > 1) & on[:, None]).any(0)
-    first = pieces[0]
-    at = (lo @ first.a.T + first.b)[on]
-    return all(
-        p.term == first.term and (p.a[:, wide] == first.a[:, wide]).all() and ((lo @ p.a.T + p.b)[on] == at).all()
-        for p in pieces[1:]
-    )
+def _stack_sum(terms: Terms, stack: Stack, reducer: tuple[str, str]) -> Piece | None:
+    name, element = reducer
+    if len(stack.b) == 1 or is_identity(terms.splat(stack.term), name, element, element_type(element).dtype):
+        return stack.first()
+    term, result = terms.all[stack.term], None
+    if term.reducer == reducer:
+        if term.ranges:
+            result = add_rows(terms, stack.term, stack.a, stack.at_lo, stack.box)
+        if result is None:
+            result = total_apart(terms, [(stack.term, stack.a, stack.b)], stack.box)
+    if result is None and name in _IDEMPOTENT and stack.all_equal():
+        return stack.first()
+    return _inside(terms, stack, reducer) if result is None and name == "add" else result
 
 
-def _inside(terms: Terms, pieces: Sequence[Piece], box: Box, reducer: tuple[str, str]) -> Piece | None:
+def _inside(terms: Terms, stack: Stack, reducer: tuple[str, str]) -> Piece | None:
     """The sum of linear ops of partial sums as the op of the sums."""
-    term = terms.all[pieces[0].term]
+    term = terms.all[stack.term]
     kind = term.key[0]
     if kind not in (*_LINEAR_IN_ALL, *_LINEAR_IN_ONE):
         return None
@@ -174,17 +209,17 @@ def _inside(terms: Terms, pieces: Sequence[Piece], box: Box, reducer: tuple[str,
         return None
     if kind == "convert" and ("integer" in term.key or any(is_integer(e) for e in term.key[1:3])):
         return None
-    columns = list(zip(*(operands_of(terms, p, box) for p in pieces), strict=True))
-    same = [_all_equal(column, box) for column in columns]
+    operands = stack.operands(terms)
     if kind in _LINEAR_IN_ONE:
+        same = [operand.all_equal() for operand in operands]
         if sum(same) != len(same) - 1 or (kind == "stablehlo.divide" and not same[1]):
             return None
-        sums = [c[0] if equal else _sum(terms, c, box, reducer) for c, equal in zip(columns, same, strict=True)]
+        sums = [o.first() if equal else _stack_sum(terms, o, reducer) for o, equal in zip(operands, same, strict=True)]
     else:
-        sums = [_sum(terms, column, box, reducer) for column in columns]
+        sums = [_stack_sum(terms, operand, reducer) for operand in operands]
     if any(p is None for p in sums):
         return None
-    return combine(terms, term.key, [Piece(p.term, p.a, p.b, *box) for p in sums if p is not None], box)
+    return combine(terms, term.key, [p for p in sums if p is not None], stack.box)
 
 
 def reduce_scatter(site: Site) -> list[Content]:
@@ -208,12 +243,15 @@ def exchanged(operand: Content, groups: Groups, along: int, onto: int) -> list[P
     part[along] //= groups.size
     start = np.zeros((len(groups.place), operand.rank), np.int64)
     start[:, along] = groups.place * part[along]
+    if along != onto:
+        part[onto] *= groups.size
+        return [cut(p, start, part) for p in gathered(operand, groups, onto)]
     pieces: list[Piece | None] = []
-    for j in range(groups.size):
+    for j, members in enumerate(groups.members.T):
         by = np.zeros(operand.rank, np.int64)
         by[onto] = j * part[onto]
         for p in operand.pieces:
-            strip = cut(p.of_devices(groups.members[:, j]), start, part)
+            strip = cut(p.of_devices(members), start, part)
             pieces.append(None if strip is None else strip.moved(by))
     return pieces
 
@@ -247,7 +285,8 @@ def _zeros(site: Site, content: Content, on: Any) -> Piece | None:
 
 def collective_broadcast(site: Site) -> list[Content]:
     groups = groups_of(site)
-    return [site.result([p.of_devices(groups.members[:, 0]) for p in site.operands[0].pieces])]
+    first = groups.rows[groups.group, 0]
+    return [site.result([p.of_devices(first) for p in site.operands[0].pieces])]
 
 
 RULES: dict[str, Rule] = {
