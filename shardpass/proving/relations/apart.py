@@ -84,6 +84,8 @@ def _union(terms: Terms, numbers: Ints) -> int | None:
     boxes = closed(boxes)
     half = boxes.shape[1] // 2
     lows, highs = boxes[:, :half], boxes[:, half:]
+    if half == 1:  # in order
+        return None if (highs[:-1] > lows[1:]).any() else terms.set_of(boxes)
     meet = np.asarray((np.maximum(lows[:, None], lows[None]) < np.minimum(highs[:, None], highs[None])).all(2))
     np.fill_diagonal(meet, False)
     return None if meet.any() else terms.set_of(boxes)

@@ -25,8 +25,9 @@ from math import prod
 import numpy as np
 
 from shardpass.proving.relations.evaluate import Unknown
-from shardpass.proving.relations.pieces import Bools, Ints, Piece, common, tidy
+from shardpass.proving.relations.pieces import Bools, Ints, Piece, common, tidy, wide_in
 from shardpass.proving.relations.reshaping import lifts
+from shardpass.proving.relations.rows import image, live, with_dimension
 from shardpass.proving.relations.terms import Key, Row, Term, Terms
 
 MOST_VIEWS = 16
@@ -43,8 +44,8 @@ def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, In
         pieces = sorted(pieces, key=lambda piece: piece.term)
     a = np.concatenate([p.a for p in pieces])
     b = np.concatenate([p.b for p in pieces], axis=1)
-    wide = ((hi - lo > 1) & on[:, None]).any(0)
-    at_lo = (lo @ a.T + b)[on]
+    wide = wide_in(lo, hi, on)
+    at_lo = live(b + image(a, lo), on)
     parts = tuple(p.term for p in pieces)
     for number in terms.patterns(key, parts):
         chosen = _matched(terms.all[number], a[:, wide], at_lo)
@@ -136,9 +137,8 @@ def reduce_along(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Pie
     if not wide[dim]:
         a = _column_as_known(terms, reducer, piece, dim)
         running = np.flatnonzero(a[:, dim])
-    new_lo, new_hi = lo.copy(), hi.copy()
-    new_lo[:, dim], new_hi[:, dim] = 0, 1
-    base = b + np.outer(lo[:, dim], a[:, dim])  # the rows at the first position of the range
+    new_lo, new_hi = with_dimension(lo, dim, 0), with_dimension(hi, dim, 1)
+    base = b + np.outer(lo[:, dim], a[:, dim]) if lo[:, dim].any() else b  # at the first position of the range
     rest = a.copy()
     rest[:, dim] = 0
     if len(running) == 0 and (count[piece.on] == 1).all():

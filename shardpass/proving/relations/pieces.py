@@ -10,7 +10,7 @@ Example: x: f32[8, 6] split into 4 x 1 tiles, on 4 devices: one piece with the t
 Along a dimension where no device's box is wider than 1, the column of ``a`` means nothing: ``b`` says it all. Such
 columns are kept as they come, since a gather makes the dimension wide again.
 
-Cost: each function makes a few NumPy calls on arrays [devices, rank].
+Cost: each function makes a few NumPy calls on arrays [devices, rank], in one of the forms of ``rows.py``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from shardpass.proving.relations.rows import Bools as Bools
+from shardpass.proving.relations.rows import Ints as Ints
+from shardpass.proving.relations.rows import (
+    by_dimension,
+    distinct,
+    for_all,
+    image,
+    of_each,
+    settled,
+    spread,
+    taken,
+    with_dimension,
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -35,48 +45,61 @@ class Piece:
     hi: Ints
     on: Bools  # [devices]
 
+    def __post_init__(self) -> None:
+        for name in ("b", "lo", "hi"):
+            object.__setattr__(self, name, by_dimension(getattr(self, name)))
+
     @property
     def wide(self) -> Bools:
         """The dimensions along which some device's box holds several positions."""
-        return np.asarray(((self.hi - self.lo > 1) & self.on[:, None]).any(0))
+        return wide_in(self.lo, self.hi, self.on)
 
     @property
     def at_lo(self) -> Ints:
         """The index of the term at the first position of each box."""
-        return np.asarray(self.lo @ self.a.T + self.b)
+        return self.b + image(self.a, self.lo)
 
     def of_devices(self, devices: Ints) -> Piece:
         """The piece as device d would see it that holds the tile of ``devices[d]``; -1: of no device."""
         return Piece(
             self.term,
             self.a,
-            self.b[devices],
-            self.lo[devices],
-            self.hi[devices],
+            taken(self.b, devices),
+            taken(self.lo, devices),
+            taken(self.hi, devices),
             self.on[devices] & (devices >= 0),
         )
 
     def boxed(self, lo: Ints, hi: Ints) -> Piece | None:
         """The piece within a box; None where nothing is left."""
-        return made(self.term, self.a, self.b, np.maximum(self.lo, lo), np.minimum(self.hi, hi), self.on)
+        lo, hi = (for_all(end, len(self.on)) for end in (lo, hi))
+        lo, hi = of_each(np.maximum, self.lo, lo), of_each(np.minimum, self.hi, hi)
+        return made(self.term, self.a, self.b, lo, hi, self.on)
 
     def moved(self, by: Any) -> Piece:
         """The piece at positions that are greater by ``by``, [rank] or [devices, rank]."""
-        by = np.broadcast_to(np.asarray(by, np.int64), self.lo.shape)
-        return replace(self, b=self.b - by @ self.a.T, lo=self.lo + by, hi=self.hi + by)
+        by = for_all(by, len(self.on))
+        lo, hi = of_each(np.add, self.lo, by), of_each(np.add, self.hi, by)
+        return replace(self, b=self.b - image(self.a, by), lo=lo, hi=hi)
 
     def columns(self, dims: Sequence[int], sizes: Sequence[int]) -> Piece:
         """The piece in other dimensions: new dimension k is ``dims[k]``, or, for -1, a copy along ``sizes[k]``.
 
         Dimensions that ``dims`` leaves out must have the size 1.
         """
-        order, devices = np.array(dims, np.int64), len(self.on)
+        order = np.array(dims, np.int64)
         kept = order >= 0
         a = np.zeros((self.a.shape[0], len(order)), np.int64)
-        lo = np.zeros((devices, len(order)), np.int64)
-        hi = np.empty((devices, len(order)), np.int64)
-        hi[:] = np.array(sizes, np.int64)
-        a[:, kept], lo[:, kept], hi[:, kept] = self.a[:, order[kept]], self.lo[:, order[kept]], self.hi[:, order[kept]]
+        a[:, kept] = self.a[:, order[kept]]
+
+        def ends(old: Ints, new: Any) -> Ints:
+            result = np.empty((len(old), len(order)), np.int64, "F")
+            result[:] = new
+            result[:, kept] = old[:, order[kept]]
+            return result
+
+        lo = of_each(lambda rows: ends(rows, 0), self.lo)
+        hi = of_each(lambda rows: ends(rows, np.array(sizes, np.int64)), self.hi)
         return Piece(self.term, a, self.b, lo, hi, self.on)
 
 
@@ -99,27 +122,34 @@ class Content:
         if not self.pieces:
             return False
         first = self.pieces[0]
-        if len(self.pieces) == 1 and first.on.all() and not first.lo.any() and (first.hi == self.shape).all():
+        lo, hi = distinct(first.lo), distinct(first.hi)
+        if len(self.pieces) == 1 and first.on.all() and not lo.any() and (hi == self.shape).all():
             return True  # most values are one piece
         known = np.sum([volume(p.lo, p.hi, p.on) for p in self.pieces], axis=0)
         return bool((known == int(np.prod(self.shape))).all())
 
 
 def volume(lo: Ints, hi: Ints, on: Bools) -> Ints:
-    return np.where(on, np.prod(np.maximum(hi - lo, 0), axis=1), 0)
+    sizes = np.maximum(distinct(hi) - distinct(lo), 0)
+    return np.where(on, np.prod(sizes, axis=1), 0)
+
+
+def wide_in(lo: Ints, hi: Ints, on: Bools) -> Bools:
+    """The dimensions along which the box holds several positions on some device."""
+    several = distinct(hi) - distinct(lo) > 1
+    return np.asarray(several[0] & on.any() if len(several) == 1 else (several & on[:, None]).any(0))
 
 
 def made(term: int, a: Ints, b: Ints, lo: Ints, hi: Ints, on: Bools) -> Piece | None:
     """A piece, but for the devices on which its box is empty; None where that is all of them."""
-    on = on & (lo < hi).all(1)
-    return Piece(term, a, b, lo, hi, on) if on.any() else None
+    on = on & (distinct(lo) < distinct(hi)).all(1)
+    return Piece(term, a, b, settled(lo), settled(hi), on) if on.any() else None
 
 
 def full(term: int, a: Ints, b: Ints, shape: Sequence[int]) -> Piece:
     """A piece that covers tiles of ``shape``."""
     devices = len(b)
-    hi = np.broadcast_to(np.array(shape, np.int64), (devices, len(shape))).copy()
-    return Piece(term, a, b, np.zeros_like(hi), hi, np.ones(devices, bool))
+    return Piece(term, a, b, spread([0] * len(shape), devices), spread(shape, devices), np.ones(devices, bool))
 
 
 def same_function(p: Piece, q: Piece, along: int | None = None) -> tuple[Ints, Ints] | None:
@@ -134,9 +164,9 @@ def same_function(p: Piece, q: Piece, along: int | None = None) -> tuple[Ints, I
     if both.any() and (p.a[:, both] != q.a[:, both]).any():
         return None
     a = np.where(wide_q & ~wide_p, q.a, p.a)
-    live = p.on & q.on
-    if along is not None and not wide_p[along] and not wide_q[along] and live.any():
-        device = int(live.argmax())
+    both_on = p.on & q.on
+    if along is not None and not wide_p[along] and not wide_q[along] and both_on.any():
+        device = int(both_on.argmax())
         step = int(q.lo[device, along] - p.lo[device, along])
         difference = q.at_lo[device] - p.at_lo[device]
         others = (q.lo[device] - p.lo[device]).copy()
@@ -146,10 +176,10 @@ def same_function(p: Piece, q: Piece, along: int | None = None) -> tuple[Ints, I
             return None
         a = a.copy()
         a[:, along] = difference // step
-    at_p, at_q = p.at_lo, q.at_lo
-    b = np.where(p.on[:, None], at_p - p.lo @ a.T, at_q - q.lo @ a.T)
-    if live.any() and (q.lo[live] @ a.T + b[live] != at_q[live]).any():
+    b_p, b_q = (one.at_lo - image(a, one.lo) for one in (p, q))
+    if (b_p != b_q)[both_on].any():
         return None
+    b = np.where(p.on[:, None], b_p, b_q)
     return a, b
 
 
@@ -157,17 +187,17 @@ def joined(p: Piece, q: Piece) -> Piece | None:
     """One piece in the place of two, where each device's two boxes are one box and one function."""
     if p.term != q.term:
         return None
-    live = p.on & q.on
+    both_on = p.on & q.on
     along = None
-    if live.any():
-        differs = ((p.lo != q.lo) | (p.hi != q.hi))[live]
+    if both_on.any():
+        differs = ((p.lo != q.lo) | (p.hi != q.hi))[both_on]
         dims = np.flatnonzero(differs.any(0))
         if len(dims) != 1:
             return None
         along = int(dims[0])
-        p_hi, q_lo = p.hi[live, along], q.lo[live, along]
+        p_hi, q_lo = p.hi[both_on, along], q.lo[both_on, along]
         if (p_hi != q_lo).any():
-            if (q.hi[live, along] == p.lo[live, along]).all():
+            if (q.hi[both_on, along] == p.lo[both_on, along]).all():
                 p, q = q, p
             else:
                 return None
@@ -180,7 +210,7 @@ def joined(p: Piece, q: Piece) -> Piece | None:
     hi = np.maximum(np.where(one, p.hi, big.min), np.where(two, q.hi, big.min))
     on = p.on | q.on
     lo, hi = np.where(on[:, None], lo, 0), np.where(on[:, None], hi, 0)
-    return Piece(p.term, *result, lo, hi, on)
+    return Piece(p.term, *result, settled(lo), settled(hi), on)
 
 
 def broadcast_piece(piece: Piece, old: Sequence[int], new: Sequence[int], dims: Sequence[int]) -> Piece:
@@ -189,11 +219,12 @@ def broadcast_piece(piece: Piece, old: Sequence[int], new: Sequence[int], dims: 
     for k, dim in enumerate(dims):
         source[dim] = k
     result = piece.columns(source, new)
+    hi = result.hi
     for k, dim in enumerate(dims):
         if old[k] == 1 and new[dim] != 1:
             result.a[:, dim] = 0
-            result.hi[:, dim] = new[dim]
-    return result
+            hi = with_dimension(hi, dim, new[dim])
+    return replace(result, hi=hi)
 
 
 def tidy(pieces: Sequence[Piece | None]) -> tuple[Piece, ...]:
@@ -221,14 +252,15 @@ def common(pieces: Sequence[Piece]) -> tuple[Ints, Ints, Bools] | None:
     """The box in which all of ``pieces`` lie; None where it is empty on every device."""
     lo, hi, on = pieces[0].lo, pieces[0].hi, pieces[0].on
     for piece in pieces[1:]:
-        lo, hi, on = np.maximum(lo, piece.lo), np.minimum(hi, piece.hi), on & piece.on
-    on = on & (lo < hi).all(1)
+        lo, hi, on = of_each(np.maximum, lo, piece.lo), of_each(np.minimum, hi, piece.hi), on & piece.on
+    on = on & (distinct(lo) < distinct(hi)).all(1)
     return (lo, hi, on) if on.any() else None
 
 
 def minus(lo: Ints, hi: Ints, on: Bools, piece: Piece) -> list[tuple[Ints, Ints, Bools]]:
     """Boxes that make up the box without ``piece``."""
-    touching = on & piece.on & (np.maximum(lo, piece.lo) < np.minimum(hi, piece.hi)).all(1)
+    both = of_each(np.maximum, lo, piece.lo), of_each(np.minimum, hi, piece.hi)
+    touching = on & piece.on & (distinct(both[0]) < distinct(both[1])).all(1)
     parts = []
     if (on & ~touching).any():
         parts.append((lo, hi, on & ~touching))

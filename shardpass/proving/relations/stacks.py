@@ -13,6 +13,7 @@ import numpy as np
 
 from shardpass.proving.relations.combine import operands_of
 from shardpass.proving.relations.pieces import Bools, Ints, Piece
+from shardpass.proving.relations.rows import distinct, taken
 from shardpass.proving.relations.terms import Terms
 
 Box = tuple[Ints, Ints, Bools]
@@ -56,10 +57,13 @@ class Stack:
 
 def of_members(piece: Piece, members: Ints) -> Stack | None:
     """What the devices ``members``, [group, place], hold of ``piece``; None where their boxes are not one box."""
-    lo, hi, first = piece.lo[members], piece.hi[members], members[:, 0]
-    if not piece.on.all() or (lo != lo[:, :1]).any() or (hi != hi[:, :1]).any():
+    if not piece.on.all():
         return None
-    box = piece.lo[first], piece.hi[first], piece.on[first]
+    for ends in (piece.lo, piece.hi):
+        if len(distinct(ends)) > 1 and (ends[members] != ends[members[:, :1]]).any():
+            return None
+    first = members[:, 0]
+    box = taken(piece.lo, first), taken(piece.hi, first), piece.on[first]
     return Stack(piece.term, piece.a, piece.b[members].transpose(1, 0, 2), box)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from shardpass.proving.relations.combine import add_rows, cells, combine
 from shardpass.proving.relations.elements import is_identity
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
+from shardpass.proving.relations.reshaping import reshaped
+from shardpass.proving.relations.rows import with_dimension
 from shardpass.proving.relations.stacks import Stack, of_members, of_pieces
 from shardpass.proving.relations.terms import Terms
 from shardpass.proving.rules.contraction import reducer_of, zero_piece
@@ -84,7 +86,10 @@ def groups_over_axes(op: Any, text: str) -> Ints:
 
 
 def groups_from(rows: Ints, devices: int) -> Groups:
-    if (np.sort(rows.ravel()) != np.arange(devices)).any() if rows.size == devices else True:
+    named = np.zeros(devices, bool)
+    if rows.size == devices and rows.min() >= 0 and rows.max() < devices:
+        named[rows] = True
+    if not named.all():
         raise Unknown("its groups do not name every device once")
     group = np.empty(devices, np.int64)
     place = np.empty(devices, np.int64)
@@ -107,16 +112,13 @@ def gathered(operand: Content, groups: Groups, dim: int) -> list[Piece]:
 
 def _side_by_side(operand: Content, rows: Ints, dim: int) -> Sequence[Piece]:
     """The tiles of each group beside each other along ``dim``: pieces with a row for each group."""
-    size = operand.shape[dim]
-    if len(operand.pieces) == 1:
-        one = _in_line(operand.pieces[0], rows, dim, size)
-        if one is not None:
-            return [one]
-    pieces: list[Piece] = []
-    for j, members in enumerate(rows.T):
-        by = np.zeros(operand.rank, np.int64)
-        by[dim] = j * size
-        pieces += [p.of_devices(members).moved(by) for p in operand.pieces]
+    pieces, size = [], operand.shape[dim]
+    for p in operand.pieces:
+        one = _in_line(p, rows, dim, size)
+        pieces += [one] if one is not None else [
+            p.of_devices(members).moved([j * size if d == dim else 0 for d in range(operand.rank)])
+            for j, members in enumerate(rows.T)
+        ]  # fmt: skip
     return tidy(pieces)
 
 
@@ -128,15 +130,18 @@ def _in_line(piece: Piece, rows: Ints, dim: int, size: int) -> Piece | None:
     lo, hi, on = stack.box
     if lo[:, dim].any() or (hi[:, dim] != size).any():
         return None
-    a, steps = piece.a, np.diff(stack.b, axis=0)
+    a = _going_on(stack, dim, size)
+    return None if a is None else Piece(a=a, term=piece.term, b=stack.b[0], lo=lo,
+                                        hi=with_dimension(hi, dim, size * len(stack.b)), on=on)  # fmt: skip
+
+
+def _going_on(stack: Stack, dim: int, size: int) -> Ints | None:
+    """``a`` of parts of ``size`` positions along ``dim``, one after the other, each of which goes on as one ends."""
+    a, steps = stack.a, np.diff(stack.b, axis=0)
     if size == 1 and steps.size:  # the column means nothing, in one position
         a = a.copy()
         a[:, dim] = steps[0, 0]
-    if (steps != size * a[:, dim]).any():
-        return None
-    hi = hi.copy()
-    hi[:, dim] = size * len(stack.b)
-    return Piece(piece.term, a, stack.b[0], lo, hi, on)
+    return None if (steps != size * a[:, dim]).any() else a
 
 
 def all_reduce(site: Site) -> list[Content]:
@@ -235,25 +240,25 @@ def reduce_scatter(site: Site) -> list[Content]:
 def all_to_all(site: Site) -> list[Content]:
     groups = groups_of(site)
     along, onto = attribute(site.op, "split_dimension"), attribute(site.op, "concat_dimension")
-    return [site.result(exchanged(operand, groups, along, onto), index) for index, operand in enumerate(site.operands)]
+    return [
+        site.result(exchanged(site.terms, operand, groups, along, onto), index)
+        for index, operand in enumerate(site.operands)
+    ]
 
 
-def exchanged(operand: Content, groups: Groups, along: int, onto: int) -> list[Piece | None]:
-    part = list(operand.shape)
-    part[along] //= groups.size
+def exchanged(terms: Terms, operand: Content, groups: Groups, along: int, onto: int) -> list[Piece | None]:
+    count, part = groups.size, list(operand.shape)
+    part[along] //= count
+    if along == onto:  # the strips are a dimension of their own, which lies beside that of the devices
+        before, after = part[:along], part[along:]
+        strips = Content((*before, 1, count, *after), operand.element, ())
+        strips = replace(strips, pieces=tuple(reshaped(terms, operand, strips.shape)))
+        pieces = tidy(exchanged(terms, strips, groups, along + 1, along))
+        return [*reshaped(terms, Content((*before, count, 1, *after), operand.element, pieces), operand.shape)]
+    part[onto] *= count
     start = np.zeros((len(groups.place), operand.rank), np.int64)
     start[:, along] = groups.place * part[along]
-    if along != onto:
-        part[onto] *= groups.size
-        return [cut(p, start, part) for p in gathered(operand, groups, onto)]
-    pieces: list[Piece | None] = []
-    for j, members in enumerate(groups.members.T):
-        by = np.zeros(operand.rank, np.int64)
-        by[onto] = j * part[onto]
-        for p in operand.pieces:
-            strip = cut(p.of_devices(members), start, part)
-            pieces.append(None if strip is None else strip.moved(by))
-    return pieces
+    return [cut(p, start, part) for p in gathered(operand, groups, onto)]
 
 
 def pairs_of(site: Any) -> Ints:

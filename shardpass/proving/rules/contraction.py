@@ -16,6 +16,7 @@ from shardpass.proving.relations.combine import add_ranges, cells, combine, redu
 from shardpass.proving.relations.elements import is_identity
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, common, made, minus, volume
+from shardpass.proving.relations.rows import of_each, with_dimension
 from shardpass.proving.relations.terms import Key, Terms
 from shardpass.proving.rules.integers import Box, is_integer
 
@@ -76,9 +77,8 @@ def _kept_boxes(content: Content, dims: Sequence[int]) -> list[Box]:
 
 
 def _whole_along(lo: Ints, hi: Ints, dims: Sequence[int], shape: Sequence[int]) -> tuple[Ints, Ints]:
-    lo, hi = lo.copy(), hi.copy()
     for dim in dims:
-        lo[:, dim], hi[:, dim] = 0, shape[dim]
+        lo, hi = with_dimension(lo, dim, 0), with_dimension(hi, dim, shape[dim])
     return lo, hi
 
 
@@ -94,9 +94,9 @@ def _reduced_box(
     on = on & (known == volume(lo, hi, on))
     if not on.any():
         return None
-    new_lo, new_hi = lo.copy(), hi.copy()
+    new_lo, new_hi = lo, hi
     for dim in dims:
-        new_lo[:, dim], new_hi[:, dim] = 0, 1
+        new_lo, new_hi = with_dimension(new_lo, dim, 0), with_dimension(new_hi, dim, 1)
     if not inside:
         (first, *_) = rest
         result = made(first.term, first.a, first.b, new_lo, new_hi, on)
@@ -115,7 +115,7 @@ def _reduced_box(
 
 
 def _met(piece: Piece, box: Box) -> Box:
-    return np.maximum(piece.lo, box[0]), np.minimum(piece.hi, box[1]), piece.on & box[2]
+    return of_each(np.maximum, piece.lo, box[0]), of_each(np.minimum, piece.hi, box[1]), piece.on & box[2]
 
 
 def _total(terms: Terms, sums: Sequence[Piece], box: Box, reducer: Key) -> Piece | None:

@@ -13,6 +13,7 @@ from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.extended import dilated
 from shardpass.proving.relations.pieces import Content, Ints, Piece, broadcast_piece, made, minus
 from shardpass.proving.relations.reshaping import reshaped
+from shardpass.proving.relations.rows import image, of_each, spread
 from shardpass.proving.rules.integers import known_numbers
 
 
@@ -62,16 +63,17 @@ def reshape(site: Site) -> list[Content]:
 
 def cut(piece: Piece, start: Ints, sizes: Sequence[int], stride: Sequence[int] | None = None) -> Piece | None:
     """The positions start, start + stride, ... of ``piece``; ``start`` is [devices, rank]."""
-    step = np.ones(len(sizes), np.int64) if stride is None else np.array(stride, np.int64)
-    lo = np.maximum(-((start - piece.lo) // step), 0)
-    hi = np.minimum(-((start - piece.hi) // step), np.array(sizes, np.int64))
-    return made(piece.term, piece.a * step, piece.b + start @ piece.a.T, lo, hi, piece.on)
+    b = piece.b + image(piece.a, start)
+    most, step = np.array(sizes, np.int64), np.array([1] * len(sizes) if stride is None else stride, np.int64)
+    lo = of_each(lambda low, by: np.maximum(-((by - low) // step), 0), piece.lo, start)
+    hi = of_each(lambda high, by: np.minimum(-((by - high) // step), most), piece.hi, start)
+    return made(piece.term, piece.a * step, b, lo, hi, piece.on)
 
 
 def slice_(site: Site) -> list[Content]:
     attributes = site.op.attributes
-    start = np.array([ints(attributes["start_indices"])] * site.devices, np.int64).reshape(site.devices, -1)
     shape, _ = type_of(site.op.results[0])
+    start = spread(ints(attributes["start_indices"]), site.devices)
     strides = ints(attributes["strides"])
     return [site.result([cut(p, start, shape, strides) for p in site.operands[0].pieces])]
 

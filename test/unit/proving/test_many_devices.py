@@ -4,13 +4,16 @@ The arrays are larger than those that are walked element by element, so that the
 """
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from shardpass.proving import prove
 from shardpass.proving.relations.apart import closed, total_apart
+from shardpass.proving.relations.pieces import Content, full
 from shardpass.proving.relations.terms import Term, Terms
+from shardpass.proving.rules.collectives import exchanged, gathered, groups_from
 
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 GLOBAL = f"{CHANNEL}, use_global_device_ids"
@@ -117,6 +120,33 @@ def test_a_sum_that_leaves_parts_out_or_adds_some_twice_is_not_proved(steps):
     assert not proved(SUM, in_steps(*steps))
 
 
+def random_steps(rng, filled):
+    """Sums over groups of 8 devices, in random steps; where ``filled``, over the axes of a cube of devices."""
+    if filled:
+        cube, axes = rng.permutation(8).reshape(2, 2, 2), rng.permutation(3)
+        return [np.moveaxis(cube, axis, 2).reshape(4, 2).tolist() for axis in axes]
+    return [rng.permutation(8).reshape(-1, rng.choice([2, 4])).tolist() for _ in range(rng.integers(2, 4))]
+
+
+def times(steps):
+    """How often each part is in the sum of each device, [device, part]."""
+    count = np.eye(8, dtype=int)
+    for rows in steps:
+        new = np.empty_like(count)
+        for row in rows:
+            new[row] = count[row].sum(0)
+        count = new
+    return count
+
+
+def test_a_sum_in_random_steps_is_proved_where_each_device_has_each_part_once():
+    rng = np.random.default_rng(5)
+    every = [random_steps(rng, filled) for filled in (True, False) for _ in range(40)]
+    once = [bool((times(steps) == 1).all()) for steps in every]
+    assert 40 <= sum(once) < 80
+    assert [proved(SUM, in_steps(*steps)) for steps in every] == once
+
+
 def test_a_multiple_of_parts_that_lie_apart_is_one_of_the_sum():
     assert proved(TWICE, in_steps(EVEN_AND_ODD, PAIRS, between=[0]))
     assert not proved(SUM, in_steps(EVEN_AND_ODD, PAIRS, between=[0]))
@@ -180,6 +210,91 @@ def test_sums_of_two_terms_or_of_parts_that_overlap_are_none():
     filled = total_apart(terms, [(apart.term, apart.a, apart.b[None]), (x, a, np.array([[[5, 2, 4]]]))], box)
     assert (filled.term, filled.b.tolist()) == (x, [[5, 0, 6]])
     assert total_apart(terms, [(apart.term, apart.a, apart.b[None]), (x, a, np.array([[[5, 1, 4]]]))], box) is None
+
+
+# ---------------------------------------------------------------- tiles beside each other
+
+
+def element(terms, array, number, index):
+    """An element of a term: of the argument, which is ``array``, or of merges of it."""
+    term = terms.all[number]
+    if term.key[0] == "argument":
+        return array[tuple(index)]
+    _, inner, rows = term.key  # merged[.., e.., k] = term[.., e + p (k div inner) + q (k mod inner), ..]
+    at = np.array(index[:-1])
+    for row, p, q in rows:
+        at[row] += p * (index[-1] // inner) + q * (index[-1] % inner)
+    return element(terms, array, term.parts[0], at)
+
+
+def tiles(terms, array, pieces, shape, devices):
+    """What the pieces of one argument say of each device's tile; -1 where nothing."""
+    result = np.full((devices, *shape), -1)
+    for piece in pieces:
+        for device in np.flatnonzero(piece.on):
+            for index in np.ndindex(*shape):
+                i = np.array(index)
+                if (piece.lo[device] <= i).all() and (i < piece.hi[device]).all():
+                    assert result[device][index] == -1  # disjoint
+                    result[device][index] = element(terms, array, piece.term, piece.a @ i + piece.b[device])
+    return result
+
+
+def tiles_in_line(rng, term, shape, devices):
+    """Tiles of ``shape`` that go on in dimension 0 from each device to the next, in one piece or in two."""
+    order = rng.permutation(devices) if rng.random() < 0.5 else np.arange(devices)
+    b = np.array([[shape[0] * place, 0] for place in order])
+    whole = full(term, np.eye(2, dtype=np.int64), b, shape)
+    if rng.random() < 0.5:
+        return [whole], order
+    other = replace(whole, b=b + np.array([0, rng.integers(1, 9)]))  # another function in the rest of the columns
+    start = np.array([0, shape[1] // 2])
+    return [whole.boxed([0, 0], [shape[0], start[1]]), other.boxed(start, shape)], order
+
+
+def test_tiles_of_a_group_lie_beside_each_other_as_collectives_put_them():
+    rng = np.random.default_rng(3)
+    array = np.arange(90 * 30).reshape(90, 30)
+    in_one_piece, terms = 0, Terms()
+    x = terms.make(Term(("argument", 0), (), 2))
+    for _ in range(40):
+        shape = (int(rng.choice([1, 4, 8])), int(rng.choice([4, 8])))
+        pieces, order = tiles_in_line(rng, x, shape, 8)
+        rows = np.argsort(order).reshape(2, 4) if rng.random() < 0.5 else rng.permutation(8).reshape(2, 4)
+        over = groups_from(rows, 8)
+        content = Content(shape, "f32", tuple(pieces))
+        held, members = tiles(terms, array, pieces, shape, 8), rows[over.group]
+        for dim in range(2):
+            gathered_shape = tuple(4 * n if d == dim else n for d, n in enumerate(shape))
+            want = np.stack([np.concatenate(held[row], axis=dim) for row in members])
+            result = gathered(content, over, dim)
+            assert (tiles(terms, array, result, gathered_shape, 8) == want).all()
+            in_one_piece += len(result) == 1
+        for along, onto in np.ndindex(2, 2):
+            if shape[along] % 4:
+                continue
+            strips = [np.split(held[device], 4, axis=along) for device in range(8)]
+            want = np.stack([np.concatenate([strips[other][place] for other in row], axis=onto)
+                             for row, place in zip(members, over.place, strict=True)])  # fmt: skip
+            result = [p for p in exchanged(terms, content, over, along, onto) if p is not None]
+            assert (tiles(terms, array, result, want.shape[1:], 8) == want).all()
+    assert in_one_piece > 10
+
+
+@pytest.mark.parametrize(("rows", "right"), [(list(range(8)), True), ([1, 0, *range(2, 8)], False)])
+def test_experts_are_exchanged_along_the_dimension_that_their_rows_are_merged_into(rows, right):
+    """Of 8 experts' rows of 256 each device has a part of 32, and then all of one expert."""
+    kind, tile, flat = "tensor<2048x8x256xf32>", "tensor<2048x8x32xf32>", "tensor<2048x256xf32>"
+    own = "tensor<2048x1x256xf32>"
+    program = on_one_device(kind, kind, f"%r = stablehlo.optimization_barrier %x : {kind}")
+    local = module(
+        8, (tile, kind, "{devices=[1,1,8]<=[8]}"), (own, kind, "{devices=[1,8,1]<=[8]}"),
+        f"%m = stablehlo.reshape %x : ({tile}) -> {flat}",
+        f'%e = "stablehlo.all_to_all"(%m) <{{{CHANNEL}, {groups([rows])}, split_count = 8 : i64, '
+        f"split_dimension = 1 : i64, concat_dimension = 1 : i64}}> : ({flat}) -> {flat}",
+        f"%r = stablehlo.reshape %e : ({flat}) -> {own}",
+    )  # fmt: skip
+    assert proved(program, local) == right
 
 
 # ---------------------------------------------------------------- work
