@@ -12,7 +12,8 @@ hold collectives only if all devices choose alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -131,8 +132,8 @@ def _as_loop(site: Site, loop: Loop) -> list[Content] | str:
     if any(side is None and not keep for side, keep in zip(sides, fixed, strict=True)):
         trip = walk.block(body, _carried(site, loop, sides))
         sides = [
-            side or _side(site, whole, have) or _usual(site, whole, have)
-            for side, whole, have in zip(sides, loop.trip, trip, strict=True)
+            side or _side(site, whole, have) or _usual(site, whole, have, value)
+            for side, whole, have, value in zip(sides, loop.trip, trip, list(body.operations)[-1].operands, strict=True)
         ]
     carried = _carried(site, loop, sides)
     trip = walk.block(body, carried)
@@ -216,19 +217,38 @@ def _for_all(result: Ints, piece: Piece) -> Ints | None:
     return result if piece.on.all() else None
 
 
-def _usual(site: Site, whole: Content, have: Content) -> Side | None:
-    """Tiles that lie as those of an argument or a result of main that is cut alike: checked like any other guess."""
+def _usual(site: Site, whole: Content, have: Content, value: Any) -> Side | None:
+    """Tiles that lie as others that are cut alike: a guess, which is checked like any other.
+
+    Others are what the op that makes ``value`` reads, arguments and results of main, and the body's values.
+    """
     offsets = np.zeros((site.devices, whole.rank), np.int64)
     for dim in range(whole.rank):
         size, tile = whole.shape[dim], have.shape[dim]
         if size == tile:
             continue
-        known = next((s.offsets[:, d] for s in site.walk.sides for d in range(len(s.shape))
-                      if (s.shape[d], s.tile[d]) == (size, tile)), None)  # fmt: skip
+        known = next((rows for rows in _offsets(site, value, size, tile)
+                      if set(rows.tolist()) == set(range(0, size, tile))), None)  # fmt: skip
         if known is None:
             return None
         offsets[:, dim] = known
     return Side(whole.shape, whole.element, have.shape, offsets, np.ones(site.devices, bool))
+
+
+def _offsets(site: Site, value: Any, size: int, tile: int) -> Iterator[Ints]:
+    """Where tiles may lie along a dimension, the best guess first."""
+    if not hasattr(value.owner, "arguments"):
+        yield from _indices(site, value.owner.operands)
+    for side in site.walk.sides:
+        yield from (side.offsets[:, d] for d, n in enumerate(side.shape) if (n, side.tile[d]) == (size, tile))
+    yield from _indices(site, [result for op in site.op.regions[1].blocks[0].operations for result in op.results])
+
+
+def _indices(site: Site, values: Iterable[Any]) -> list[Ints]:
+    """The indices at which ``values`` begin on each device, those of most values first."""
+    contents = [site.walk.values[value] for value in values if value in site.walk.values]
+    rows = [row.tobytes() for content in contents for p in content.pieces if p.on.all() for row in p.at_lo.T]
+    return [np.frombuffer(row, np.int64) for row, _ in Counter(rows).most_common()]
 
 
 # ---------------------------------------------------------------- branches

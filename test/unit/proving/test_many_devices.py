@@ -3,17 +3,22 @@
 The arrays are larger than those that are walked element by element, so that the boxes alone prove what is proved.
 """
 
+import re
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import shardpass
+from shardpass.diagnostics import collect
 from shardpass.proving import prove
 from shardpass.proving.relations.apart import closed, total_apart
 from shardpass.proving.relations.pieces import Content, full
 from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.rules.collectives import exchanged, gathered, groups_from
+from shardpass.proving.scalars import table as scalars
+from tools.bench.compile_programs import MeshSize, scanned_transformer, transformer
 
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 GLOBAL = f"{CHANNEL}, use_global_device_ids"
@@ -343,3 +348,28 @@ def calls(whole, local):
 def test_a_collective_over_more_devices_takes_no_more_calls():
     _, few, many = (calls(*through_all(devices)) for devices in (16, 16, 512))  # the first one also imports
     assert many < 1.1 * few
+
+
+# ---------------------------------------------------------------- programs
+
+
+def partitioned(step, size):
+    text = step.lower(size)
+    with collect():
+        return text, shardpass.run_pipeline(text, "partition")
+
+
+def test_a_transformer_on_4096_devices_is_proved():
+    """Its rows are 256, so that sums over 512 devices are scattered over half of them, and then added up in pairs."""
+    size = MeshSize(512, 8)
+    assert proved(*partitioned(transformer(size, 1), size))
+
+
+def test_stacked_layers_are_proved_whose_saved_values_are_cut_as_no_argument_is(monkeypatch):
+    """The loop saves values that are split over all devices, where they begin as constants of the whole."""
+    monkeypatch.setattr(scalars, "WORK", 2**12)  # what is not proved of boxes is not proved
+    size = MeshSize(2, 2)
+    whole, local = partitioned(scanned_transformer(size, 2), size)
+    assert proved(whole, local)
+    first, second, *_ = re.findall(r"dynamic_update_slice (%\w+), .* : \(tensor<2x1x128x1xf32>", str(local))
+    assert not proved(whole, str(local).replace(f"dynamic_update_slice {first},", f"dynamic_update_slice {second},"))
