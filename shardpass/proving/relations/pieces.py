@@ -29,9 +29,9 @@ from shardpass.proving.relations.rows import (
     for_all,
     image,
     of_each,
-    settled,
+    one_row_if_equal,
+    rows_at,
     spread,
-    taken,
     with_dimension,
 )
 
@@ -64,9 +64,9 @@ class Piece:
         return Piece(
             self.term,
             self.a,
-            taken(self.b, devices),
-            taken(self.lo, devices),
-            taken(self.hi, devices),
+            rows_at(self.b, devices),
+            rows_at(self.lo, devices),
+            rows_at(self.hi, devices),
             self.on[devices] & (devices >= 0),
         )
 
@@ -143,7 +143,7 @@ def wide_in(lo: Ints, hi: Ints, on: Bools) -> Bools:
 def made(term: int, a: Ints, b: Ints, lo: Ints, hi: Ints, on: Bools) -> Piece | None:
     """A piece, but for the devices on which its box is empty; None where that is all of them."""
     on = on & (distinct(lo) < distinct(hi)).all(1)
-    return Piece(term, a, b, settled(lo), settled(hi), on) if on.any() else None
+    return Piece(term, a, b, one_row_if_equal(lo), one_row_if_equal(hi), on) if on.any() else None
 
 
 def full(term: int, a: Ints, b: Ints, shape: Sequence[int]) -> Piece:
@@ -210,7 +210,7 @@ def joined(p: Piece, q: Piece) -> Piece | None:
     hi = np.maximum(np.where(one, p.hi, big.min), np.where(two, q.hi, big.min))
     on = p.on | q.on
     lo, hi = np.where(on[:, None], lo, 0), np.where(on[:, None], hi, 0)
-    return Piece(p.term, *result, settled(lo), settled(hi), on)
+    return Piece(p.term, *result, one_row_if_equal(lo), one_row_if_equal(hi), on)
 
 
 def broadcast_piece(piece: Piece, old: Sequence[int], new: Sequence[int], dims: Sequence[int]) -> Piece:

@@ -15,7 +15,7 @@ import numpy as np
 
 from shardpass.proving.relations.evaluate import Unknown
 from shardpass.proving.relations.pieces import Content, Ints, Piece, made
-from shardpass.proving.relations.rows import settled
+from shardpass.proving.relations.rows import one_row_if_equal
 from shardpass.proving.relations.terms import Key, Term, Terms
 
 MOST_ROWS = 64  # of a merge whose rows are no whole boxes
@@ -172,7 +172,7 @@ def parted(terms: Terms, piece: Piece, dim: int, inner: int) -> list[Piece]:
 
 
 def _replaced(bounds: Ints, dim: int, outer: Ints, inner: Ints) -> Ints:
-    return settled(np.column_stack([bounds[:, :dim], outer, inner, bounds[:, dim + 1 :]]))
+    return one_row_if_equal(np.column_stack([bounds[:, :dim], outer, inner, bounds[:, dim + 1 :]]))
 
 
 def _between(piece: Piece, dim: int, start: Ints, end: Ints) -> Piece | None:
@@ -196,7 +196,7 @@ def merged(terms: Terms, piece: Piece, dim: int, outer: int, inner: int) -> list
     new_hi = np.delete(hi, q, axis=1)
     new_lo[:, dim] = lo[:, dim] * inner + lo[:, q]
     new_hi[:, dim] = (hi[:, dim] - 1) * inner + hi[:, q]
-    new_lo, new_hi = settled(new_lo), settled(new_hi)
+    new_lo, new_hi = one_row_if_equal(new_lo), one_row_if_equal(new_hi)
     column_p, column_q = piece.a[:, dim], piece.a[:, q]
     if inner == 1:
         b = piece.b + np.outer(lo[:, q], column_q)

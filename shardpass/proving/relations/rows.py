@@ -51,7 +51,7 @@ def by_dimension(array: Ints) -> Ints:
     return array if array.flags.f_contiguous or array.strides[0] == 0 else np.asfortranarray(array)
 
 
-def settled(array: Ints) -> Ints:
+def one_row_if_equal(array: Ints) -> Ints:
     """The same array, spread where its rows are all one."""
     if len(array) > 1 and array.strides[0] != 0 and not (array != array[:1]).any():
         return spread(array[0].copy(), len(array))
@@ -66,7 +66,7 @@ def with_dimension(array: Ints, dim: int, value: int) -> Ints:
     return result if len(row) == len(array) else spread(result[0], len(array))
 
 
-def taken(array: Ints, rows: Ints) -> Ints:
+def rows_at(array: Ints, rows: Ints) -> Ints:
     """``array[rows]``."""
     if len(distinct(array)) < len(array):
         return spread(array[0], len(rows))

@@ -13,7 +13,7 @@ import numpy as np
 
 from shardpass.proving.relations.combine import operands_of
 from shardpass.proving.relations.pieces import Bools, Ints, Piece
-from shardpass.proving.relations.rows import distinct, taken
+from shardpass.proving.relations.rows import distinct, rows_at
 from shardpass.proving.relations.terms import Terms
 
 Box = tuple[Ints, Ints, Bools]
@@ -63,7 +63,7 @@ def of_members(piece: Piece, members: Ints) -> Stack | None:
         if len(distinct(ends)) > 1 and (ends[members] != ends[members[:, :1]]).any():
             return None
     first = members[:, 0]
-    box = taken(piece.lo, first), taken(piece.hi, first), piece.on[first]
+    box = rows_at(piece.lo, first), rows_at(piece.hi, first), piece.on[first]
     return Stack(piece.term, piece.a, piece.b[members].transpose(1, 0, 2), box)
 
 
