@@ -19,7 +19,7 @@ from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 def all_gather(site: ScalarSite) -> list[Value]:
     groups, dim = groups_of(site), _attribute(site, "all_gather_dim")
     return [
-        site.result(np.concatenate([v.ids[groups.members[:, j]] for j in range(groups.size)], axis=dim + 1), index)
+        site.result(np.concatenate([v.ids[place] for place in groups.members.T], axis=dim + 1), index)
         for index, v in enumerate(site.operands)
     ]
 
@@ -35,7 +35,7 @@ def all_reduce(site: ScalarSite) -> list[Value]:
 
 def total(site: ScalarSite, value: Value, groups: Groups) -> Ints:
     name = reducer_of(site.op.regions[0])
-    matrix = np.stack([value.ids[groups.members[:, j]] for j in range(groups.size)], axis=-1)
+    matrix = np.stack([value.ids[place] for place in groups.members.T], axis=-1)
     if name == "add":
         return summed(site.table, value.element, matrix, site.walk.whole_terms)
     return reduced(site.table, name, value.element, matrix)
@@ -61,7 +61,7 @@ def all_to_all(site: ScalarSite) -> list[Value]:
     result = []
     for index, value in enumerate(site.operands):
         size = value.shape[along] // groups.size
-        strips = [_strips(value.ids[groups.members[:, j]], groups.place, along, size) for j in range(groups.size)]
+        strips = [_strips(value.ids[place], groups.place, along, size) for place in groups.members.T]
         result.append(site.result(np.concatenate(strips, axis=onto + 1), index))
     return result
 
