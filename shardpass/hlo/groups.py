@@ -24,6 +24,7 @@ _IOTA = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=\[([0-9,]+)\](?:T\(([0-9,]+
 _MESH = "replica_groups=mesh['"
 _AXIS_ENDS = re.compile(r"'=(\d+)(,'|\])")  # behind a name: its size, and the next name or the end
 _DEVICE_IDS = r"(, ?device_ids=\((?:[^()]|\([^()]*\))*\))?,? ?"
+_OVER_AXES = re.compile(r"replica_groups=mesh\['[^\]]*\](?:, ?device_ids=\((?:[^()]|\([^()]*\))*\))? ?\{[^}]*\}")
 _PART = r"(?::\((\d+)\)(\d+))?"
 
 
@@ -33,6 +34,24 @@ def groups_of_line(kind: str, line: str, devices: int) -> Groups:
     Raises ValueError for iota tiles that are none, or of more than ``MOST_DEVICES``.
     """
     return moving(kind, _rows(line, devices)) or everybody(kind, devices)
+
+
+def with_listed_groups(text: str, devices: int) -> str:
+    """Rewrites HLO text with groups over axes of a mesh as lists: XLA's translation to StableHLO drops device ids.
+
+    Raises ValueError for groups that have no reading.
+    """
+
+    def listed(match: re.Match[str]) -> str:
+        rows = _rows(match[0], devices)
+        if not rows:
+            raise ValueError(f"{match[0]} has no reading on {devices} devices")
+        return f"replica_groups={{{','.join('{' + ','.join(map(str, row)) + '}' for row in rows)}}}"
+
+    result = _OVER_AXES.sub(listed, text)
+    if _MESH in result:
+        raise ValueError("groups over axes of a mesh have no reading")
+    return result
 
 
 def check_count(devices: int) -> None:

@@ -24,6 +24,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_proving import NO_HLO, NO_RESULT_SHARDING
 from shardpass.diagnostics.table_runtime import PEER_FAILED
+from shardpass.hlo.groups import with_listed_groups
 from shardpass.ir import annotations as names
 from shardpass.ir.context import parse_module
 from shardpass.ir.jax_private import hlo_proto_to_mlir, hlo_text_to_proto
@@ -50,12 +51,12 @@ def from_hlo(
         ShardpassError: SP952 where XLA does not read or translate the text, SP953 where nothing says how a result is
         split.
     """
-    try:
-        module = parse_module(hlo_proto_to_mlir(hlo_text_to_proto(text)))
-    except Exception as error:  # XLA's own, of several types
-        raise NO_HLO.error(reason=str(error).strip().split("\n")[0][:200]) from None
     count = _ORDINAL.search(text)
     partitions = int(count.group(1)) if count else 1
+    try:
+        module = parse_module(hlo_proto_to_mlir(hlo_text_to_proto(with_listed_groups(text, partitions))))
+    except Exception as error:  # XLA's own, of several types
+        raise NO_HLO.error(reason=str(error).strip().split("\n")[0][:200]) from None
     whole_main = names.Signature(names.main_of(whole))
     kinds = names.main_of(whole).attributes["function_type"].value
     given = [_text(row) for row in whole_main.arguments] if arguments is None else list(arguments)

@@ -27,7 +27,10 @@ from shardpass.proving.rules.integers import (
 )
 
 # annotations, which change nothing of what an op computes
-_SILENT = ("mhlo.sharding", "sdy.sharding", "channel_handle", "mhlo.frontend_attributes", "xla_metadata")
+_SILENT = (
+    *("mhlo.sharding", "sdy.sharding", "channel_handle", "mhlo.frontend_attributes", "xla_metadata"),
+    *("result_layout", "xla_shape"),  # layouts of XLA's HLO
+)
 
 
 def words(text: str) -> tuple[str, ...]:

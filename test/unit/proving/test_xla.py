@@ -100,6 +100,38 @@ def test_groups_over_axes_of_a_mesh():
         assert groups_over_axes(module.body.operations[0], said.format(axes)).tolist() == wanted
 
 
+@pytest.mark.parametrize(("axes", "proved"), [("'b','a'", True), ("'a','b'", False)])
+def test_the_order_of_devices_in_a_mesh_of_hlo_counts(axes, proved):
+    """Devices [[0, 2], [1, 3]], with b as the first axis 0, 1, 2, 3; XLA's translation to StableHLO drops the ids."""
+    groups = f"=2, replica_groups=mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {{{axes}}}"
+    text = HLO.replace("=2, replica_groups={{0,1,2,3}}", groups)
+    assert text != HLO
+    whole = parse_module(PRODUCT)
+    assert prove(whole, from_hlo(text, whole), refute=False).proved is proved
+
+
+@pytest.mark.parametrize("groups", ["mesh['a'=2,'b'=4] {'a','b'}", "mesh['a'=2,'b'=2] {'c'}"])
+def test_groups_without_a_reading_are_an_error(groups):
+    whole = parse_module(PRODUCT)
+    text = HLO.replace("=2, replica_groups={{0,1,2,3}}", f"=2, replica_groups={groups}")
+    with pytest.raises(ShardpassError, match="SP952"):
+        from_hlo(text, whole)
+
+
+@pytest.mark.parametrize(("note", "proved"), [('xla_shape = "f32[4]{0}"', True), ('how = "f32[4]{0}"', False)])
+def test_layouts_of_hlo_change_no_result(note, proved):
+    """Layouts are annotations; an attribute that nothing is known of may be anything."""
+    whole = "module { func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  OP  return %0 : tensor<4xf32>\n} }"
+    plain, noted = (
+        whole.replace("OP", f"%0 = stablehlo.tanh %x {attributes} : tensor<4xf32>\n")
+        for attributes in ("", f"{{{note}, result_layout = dense<0> : tensor<1xindex>}}")
+    )
+    manual = 'tensor<4xf32> {mhlo.sharding = "{manual}", shardpass.global_type = tensor<4xf32>, shardpass.sharding = "{replicated}"}'  # noqa: E501
+    local = noted.replace("(%x: tensor<4xf32>) -> tensor<4xf32>", f"(%x: {manual}) -> ({manual})")
+    local = local.replace("module {", "module attributes {mhlo.num_partitions = 2 : i32} {")
+    assert prove(plain, local, refute=False).proved is proved
+
+
 def test_what_cannot_be_read():
     whole = parse_module(PRODUCT)
     with pytest.raises(ShardpassError, match="SP952"):
