@@ -12,7 +12,8 @@ from shardpass.proving.relations.terms import Term, Terms
 
 _TRUTH = {"true": True, "false": False}
 _FLOATS = {"f32": np.float32, "f64": np.float64}
-_FOLDED = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "negate": np.negative}
+_FOLDED = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "negate": np.negative,
+           "sqrt": np.sqrt}  # each rounded once
 
 
 def constant_term(terms: Terms, op: Any, shape: Sequence[int], element: str, dtype: Any) -> tuple[int, bool]:
@@ -68,7 +69,9 @@ def folded(name: str, element: str, values: Sequence[Any]) -> Any:
         return None
     with np.errstate(all="ignore"):
         result = _FOLDED[name](*numbers)
-    vanishes = abs(result) < np.finfo(result.dtype).tiny and name in ("multiply", "divide") and numbers[0] != 0
+    least = np.finfo(result.dtype).tiny
+    vanishes = abs(result) < least and name in ("multiply", "divide") and numbers[0] != 0
+    vanishes |= name == "sqrt" and 0 < abs(numbers[0]) < least
     if not np.isfinite(result) or vanishes:
         return None
     return np.array(repr(float(result)))

@@ -148,6 +148,16 @@ def quotient(table: Scalars, element: str, numbers: Sequence[int]) -> int | None
     return int(of_array(table, result, element)[0])
 
 
+def square_root(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
+    """The square root of a normal number of type f32 or f64, rounded once; None for others."""
+    key = table.terms[numbers[0]][0]
+    if element not in ("f32", "f64") or not _is_constant(key, element):
+        return None
+    value = np.frombuffer(key[2], element_type(element).dtype)
+    normal = np.isfinite(value[0]) and value[0] >= np.finfo(value.dtype).tiny
+    return int(of_array(table, np.sqrt(value), element)[0]) if normal else None
+
+
 def negative(table: Scalars, element: str, number: int) -> int | None:
     """The negative of a finite constant of type f32 or f64; None for others."""
     key = table.terms[number][0]

@@ -11,7 +11,14 @@ from shardpass.ir.tensors import enum_word, ints
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.elementwise import BINARY, CHLO, STRETCHED, UNARY, key_of, order_of
 from shardpass.proving.rules.integers import is_integer
-from shardpass.proving.scalars.constants import constants_of, negative, product, quotient, whole_number
+from shardpass.proving.scalars.constants import (
+    constants_of,
+    negative,
+    product,
+    quotient,
+    square_root,
+    whole_number,
+)
 from shardpass.proving.scalars.integers import applied, compared, converted, selected
 from shardpass.proving.scalars.lists import reduced
 from shardpass.proving.scalars.table import TERM, Scalars, distinct
@@ -98,21 +105,22 @@ def _other(table: Scalars, name: str, element: str, columns: list[Ints], key: ob
         result = reduced(table, name, element, np.stack(columns, axis=-1))
         return result if name != "multiply" else _with_constants(table, element, columns, result, product)
     result = table.rows(key, columns)
-    return result if name != "divide" else _with_constants(table, element, columns, result, quotient)
+    folds = {"divide": quotient, "sqrt": square_root}.get(name)
+    return result if folds is None else _with_constants(table, element, columns, result, folds)
 
 
 def _with_constants(
     table: Scalars, element: str, columns: Sequence[Ints], result: Ints, of: Callable[..., int | None]
 ) -> Ints:
-    """The products or quotients ``result`` of ``columns``, computed where both operands are constants."""
-    x, y = (np.broadcast_to(column, result.shape) for column in columns)
-    both = constants_of(table, x) & constants_of(table, y)
-    if both.any():
+    """What ``result`` is of ``columns``, computed where all operands are constants."""
+    operands = [np.broadcast_to(column, result.shape) for column in columns]
+    known = np.logical_and.reduce([constants_of(table, x) for x in operands])
+    if known.any():
         result = result.copy()
-        result[both] = each(
+        result[known] = each(
             table,
-            [x[both], y[both], result[both]],
-            lambda a, b, n: known if (known := of(table, element, (a, b))) is not None else n,
+            [*(x[known] for x in operands), result[known]],
+            lambda *row: number if (number := of(table, element, row[:-1])) is not None else row[-1],
         )
     return result
 

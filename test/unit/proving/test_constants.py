@@ -56,6 +56,8 @@ def test_the_constant_that_an_op_of_constants_is(kind, op, x, y):
         ("add", ("3.0e+38", "3.0e+38")),
         ("add", ("0x7FC00000", "1.0")),
         ("maximum", ("1.0", "2.0")),
+        ("sqrt", ("-1.0",)),
+        ("sqrt", ("1.0e-40",)),
     ],
 )
 def test_what_stays_an_op(op, operands):
