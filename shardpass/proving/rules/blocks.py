@@ -8,25 +8,27 @@ lie in them, and the position in the result; it is the same for the whole progra
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jaxlib.mlir import ir
 
 from shardpass.ir.annotations import custom_call_target
 from shardpass.ir.tensors import ints
-from shardpass.ir.walk import inputs_of, operation
 from shardpass.proving.relations.combine import cells, combine
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Piece, full
 from shardpass.proving.relations.terms import Key, Terms
+from shardpass.proving.rules.bodies import region_key
 from shardpass.proving.rules.elementwise import attribute_text, key_of
 
 Labels = Sequence[object]
 SOLVE = re.compile(r"lapack_[sdcz]trsm_ffi")
-HOW = "mhlo.backend_config"
+HOW, CONFIGURATION = "mhlo.backend_config", "backend_config"
+_USUAL = (("has_side_effect", "false"), ("called_computations", "[]"))
+_OF_CALLS = (HOW, CONFIGURATION, "api_version", "output_operand_aliases")  # aliases say where a result may lie
 SIDE_OF_SOLVE = re.compile(r"\bside = (\d+) : ui8")
 
 
@@ -133,44 +135,31 @@ def _position(site: Site, shape: Sequence[int], dim: int) -> Piece:
 # ---------------------------------------------------------------- keys
 
 
-def region_key(op: Any) -> Key:
-    """The regions of ``op`` without the names of their values.
-
-    Raises Unknown where they use values from outside that are no constants.
-    """
-    numbers: dict[Any, object] = {}
-    count = itertools.count()
-    for value in inputs_of(op)[len(op.operands) :]:
-        if hasattr(value.owner, "arguments") or operation(value.owner).name != "stablehlo.constant":
-            raise Unknown("its body uses values from outside of it")
-        numbers[value] = key_of(operation(value.owner), str(value.type))
-    return tuple(_block_key(region.blocks[0], numbers, count) for region in op.regions)
-
-
-def _block_key(block: Any, numbers: dict[Any, object], count: Iterator[int]) -> Key:
-    for argument in block.arguments:
-        numbers[argument] = next(count)
-    rows: list[Key] = [tuple(str(argument.type) for argument in block.arguments)]
-    for op in map(operation, block.operations):
-        if op.name == "stablehlo.constant":  # wherever it stands
-            numbers[op.results[0]] = key_of(op, str(op.results[0].type))
-            continue
-        inner = tuple(_block_key(region.blocks[0], numbers, count) for region in op.regions)
-        rows.append((key_of(op), tuple(numbers[v] for v in op.operands), tuple(str(r.type) for r in op.results), inner))
-        for result in op.results:
-            numbers[result] = next(count)
-    return tuple(rows)
-
-
 def name_and(op: Any, *names: str) -> Key:
     return (op.name, *((name, attribute_text(op, name)) for name in names if name in op.attributes))
+
+
+def call_key(op: Any) -> Key:
+    """What an op computes, of a custom call with its configuration, which has two places, and with its layouts."""
+    if op.name != "stablehlo.custom_call":
+        return key_of(op)
+    name, attributes, *_ = key_of(op)
+    kept = tuple(row for row in attributes if row[0] not in _OF_CALLS and row not in _USUAL)
+    typed = HOW in op.attributes or isinstance(op.attributes.get(CONFIGURATION), ir.DictAttr)
+    version = "typed" if typed else attribute_text(op, "api_version") if "api_version" in op.attributes else ""
+    return (name, kept, version, _configuration(op))
+
+
+def _configuration(op: Any) -> str:
+    texts = [attribute_text(op, name) for name in (CONFIGURATION, HOW) if name in op.attributes]
+    return "; ".join(text for text in texts if text != '""')
 
 
 def everything(site: Site) -> list[Content]:
     """Every device needs all of each operand."""
     operands = [[None] * c.rank for c in site.operands]
     results = [[None] * len(type_of(r)[0]) for r in site.op.results]
-    return blockwise(site, operands, results, (key_of(site.op), region_key(site.op)))
+    return blockwise(site, operands, results, (call_key(site.op), region_key(site.op)))
 
 
 def leading_batch(site: Site) -> list[Content]:
@@ -183,20 +172,20 @@ def leading_batch(site: Site) -> list[Content]:
     if side:
         leading: list[object] = list(range(batch))
         of_b = [*leading, None, "free"] if side == "L" else [*leading, "free", None]
-        return blockwise(site, [[*leading, None, None], of_b], [of_b], key_of(site.op))
+        return blockwise(site, [[*leading, None, None], of_b], [of_b], call_key(site.op))
 
     def labels(rank: int) -> Labels:
         return [d if d < batch else None for d in range(rank)]
 
     results = [labels(len(type_of(r)[0])) for r in site.op.results]
-    return blockwise(site, [labels(c.rank) for c in site.operands], results, key_of(site.op))
+    return blockwise(site, [labels(c.rank) for c in site.operands], results, call_key(site.op))
 
 
 def _side(site: Site) -> str:
     """L or R, the side on which the matrix of a triangular solve stands; empty for other calls."""
-    if not SOLVE.fullmatch(custom_call_target(site.op) or "") or HOW not in site.op.attributes:
+    if not SOLVE.fullmatch(custom_call_target(site.op) or ""):
         return ""
-    side = SIDE_OF_SOLVE.search(str(site.op.attributes[HOW]))
+    side = SIDE_OF_SOLVE.search(_configuration(site.op))
     return {"76": "L", "82": "R"}.get(side[1], "") if side else ""
 
 
@@ -206,7 +195,8 @@ def _side(site: Site) -> str:
 def sort(site: Site) -> list[Content]:
     dim = int(site.op.attributes["dimension"].value)
     labels = [None if d == dim else d for d in range(site.operands[0].rank)]
-    key = (*name_and(site.op, "is_stable"), region_key(site.op))
+    stable = "is_stable" in site.op.attributes and attribute_text(site.op, "is_stable") == "true"
+    key = (site.op.name, stable, region_key(site.op))
     return blockwise(site, [labels] * len(site.operands), [labels] * len(site.operands), key)
 
 
@@ -296,7 +286,14 @@ def select_and_scatter(site: Site) -> list[Content]:
 
 def top_k(site: Site) -> list[Content]:
     labels = [*range(site.operands[0].rank - 1), None]
-    return blockwise(site, [labels], [labels] * len(site.op.results), name_and(site.op, "k", "largest"))
+    key = (*order_of_top_k(site.op), attribute_text(site.op, "k"))
+    return blockwise(site, [labels], [labels] * len(site.op.results), key)
+
+
+def order_of_top_k(op: Any) -> Key:
+    """Which elements come first; of CHLO's and MHLO's op these are one."""
+    least = "largest" in op.attributes and attribute_text(op, "largest") == "false"
+    return ("top_k", "from the least on") if least else ("top_k",)
 
 
 def map_(site: Site) -> list[Content]:
@@ -341,6 +338,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.torch_index_select": everything,
     "stablehlo.einsum": everything,
     "chlo.top_k": top_k,
+    "mhlo.topk": top_k,
     "stablehlo.batch_norm_training": batch_norm((), "xff", "xff"),
     "stablehlo.batch_norm_grad": batch_norm((), "xfffx", "xff"),
 }

@@ -9,7 +9,8 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.ir.tensors import ints
 from shardpass.proving.relations.evaluate import Site, type_of
 from shardpass.proving.relations.pieces import Content
-from shardpass.proving.rules.blocks import Labels, blockwise, region_key
+from shardpass.proving.rules.blocks import Labels, blockwise
+from shardpass.proving.rules.bodies import region_key
 from shardpass.proving.rules.elementwise import clamped_index
 
 

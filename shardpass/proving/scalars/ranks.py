@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shardpass.element_types import element_type
-from shardpass.proving.rules.blocks import name_and
+from shardpass.proving.rules.blocks import order_of_top_k
 from shardpass.proving.rules.integers import is_integer, limits
 from shardpass.proving.scalars.rows import Segments, at_value, segments
 from shardpass.proving.scalars.table import TERM, Ranked, Scalars
@@ -64,7 +64,7 @@ def ranked(table: Scalars, order: Order, rank: int, row: Sequence[Entry]) -> int
 
 def _least(table: Scalars, order: Order) -> int | None:
     """The element that comes after all others; None where that is not known."""
-    if len(order.op) > 2:  # from the least on
+    if len(order.op) > 1:  # from the least on
         return None
     if is_integer(order.element):
         return table.integer(limits(order.element)[0])
@@ -148,7 +148,7 @@ def by_rank(table: Scalars, base: int, rows: Segments) -> int | None:
 
 def top_k(site: ScalarSite) -> list[Value]:
     (operand,) = site.operands
-    order = Order(operand.element, name_and(site.op, "largest"))
+    order = Order(operand.element, order_of_top_k(site.op))
     size, table = operand.shape[-1], site.table
     count = site.shape()[-1]
     positions = [table.integer(i) for i in range(size)]
@@ -165,4 +165,4 @@ def top_k(site: ScalarSite) -> list[Value]:
     return [site.result(np.array([row[k] for row in result], np.int64), k) for k in range(2)]
 
 
-RULES: dict[str, ScalarRule] = {"chlo.top_k": top_k}
+RULES: dict[str, ScalarRule] = {"chlo.top_k": top_k, "mhlo.topk": top_k}
