@@ -36,6 +36,7 @@ SECONDS = 600.0
 PASS = "spmd-partitioning"
 _CHILD = "from shardpass.proving.xla import serve; serve()"
 LAYOUTS = ("result_layout", "xla_shape")  # notes of the translation
+_LEFT_OUT = "constant({...})"
 _ORDINAL = re.compile(r"num_partitions=(\d+)")
 
 
@@ -52,6 +53,8 @@ def from_hlo(
         ShardpassError: SP952 where XLA does not read or translate the text, SP953 where nothing says how a result is
         split.
     """
+    if _LEFT_OUT in text:  # XLA reads any numbers there
+        raise NO_HLO.error(reason="its large constants are left out, add --xla_dump_large_constants to XLA_FLAGS")
     count = _ORDINAL.search(text)
     partitions = int(count.group(1)) if count else 1
     try:
@@ -117,7 +120,8 @@ def partitioned_by_xla(whole: Any) -> Any:
     """XLA's program of one device of the module ``whole``. Raises ShardpassError (SP553) where XLA makes none."""
     with tempfile.TemporaryDirectory() as folder:
         flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={folder} --xla_dump_hlo_pass_re={PASS}"
-        environment = {**os.environ, "XLA_FLAGS": f"{flags} --xla_dump_hlo_as_text --xla_backend_optimization_level=0"}
+        flags += " --xla_dump_hlo_as_text --xla_dump_large_constants --xla_backend_optimization_level=0"
+        environment = {**os.environ, "XLA_FLAGS": flags}
         command = [sys.executable, "-c", _CHILD]
         try:
             child = subprocess.run(command, input=bytecode(whole), capture_output=True, env=environment,

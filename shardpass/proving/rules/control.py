@@ -3,8 +3,9 @@
 **Loops**, by induction. In the whole program each carried value becomes a term of its own, and the body is walked once:
 it says what a trip returns, from what it carries. A loop of the program of one device is one of the whole program's if
 its tiles are those of the whole loop's values (1) at the entry, (2) after a trip, given that they were before it, and
-if (3) both have one condition. Then they are so at the end. Where the tiles lie follows from the entry, or, where that
-is a constant, from what a trip returns. A carried value that a trip returns unchanged is the value at the entry.
+if (3) both have one condition. Then they are so at the end. It may carry fewer of them, and others that a trip returns
+as it is given them. Where the tiles lie follows from the entry, or, where that is a constant, from what a trip returns.
+A carried value that a trip returns unchanged is the value at the entry.
 
 **Branches**: where the choice is known, the branch; elsewhere a choice between what the branches return. A branch may
 hold collectives only if all devices choose alike.
@@ -15,11 +16,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from shardpass.ir.walk import every_op, inputs_of
+from shardpass.ir.walk import every_op, inputs_of, operation
 from shardpass.proving.relations.combine import cells, combine
 from shardpass.proving.relations.compare import differs
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
@@ -28,6 +30,8 @@ from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.rules.integers import known_numbers
 from shardpass.proving.rules.manual import alike, computation
+
+MOST_CORRESPONDENCES = 4
 
 # ---------------------------------------------------------------- loops
 
@@ -52,25 +56,63 @@ def while_(site: Site) -> list[Content]:
         loop = _whole_loop(site, walk.next_loop())
         walk.loops.append(loop)
         return loop.results
-    candidates = [loop for loop in walk.known_loops if _alike(loop, site)]
-    candidates.sort(key=lambda loop: loop.used)
     reasons = []
-    for loop in candidates:
-        losses, new = len(walk.losses), len(walk.new)
-        result = _as_loop(site, loop)
-        if not isinstance(result, str):
-            loop.used = True
-            return result
-        reasons.append(result)
-        del walk.losses[losses:], walk.new[new:]
+    for loop in sorted(walk.known_loops, key=lambda loop: loop.used):
+        for stands_for in _correspondences(site, loop):
+            losses, new = len(walk.losses), len(walk.new)
+            result = _as_loop(site, loop, stands_for)
+            if not isinstance(result, str):
+                loop.used = True
+                return result
+            reasons.append(result)
+            del walk.losses[losses:], walk.new[new:]
     raise Unknown(reasons[0] if reasons else "it is none of the whole program's loops")
 
 
-def _alike(loop: Loop, site: Site) -> bool:
-    return len(loop.entry) == len(site.operands) and all(
-        one.element == other.element and one.rank == other.rank
-        for one, other in zip(loop.entry, site.operands, strict=True)
-    )
+def _correspondences(site: Site, loop: Loop) -> Iterator[list[int | None]]:
+    """For each carried value the one of ``loop`` that it may stand for; None: it is as at the entry after each trip.
+
+    First one by one; then of what changes in a trip, in the order of the whole program, some of it left out.
+    """
+    same = [None if keep else k for k, keep in enumerate(loop.fixed)]
+    if len(loop.entry) == len(site.operands) and all(map(_alike, loop.entry, site.operands)):
+        yield same
+    options: list[Sequence[int | None]] = []
+    moving = [k for k in same if k is not None]
+    for have, keep in zip(site.operands, _returned_as_given(site), strict=True):
+        options.append([None] if keep else [k for k in moving if _enters(site, loop.entry[k], have)])
+    others = (chosen for chosen in _increasing(options, -1) if chosen != same)
+    yield from islice(others, MOST_CORRESPONDENCES)
+
+
+def _increasing(options: Sequence[Sequence[int | None]], above: int) -> Iterator[list[int | None]]:
+    """One of each of ``options``, so that those that are numbers increase from ``above`` on."""
+    if not options:
+        yield []
+        return
+    for k in options[0]:
+        if k is None or k > above:
+            for rest in _increasing(options[1:], above if k is None else k):
+                yield [k, *rest]
+
+
+def _returned_as_given(site: Site) -> list[bool]:
+    """Which carried values the body returns as it is given them."""
+    block = site.op.regions[1].blocks[0]
+    *_, end = [operation(op) for op in block.operations]
+    return [one == other for one, other in zip(block.arguments, end.operands, strict=True)]
+
+
+def _alike(one: Content, other: Content) -> bool:
+    return one.element == other.element and one.rank == other.rank
+
+
+def _enters(site: Site, whole: Content, have: Content) -> bool:
+    """Whether ``have`` may be a tile of ``whole``: where it is known how the tiles lie, it is one."""
+    if not _alike(whole, have) or any(n > m for n, m in zip(have.shape, whole.shape, strict=True)):
+        return False
+    side = _side(site, whole, have)
+    return side is None or differs(site.terms, whole, have, side) is None
 
 
 def _term_content(terms: Terms, term: int, like: Content, devices: int) -> Content:
@@ -123,19 +165,19 @@ def _same_piece(one: Content, other: Content) -> bool:
     return p.term == q.term and all((getattr(p, n) == getattr(q, n)).all() for n in ("a", "b", "lo", "hi", "on"))
 
 
-def _as_loop(site: Site, loop: Loop) -> list[Content] | str:
+def _as_loop(site: Site, loop: Loop, stands_for: Sequence[int | None]) -> list[Content] | str:
     """What the loop returns as ``loop`` of the whole program, or why it is not that."""
     walk = site.walk
     condition, body = (region.blocks[0] for region in site.op.regions)
-    sides = [_side(site, whole, have) for whole, have in zip(loop.entry, site.operands, strict=True)]
-    fixed = loop.fixed
-    if any(side is None and not keep for side, keep in zip(sides, fixed, strict=True)):
-        trip = walk.block(body, _carried(site, loop, sides))
-        sides = [
-            side or _side(site, whole, have) or _usual(site, whole, have, value)
-            for side, whole, have, value in zip(sides, loop.trip, trip, list(body.operations)[-1].operands, strict=True)
-        ]
-    carried = _carried(site, loop, sides)
+    pairs = list(zip(stands_for, site.operands, strict=True))
+    sides = [None if k is None else _side(site, loop.entry[k], have) for k, have in pairs]
+    if any(side is None and k is not None for side, k in zip(sides, stands_for, strict=True)):
+        trip = walk.block(body, _carried(site, loop, stands_for, sides))
+        returned = list(body.operations)[-1].operands
+        for i, (k, have, value) in enumerate(zip(stands_for, trip, returned, strict=True)):
+            if k is not None:
+                sides[i] = sides[i] or _side(site, loop.trip[k], have) or _usual(site, loop.trip[k], have, value)
+    carried = _carried(site, loop, stands_for, sides)
     trip = walk.block(body, carried)
     (again,) = walk.block(condition, carried)
     scalar = Side((), "i1", (), np.zeros((site.devices, 0), np.int64), np.ones(site.devices, bool))
@@ -143,21 +185,21 @@ def _as_loop(site: Site, loop: Loop) -> list[Content] | str:
     if why is not None:
         return f"the condition of the loop is not that of the whole program's: {why}"
     results = []
-    for i, (side, keep) in enumerate(zip(sides, fixed, strict=True)):
-        if keep:
+    for i, ((k, entry), side) in enumerate(zip(pairs, sides, strict=True)):
+        if k is None:
             if not _same_piece_of_all(carried[i], trip[i]):
                 return f"carried value {i} does not change in the whole program, and does here"
-            results.append(site.operands[i])
+            results.append(entry)
             continue
         if side is None:
             return f"where the tiles of carried value {i} lie is not known"
-        why = differs(site.terms, loop.entry[i], site.operands[i], side)
+        why = differs(site.terms, loop.entry[k], entry, side)
         if why is not None:
             return f"at the entry, carried value {i} is no tile of the whole: {why}"
-        why = differs(site.terms, loop.trip[i], trip[i], side)
+        why = differs(site.terms, loop.trip[k], trip[i], side)
         if why is not None:
             return f"after a trip, carried value {i} is no tile of the whole: {why}"
-        results.append(_tile(loop.results[i], site, side))
+        results.append(_tile(loop.results[k], site, side))
     return results
 
 
@@ -169,10 +211,12 @@ def _same_piece_of_all(one: Content, other: Content) -> bool:
     )  # fmt: skip
 
 
-def _carried(site: Site, loop: Loop, sides: Sequence[Side | None]) -> list[Content]:
+def _carried(
+    site: Site, loop: Loop, stands_for: Sequence[int | None], sides: Sequence[Side | None]
+) -> list[Content]:
     return [
-        entry if keep else replace(entry, pieces=()) if side is None else _tile(term, site, side)
-        for entry, keep, side, term in zip(site.operands, loop.fixed, sides, loop.carried, strict=True)
+        entry if k is None else replace(entry, pieces=()) if side is None else _tile(loop.carried[k], site, side)
+        for entry, k, side in zip(site.operands, stands_for, sides, strict=True)
     ]
 
 

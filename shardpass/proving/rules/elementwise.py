@@ -64,7 +64,7 @@ def attribute_text(op: Any, name: str) -> str:
     return str(op.attributes[name])
 
 
-_NEUTRAL = ("add", "multiply", "maximum", "minimum")
+_NEUTRAL = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 
 
 def elementwise(site: Site) -> list[Content]:
@@ -203,8 +203,23 @@ def compare(site: Site) -> list[Content]:
     pieces: list[Piece | None] = []
     for chosen, box in cells([x.pieces, y.pieces]):
         result = compared(site.terms, direction, chosen, box) if is_integer(x.element) else None
+        if result is None and x.element == "i1":
+            result = _truth_itself(site.terms, direction, chosen, box)
         pieces += result if result is not None else [combine(site.terms, key, chosen, box)]
     return [site.result(pieces)]
+
+
+def _truth_itself(terms: Terms, direction: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None] | None:
+    """A truth value that is compared with a constant: itself, or its opposite; None for other comparisons."""
+    if direction not in ("EQ", "NE"):
+        return None
+    for piece, other in (pieces, pieces[::-1]):
+        value = terms.splat(other.term)
+        if value is not None:
+            if bool(value) is (direction == "EQ"):
+                return [Piece(piece.term, piece.a, piece.b, *box)]
+            return [combine(terms, ("stablehlo.not", (), "i1", ("i1",)), [piece], box)]
+    return None
 
 
 def select(site: Site) -> list[Content]:
