@@ -65,6 +65,7 @@ def attribute_text(op: Any, name: str) -> str:
 
 
 _NEUTRAL = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
+_NEUTRAL_LAST = {"subtract": "add", "divide": "multiply"}  # of their second operand, that of the other op
 
 
 def elementwise(site: Site) -> list[Content]:
@@ -72,11 +73,23 @@ def elementwise(site: Site) -> list[Content]:
     shape, element = type_of(site.op.results[0])
     operands = [spread(c, shape) for c in site.operands]
     key = key_of(site.op, element, tuple(c.element for c in operands))
+    if is_square(site.op, element):
+        name, operands, key = "multiply", operands * 2, product_key(element)
     pieces: list[Piece | None] = []
     for chosen, box in cells([c.pieces for c in operands]):
         result = _simple(site, name, element, operands, chosen, box)
         pieces += result if result is not None else [combine(site.terms, key, chosen, box)]
     return [site.result(pieces)]
+
+
+def is_square(op: Any, element: str) -> bool:
+    """Whether ``op`` is the product of its operand with itself, which of complex numbers is another op."""
+    return op.name == "chlo.square" and not element.startswith("complex")
+
+
+def product_key(element: str) -> Key:
+    """What ``stablehlo.multiply`` computes."""
+    return ("stablehlo.multiply", (), element, (element, element))
 
 
 def spread(content: Content, shape: Sequence[int]) -> Content:
@@ -99,6 +112,9 @@ def _simple(
         for piece, other in (pieces, pieces[::-1]):
             if is_identity(site.terms.splat(piece.term), name, element, dtype):
                 return [Piece(other.term, other.a, other.b, *box)]
+    neutral = _NEUTRAL_LAST.get(name)
+    if neutral and is_identity(site.terms.splat(pieces[1].term), neutral, element, element_type(element).dtype):
+        return [Piece(pieces[0].term, pieces[0].a, pieces[0].b, *box)]
     if is_integer(element) and name == "clamp":
         return clamp_piece(site.terms, element, pieces, box)
     if is_integer(element) and is_integer(operands[0].element):

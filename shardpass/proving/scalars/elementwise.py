@@ -9,7 +9,16 @@ import numpy as np
 
 from shardpass.ir.tensors import enum_word, ints
 from shardpass.proving.relations.pieces import Ints
-from shardpass.proving.rules.elementwise import BINARY, CHLO, STRETCHED, UNARY, key_of, order_of
+from shardpass.proving.rules.elementwise import (
+    BINARY,
+    CHLO,
+    STRETCHED,
+    UNARY,
+    is_square,
+    key_of,
+    order_of,
+    product_key,
+)
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.constants import (
     constants_of,
@@ -72,6 +81,9 @@ def stretched(site: ScalarSite) -> list[Value]:
 
 def _op(site: ScalarSite, name: str, columns: list[Ints], as_op: str = "") -> list[Value]:
     element = site.element()
+    if is_square(site.op, element):
+        operand = site.operands[0].element
+        return [site.result(op_of(site.table, "multiply", element, columns * 2, product_key(element), (operand,) * 2))]
     kinds = tuple(v.element for v in site.operands)
     key = (as_op, (), element, kinds) if as_op else key_of(site.op, element, kinds)
     return [site.result(op_of(site.table, name, element, columns, key, kinds))]
