@@ -153,10 +153,11 @@ def reduce_along(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Pie
         new_b = telescoped
         return Piece(piece.term, rest, new_b, new_lo, new_hi, piece.on)
     first, *others = [int(r) for r in running]
-    # the row along which the range is counted: one that runs along nothing else, where there is one
+    # the row along which the range is counted: one that runs along nothing else, of which the others run multiples
     alone = [int(r) for r in running if not rest[r].any()]
     if alone:
-        first = alone[0]
+        slow = [r for r in alone if not (a[running, dim] % a[r, dim]).any()]
+        first = (slow or alone)[0]
         others = [int(r) for r in running if r != first]
     step = int(a[first, dim])
     if step < 0:  # the other way round: sums do not mind
