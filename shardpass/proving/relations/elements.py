@@ -35,7 +35,7 @@ def splat_value(text: str, element: str, dtype: Any) -> Any:
     """Of integers and booleans a number; of others a text, in which 0 and -0, or two NaNs, differ."""
     if text in _TRUTH:
         return np.array(_TRUTH[text])
-    number = _finite(text, element)
+    number = finite(text, element)
     if number is not None:
         return np.array(repr(float(number)))
     try:
@@ -44,7 +44,7 @@ def splat_value(text: str, element: str, dtype: Any) -> Any:
         return np.array(text)
 
 
-def _finite(text: str, element: str) -> Any:
+def finite(text: str, element: str) -> Any:
     """The finite number of type f32 or f64 that MLIR writes, in decimals or as bits; None for others."""
     kind = _FLOATS.get(element)
     if kind is None:
@@ -64,7 +64,7 @@ def folded(name: str, element: str, values: Sequence[Any]) -> Any:
     """The op ``name`` of constants of type f32 or f64, rounded once, as their text; None where it is not finite."""
     if name not in _FOLDED or any(value is None for value in values):
         return None
-    numbers = [_finite(str(value), element) for value in values]
+    numbers = [finite(str(value), element) for value in values]
     if any(number is None for number in numbers):
         return None
     with np.errstate(all="ignore"):

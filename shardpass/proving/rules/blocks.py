@@ -19,10 +19,12 @@ from shardpass.ir.annotations import custom_call_target
 from shardpass.ir.tensors import ints
 from shardpass.proving.relations.combine import cells, combine
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
-from shardpass.proving.relations.pieces import Content, Piece, full
+from shardpass.proving.relations.pieces import Content, Piece, full, made, tidy
 from shardpass.proving.relations.terms import Key, Terms
 from shardpass.proving.rules.bodies import region_key
+from shardpass.proving.rules.contraction import kept_boxes, met
 from shardpass.proving.rules.elementwise import attribute_text, key_of
+from shardpass.proving.rules.integers import Box
 
 Labels = Sequence[object]
 SOLVE = re.compile(r"lapack_[sdcz]trsm_ffi")
@@ -49,34 +51,36 @@ def blockwise(
         if 0 in shape:
             answer.append(site.result([], index))
             continue
-        groups, structure = [], []
+        groups: list[list[Piece]] = []
+        hows: dict[int, Key] = {}
         for content, own in zip(contents, operands, strict=True):
             whole = [d for d, label in enumerate(own) if label is None or label not in labels]
-            pieces, how = _rows(site.terms, content, whole)
-            groups.append([_placed(p, own, whole, labels, shape) for p in pieces])
-            structure.append(how)
+            groups.append([])
+            for piece, how in _rows(site.terms, content, whole):
+                groups[-1].append(_placed(piece, own, whole, labels, shape))
+                hows[id(groups[-1][-1])] = how
         positions = [_position(site, shape, d) for d, label in enumerate(labels) if label is None]
         sizes = tuple(shape[d] for d, label in enumerate(labels) if label is None)
-        made = [
-            combine(site.terms, ("rows", key, index, element, sizes, tuple(structure)), [*chosen, *positions], box)
-            for chosen, box in cells([*groups, *([p] for p in positions)])
-        ]
+        found = []
+        for chosen, box in cells([*groups, *([p] for p in positions)]):
+            structure = tuple(hows[id(p)] for p in chosen[: len(groups)])
+            found.append(combine(site.terms, ("rows", key, index, element, sizes, structure), chosen, box))
         if not groups and not positions:
             raise Unknown("it has neither operands nor dimensions")
-        answer.append(site.result(made, index))
+        answer.append(site.result(found, index))
     return answer
 
 
-def _rows(terms: Terms, content: Content, whole: Sequence[int]) -> tuple[list[Piece], Key]:
-    """Pieces that hold all of the dimensions ``whole``, and how the rows lie in their terms."""
+def _rows(terms: Terms, content: Content, whole: Sequence[int]) -> list[tuple[Piece, Key]]:
+    """Pieces that hold all of the dimensions ``whole``, and how the rows lie in the term of each."""
     pieces = list(content.pieces)
     if not all(_holds_all(p, content, whole) for p in pieces):
         pieces = patched(terms, content, whole)
-    hows = {tuple(tuple(int(x) for x in p.a[:, d]) if content.shape[d] > 1 else () for d in whole) for p in pieces}
-    if len(hows) > 1:
-        raise Unknown("its rows lie differently in parts of a tile")
-    how = next(iter(hows), ())
-    return pieces, (tuple(content.shape[d] for d in whole), how, content.element)
+    sizes = tuple(content.shape[d] for d in whole)
+    return [
+        (p, (sizes, tuple(tuple(p.a[:, d].tolist()) if content.shape[d] > 1 else () for d in whole), content.element))
+        for p in pieces
+    ]
 
 
 def _holds_all(piece: Piece, content: Content, whole: Sequence[int]) -> bool:
@@ -86,30 +90,44 @@ def _holds_all(piece: Piece, content: Content, whole: Sequence[int]) -> bool:
 
 
 def patched(terms: Terms, content: Content, whole: Sequence[int]) -> list[Piece]:
-    """Pieces that lie side by side along the dimensions ``whole`` as one term; the same on all devices."""
-    size = np.array(content.shape, np.int64)
-    rest = [d for d in range(content.rank) if d not in whole]
-    first = content.pieces[0] if content.pieces else None
-    if first is None or not content.covered():
+    """Pieces that lie side by side along the dimensions ``whole`` as one term, for each box of the other dimensions.
+
+    The parts are the same on all devices that have the box.
+    """
+    if not content.pieces or not content.covered():
         raise Unknown("part of the rows that it needs is not known")
-    parts, boxes = [], []
-    for p in content.pieces:
-        lo, hi = p.lo[p.on], p.hi[p.on]
-        steady = (lo == lo[:1]).all() and (hi == hi[:1]).all() and p.on.all()
-        if not steady or (lo[0, rest] != 0).any() or (hi[0, rest] != size[rest]).any():
+    result = []
+    for box in kept_boxes(content, whole):
+        parts = tidy([made(p.term, p.a, p.b, *met(p, box)) for p in content.pieces])
+        if len(parts) == 1 and (parts[0].on == box[2]).all() and _holds_all(parts[0], content, whole):
+            result.append(parts[0])
+        else:
+            result.append(_patched_box(terms, content, whole, box, parts))
+    return result
+
+
+def _patched_box(terms: Terms, content: Content, whole: Sequence[int], box: Box, pieces: Sequence[Piece]) -> Piece:
+    lo, hi, on = box
+    rest = [d for d in range(content.rank) if d not in whole]
+    rows = []
+    for p in pieces:
+        first, last = p.lo[p.on], p.hi[p.on]
+        steady = all((e[:, whole] == e[:1, whole]).all() for e in (first, last)) and (p.on == on).all()
+        if not steady or (p.lo[on][:, rest] != lo[on][:, rest]).any() or (p.hi[on][:, rest] != hi[on][:, rest]).any():
             raise Unknown("its rows are patched of parts that differ from device to device")
         a = p.a.copy()
-        columns = tuple(tuple(int(x) for x in p.a[:, d]) if size[d] > 1 else () for d in whole)
+        columns = tuple(tuple(p.a[:, d].tolist()) if content.shape[d] > 1 else () for d in whole)
         a[:, list(whole)] = 0
-        parts.append(Piece(p.term, a, p.b, np.zeros_like(p.lo), np.broadcast_to(size, p.hi.shape).copy(), p.on))
-        boxes.append((tuple(lo[0, list(whole)].tolist()), tuple(hi[0, list(whole)].tolist()), columns))
+        place = (tuple(first[0, list(whole)].tolist()), tuple(last[0, list(whole)].tolist()), columns)
+        rows.append((place, Piece(p.term, a, p.b, *box)))
+    rows.sort(key=lambda row: row[0][:2])
     positions = []
     for d in whole:
         a = np.zeros((1, content.rank), np.int64)
         a[0, d] = 1
-        positions.append(full(terms.position, a, np.zeros((len(first.on), 1), np.int64), content.shape))
-    box = parts[0].lo, parts[0].hi, parts[0].on
-    return [combine(terms, ("patched", tuple(boxes), content.element), [*parts, *positions], box)]
+        positions.append(full(terms.position, a, np.zeros((len(on), 1), np.int64), content.shape))
+    key = ("patched", tuple(place for place, _ in rows), content.element)
+    return combine(terms, key, [*(p for _, p in rows), *positions], box)
 
 
 def _placed(piece: Piece, own: Labels, whole: Sequence[int], labels: Labels, shape: Sequence[int]) -> Piece:

@@ -52,14 +52,14 @@ def reduced(terms: Terms, content: Content, dims: Sequence[int], name: str) -> l
     idle = [p for p in content.pieces if is_identity(terms.splat(p.term), name, element, dtype)]
     busy = [p for p in content.pieces if not any(p is q for q in idle)]
     result = []
-    for box in _kept_boxes(content, dims):
+    for box in kept_boxes(content, dims):
         piece = _reduced_box(terms, reducer, content, dims, box, busy, idle)
         if piece is not None:
             result.append(piece)
     return result
 
 
-def _kept_boxes(content: Content, dims: Sequence[int]) -> list[Box]:
+def kept_boxes(content: Content, dims: Sequence[int]) -> list[Box]:
     """The boxes of kept positions in which the same pieces lie."""
     boxes: list[Box] = []
     for piece in content.pieces:
@@ -88,8 +88,8 @@ def _reduced_box(
 ) -> Piece | None:  # fmt: skip
     """One box of kept positions: the sum of all that lies along it; None where part of that is not known."""
     lo, hi, on = box
-    inside = [q for p in busy if (q := made(p.term, p.a, p.b, *_met(p, box))) is not None]
-    rest = [q for p in idle if (q := made(p.term, p.a, p.b, *_met(p, box))) is not None]
+    inside = [q for p in busy if (q := made(p.term, p.a, p.b, *met(p, box))) is not None]
+    rest = [q for p in idle if (q := made(p.term, p.a, p.b, *met(p, box))) is not None]
     known = sum((volume(p.lo, p.hi, p.on) for p in (*inside, *rest)), np.zeros(len(on), np.int64))
     on = on & (known == volume(lo, hi, on))
     if not on.any():
@@ -114,7 +114,7 @@ def _reduced_box(
     return _total(terms, sums, (new_lo, new_hi, on), reducer)
 
 
-def _met(piece: Piece, box: Box) -> Box:
+def met(piece: Piece, box: Box) -> Box:
     return of_each(np.maximum, piece.lo, box[0]), of_each(np.minimum, piece.hi, box[1]), piece.on & box[2]
 
 

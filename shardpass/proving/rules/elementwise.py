@@ -11,16 +11,18 @@ import numpy as np
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import enum_word, ints
 from shardpass.proving.relations.combine import cells, combine, operands_of
-from shardpass.proving.relations.elements import constant_term, folded, is_identity, splat_value
+from shardpass.proving.relations.elements import constant_term, finite, folded, is_identity, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Piece, broadcast_piece, full
 from shardpass.proving.relations.terms import Key, Terms
 from shardpass.proving.rules.integers import (
     Box,
+    affine,
     arithmetic,
     compared,
     constant_piece,
     converted,
+    extremes,
     is_integer,
     limits,
     numbers_piece,
@@ -65,6 +67,7 @@ def attribute_text(op: Any, name: str) -> str:
 
 
 _NEUTRAL = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
+_EXACT_BELOW = {"f32": "i32", "f64": "i32"}  # integers as which whole numbers are computed
 _NEUTRAL_LAST = {"subtract": "add", "divide": "multiply"}  # of their second operand, that of the other op
 
 
@@ -112,6 +115,10 @@ def _simple(
         for piece, other in (pieces, pieces[::-1]):
             if is_identity(site.terms.splat(piece.term), name, element, dtype):
                 return [Piece(other.term, other.a, other.b, *box)]
+    if element in _EXACT_BELOW and name in ("add", "subtract", "multiply"):
+        counted = _counted(site.terms, name, element, pieces, box)
+        if counted is not None:
+            return [counted]
     neutral = _NEUTRAL_LAST.get(name)
     if neutral and is_identity(site.terms.splat(pieces[1].term), neutral, element, element_type(element).dtype):
         return [Piece(pieces[0].term, pieces[0].a, pieces[0].b, *box)]
@@ -128,6 +135,39 @@ def _simple(
                 decides = bool(value) == (name == "or")
                 return [(piece if decides else other).boxed(box[0], box[1])]
     return None
+
+
+def _counted(terms: Terms, name: str, element: str, pieces: Sequence[Piece], box: Box) -> Piece | None:
+    """The op of positions that are floats, as the float of a position: exact below ``_EXACT_BELOW``; None for others.
+
+    Example: ``convert(iota) + 4.0`` is ``convert(iota + 4)``.
+    """
+    numbers = [_as_positions(terms, element, piece, box) for piece in pieces]
+    if any(n is None for n in numbers):
+        return None
+    made = arithmetic(terms, name, _EXACT_BELOW[element], [n for n in numbers if n is not None], box)
+    if made is None or made[0] is None or not _is_exact(terms, element, made[0]):
+        return None
+    return _as_float(terms, _EXACT_BELOW[element], element, made[0]) or combine(
+        terms, ("convert", element, "integer"), [made[0]], box
+    )
+
+
+def _as_positions(terms: Terms, element: str, piece: Piece, box: Box) -> Piece | None:
+    """Floats that are positions, or one whole number, as integers; None for others."""
+    term = terms.all[piece.term]
+    if term.key == ("convert", element, "integer") and term.parts == (terms.position,):
+        (inner,) = operands_of(terms, piece, box)
+        return inner if _is_exact(terms, element, inner) else None
+    value = finite(str(terms.splat(piece.term)), element)
+    if value is None or value != np.rint(value) or abs(value) > limits(_EXACT_BELOW[element])[1]:
+        return None
+    return constant_piece(terms, _EXACT_BELOW[element], int(value), box)
+
+
+def _is_exact(terms: Terms, element: str, piece: Piece) -> bool:
+    known = affine(terms, piece)
+    return known is not None and max(map(abs, extremes(*known, (piece.lo, piece.hi, piece.on)))) < 2**24
 
 
 def clamp_piece(terms: Terms, element: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None]:

@@ -100,7 +100,8 @@ def elements(terms: Terms, term: int, index: Ints) -> Any:
     return np.asarray(value[tuple(index)], np.int64)
 
 
-def _extremes(column: Ints, offset: Ints, box: Box) -> tuple[int, int]:
+def extremes(column: Ints, offset: Ints, box: Box) -> tuple[int, int]:
+    """The least and the greatest of ``column @ i + offset`` in the box, on all devices."""
     lo, hi, on = box
     first, last = lo * column, (hi - 1) * column
     low, high = np.minimum(first, last).sum(1) + offset, np.maximum(first, last).sum(1) + offset
@@ -108,7 +109,7 @@ def _extremes(column: Ints, offset: Ints, box: Box) -> tuple[int, int]:
 
 
 def _in_range(column: Ints, offset: Ints, box: Box, element: str) -> bool:
-    low, high = _extremes(column, offset, box)
+    low, high = extremes(column, offset, box)
     least, most = limits(element)
     return least <= low and high <= most
 
@@ -202,7 +203,7 @@ def _by_steps(
     steps = np.where(outer, 0, columns[0])
     low = offsets[0] + np.minimum(lo * steps, (hi - 1) * steps).sum(1)
     high = offsets[0] + np.maximum(lo * steps, (hi - 1) * steps).sum(1)
-    if _extremes(columns[0], offsets[0], box)[0] < 0 or (low // by != high // by)[on].any():
+    if extremes(columns[0], offsets[0], box)[0] < 0 or (low // by != high // by)[on].any():
         return None
     row = low // by
     if name == "divide":

@@ -31,6 +31,7 @@ from shardpass.proving.rules import blocks, elementwise, rows
 from shardpass.proving.rules.contraction import reduced, reducer_of, without_dims, zero_piece
 from shardpass.proving.rules.integers import Box, affine
 from shardpass.proving.rules.movement import cut
+from shardpass.proving.rules.placing import placed
 
 
 def gather(site: Site) -> list[Content]:
@@ -344,6 +345,6 @@ def scatter(site: Site) -> list[Content]:
 
 RULES: dict[str, Rule] = {
     "stablehlo.gather": blocks.either(gather, rows.gather),
-    "stablehlo.scatter": blocks.either(scatter, rows.scatter),
+    "stablehlo.scatter": blocks.either(scatter, blocks.either(placed, rows.scatter)),
     "stablehlo.select": blocks.either(masked, elementwise.select),
 }
