@@ -9,6 +9,7 @@ from shardpass.proving.rules import (
     collectives,
     contraction,
     control,
+    decomposed,
     elementwise,
     lookups,
     movement,
@@ -16,7 +17,7 @@ from shardpass.proving.rules import (
     windows,
 )
 
-FAMILIES = (blocks, calls, elementwise, lookups, movement, contraction, collectives, control, windows)
+FAMILIES = (blocks, calls, elementwise, lookups, movement, contraction, collectives, control, windows, decomposed)
 _FALLBACKS: dict[str, Rule] = {
     "stablehlo.reduce": blocks.reduce_rows,
     "stablehlo.dynamic_slice": rows.dynamic_slice_rows,

@@ -15,6 +15,7 @@ import numpy as np
 from shardpass.proving.relations.evaluate import Loss
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.relations.sides import Side
+from shardpass.proving.rules import decomposed
 from shardpass.proving.scalars import (
     batch_norm,
     collectives,
@@ -30,11 +31,11 @@ from shardpass.proving.scalars import (
 from shardpass.proving.scalars.table import MOST, Scalars, TooLarge
 from shardpass.proving.scalars.walk import ScalarRule, ScalarWalk, Value, corner
 
-RULES: dict[str, ScalarRule] = {
-    name: rule
-    for family in (whole_rows, ranks, moves, elementwise, sums, lookups, batch_norm, collectives, control, draws)
-    for name, rule in family.RULES.items()
-}
+_FAMILIES = (
+    *(whole_rows, ranks, moves, elementwise, sums, lookups, batch_norm),
+    *(collectives, control, draws, decomposed),
+)
+RULES: dict[str, ScalarRule] = {name: rule for family in _FAMILIES for name, rule in family.RULES.items()}
 
 
 class ElementProof:
