@@ -164,3 +164,20 @@ def dilated(terms: Terms, content: Content, value: int, steps: Sequence[int]) ->
         number = terms.make(Term(("dilated", tuple(sorted(key))), (piece.term, value), len(piece.a)))
         result.append(Piece(number, piece.a, b, piece.lo, hi, piece.on))
     return Content(tuple(int(n) for n in size), content.element, tuple(result))
+
+
+def widened(content: Content, dim: int, low: int, high: int) -> Content:
+    """A dilated array with as many more elements before and behind as lie between two of it: the constant, all of them.
+
+    ``low`` and ``high`` are less than the dilation along ``dim``, and pieces hold all of it.
+    """
+    shape = tuple(n + (low + high if d == dim else 0) for d, n in enumerate(content.shape))
+    by = np.zeros(content.rank, np.int64)
+    by[dim] = low
+    pieces = []
+    for piece in content.pieces:
+        moved = piece.moved(by)
+        lo, hi = moved.lo.copy(), moved.hi.copy()
+        lo[:, dim], hi[:, dim] = 0, shape[dim]
+        pieces.append(Piece(moved.term, moved.a, moved.b, lo, hi, moved.on))
+    return Content(shape, content.element, tuple(pieces))

@@ -237,26 +237,40 @@ def masked(site: Site) -> list[Content]:
         raise Unknown("it chooses other values than zeros")
     op = operation(made_by[0] if gathers[0] else made_by[1])
     operand, indices = (site.walk.values[v] for v in op.operands)
-    if len(which.pieces) != 1 or len(indices.pieces) != 1 or not which.covered():
-        raise Unknown("its choice is of several parts")
-    numbers = hlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-    rows = list(numbers.start_index_map)
-    batch = [d for d in range(chosen.rank) if d not in list(numbers.offset_dims)]
-    (choice,) = which.pieces
+    if not which.covered():
+        raise Unknown("its choice is not known")
+    rows = by_rows(site, op, operand, indices, clamp=False).pieces
+    result: list[Piece | None] = []
+    for choice in which.pieces:
+        value = site.terms.splat(choice.term)
+        if value is None:
+            _says_where(site, op, choice, gathers[0])
+        picked = rows if value is None else (chosen if bool(value) is gathers[0] else other).pieces
+        result += [Piece(p.term, p.a, p.b, *both) for p in picked if (both := common([choice, p])) is not None]
+    return [site.result(result)]
+
+
+def _says_where(site: Site, op: Any, choice: Piece, holds: bool) -> None:
+    """Raises Unknown unless ``choice`` is whether the index of the gather ``op`` lies in its operand, and no more."""
     box = choice.lo, choice.hi, choice.on
-    bounds = _bounds(site.terms, choice, box, holds=gathers[0])
+    operand, indices = (site.walk.values[v] for v in op.operands)
+    shape, _ = type_of(op.results[0])
+    numbers = hlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    batch = [d for d in range(len(shape)) if d not in list(numbers.offset_dims)]
+    bounds = _bounds(site.terms, choice, box, holds=holds)
     asked = set[int]()
-    for k, d in enumerate(rows):
+    for k, d in enumerate(numbers.start_index_map):
         index = _component(site, indices, numbers.index_vector_dim, k)
-        (piece,) = index.pieces
-        own = [_bounding(site.terms, bounds, _in_space(piece, batch, chosen.shape), box, limit)
+        there = [p for one in index.pieces if common([choice, p := _in_space(one, batch, shape)]) is not None]
+        if len(there) != 1 or minus(*box, there[0]):
+            raise Unknown("its indices are of several parts")
+        own = [_bounding(site.terms, bounds, there[0], box, limit)
                for limit in (("GE", 0), ("LE", operand.shape[d] - 1))]  # fmt: skip
         if not all(own):
             raise Unknown("the choice does not say that the index lies in the operand")
         asked |= own[0] | own[1]
     if len(asked) < len(bounds):
         raise Unknown("the choice says more than that the index lies in the operand")
-    return [site.result(by_rows(site, op, operand, indices, clamp=False).pieces)]
 
 
 Bound = tuple[Piece, str, Ints]  # an integer, GE or LE, and the limit on each device

@@ -18,7 +18,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import ints
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
-from shardpass.proving.relations.extended import dilated, rows_along
+from shardpass.proving.relations.extended import dilated, rows_along, widened
 from shardpass.proving.relations.pieces import Content, Piece
 from shardpass.proving.relations.reshaping import merged, parted
 from shardpass.proving.rules import blocks
@@ -76,7 +76,10 @@ def convolution(site: Site) -> list[Content]:
     lhs = apart
     rows = [(0, 0)] * lhs.rank
     for dim, row in zip(spatial, padding(attributes, rank), strict=True):
-        rows[dim] = row
+        if steps[dim] > 1 and all(0 <= n < steps[dim] for n in row):
+            lhs = widened(lhs, dim, *row)
+        else:
+            rows[dim] = row
     batch, feature = numbers.input_batch_dimension, numbers.input_feature_dimension
     kernel_in, kernel_out = numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension
     kernel = list(numbers.kernel_spatial_dimensions)
