@@ -29,13 +29,13 @@ from shardpass.ir import annotations as names
 from shardpass.ir.context import parse_module
 from shardpass.ir.jax_private import hlo_proto_to_mlir, hlo_text_to_proto
 from shardpass.ir.locations import place_of
-from shardpass.ir.walk import every_op, operation
+from shardpass.ir.walk import every_op
 from shardpass.ir.written import bytecode
+from shardpass.proving.hlo_forms import in_stablehlo
 
 SECONDS = 600.0
 PASS = "spmd-partitioning"
 _CHILD = "from shardpass.proving.xla import serve; serve()"
-LAYOUTS = ("result_layout", "xla_shape")  # notes of the translation
 _LEFT_OUT = "constant({...})"
 _ORDINAL = re.compile(r"num_partitions=(\d+)")
 
@@ -76,7 +76,7 @@ def from_hlo(
                 raise NO_RESULT_SHARDING.error(place_of(names.main_of(module).location), index=index)
             _write(row, sharding or "{replicated}", kind)
         own.write()
-        _without_tuples(module)
+        in_stablehlo(module)
         for op in every_op(module.operation):
             if "channel_handle" in op.attributes:  # between devices, which the translation leaves open
                 text = str(op.attributes["channel_handle"])
@@ -85,25 +85,6 @@ def from_hlo(
         module.operation.attributes[names.NUM_PARTITIONS] = ir.IntegerAttr.get(number, partitions)
         module.operation.attributes[names.NUM_REPLICAS] = ir.IntegerAttr.get(number, 1)
     return module
-
-
-def _without_tuples(module: Any) -> None:
-    """Calls that return a tuple, of which elements are taken, as calls of several results."""
-    calls = [op for op in every_op(module.operation) if op.name == "stablehlo.custom_call" and len(op.results) == 1]
-    for op in [call for call in calls if isinstance(call.results[0].type, ir.TupleType)]:
-        users = [operation(use.owner) for use in op.results[0].uses]
-        if any(user.name != "stablehlo.get_tuple_element" for user in users):
-            continue
-        kind = op.results[0].type
-        types = [kind.get_type(k) for k in range(kind.num_types)]
-        named = (one if isinstance(one, str) else one.name for one in op.attributes)
-        kept = {name: op.attributes[name] for name in named if name not in LAYOUTS}
-        with ir.InsertionPoint(op.operation):
-            made = ir.Operation.create(op.name, types, list(op.operands), kept, loc=op.location)
-        for user in users:
-            user.results[0].replace_all_uses_with(made.results[user.attributes["index"].value])
-            user.operation.erase()
-        op.operation.erase()
 
 
 def _text(row: dict[str, Any]) -> str | None:

@@ -1,0 +1,53 @@
+"""What XLA's translation of HLO leaves, as ops that StableHLO's reference interpreter runs.
+
+Calls that return a tuple are calls of several results, ``stablehlo.dot`` is a ``stablehlo.dot_general``, and copies,
+which HLO has for their layouts, are what they copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from shardpass.ir.walk import every_op, operation
+
+LAYOUTS = ("result_layout", "xla_shape")  # notes of the translation
+_DOT = "#stablehlo.dot<lhs_contracting_dimensions = [{last}], rhs_contracting_dimensions = [0]>"
+
+
+def in_stablehlo(module: Any) -> None:
+    """Rewrites ``module`` in place; its context must be current."""
+    for op in list(every_op(module.operation)):
+        if op.name == "mhlo.copy":
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.operation.erase()
+    for op in [op for op in every_op(module.operation) if op.name == "stablehlo.dot"]:
+        numbers = ir.Attribute.parse(_DOT.format(last=len(op.operands[0].type.shape) - 1))
+        made = _remade(op, "stablehlo.dot_general", [op.results[0].type], {"dot_dimension_numbers": numbers})
+        op.results[0].replace_all_uses_with(made.results[0])
+        op.operation.erase()
+    calls = [op for op in every_op(module.operation) if op.name == "stablehlo.custom_call" and len(op.results) == 1]
+    for op in [call for call in calls if isinstance(call.results[0].type, ir.TupleType)]:
+        _without_tuple(op)
+
+
+def _without_tuple(op: Any) -> None:
+    """The call ``op`` with a result for each element of the tuple, where elements are all that is taken of it."""
+    users = [operation(use.owner) for use in op.results[0].uses]
+    if any(user.name != "stablehlo.get_tuple_element" for user in users):
+        return
+    kind = op.results[0].type
+    made = _remade(op, op.name, [kind.get_type(k) for k in range(kind.num_types)], {})
+    for user in users:
+        user.results[0].replace_all_uses_with(made.results[user.attributes["index"].value])
+        user.operation.erase()
+    op.operation.erase()
+
+
+def _remade(op: Any, name: str, types: list[Any], more: dict[str, Any]) -> Any:
+    """An op before ``op``, of its operands and attributes."""
+    named = (one if isinstance(one, str) else one.name for one in op.attributes)
+    kept = {key: op.attributes[key] for key in named if key not in LAYOUTS}
+    with ir.InsertionPoint(op.operation):
+        return ir.Operation.create(name, types, list(op.operands), {**kept, **more}, loc=op.location)
