@@ -12,8 +12,14 @@ from shardpass.proving.relations.terms import Term, Terms
 
 _TRUTH = {"true": True, "false": False}
 _FLOATS = {"f32": np.float32, "f64": np.float64}
-_FOLDED = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "negate": np.negative,
-           "sqrt": np.sqrt}  # each rounded once
+_FOLDED = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "negate": np.negative,
+    "sqrt": np.sqrt,
+}  # each rounded once
 
 
 def constant_term(terms: Terms, op: Any, shape: Sequence[int], element: str, dtype: Any) -> tuple[int, bool]:

@@ -211,9 +211,7 @@ def _same_piece_of_all(one: Content, other: Content) -> bool:
     )  # fmt: skip
 
 
-def _carried(
-    site: Site, loop: Loop, stands_for: Sequence[int | None], sides: Sequence[Side | None]
-) -> list[Content]:
+def _carried(site: Site, loop: Loop, stands_for: Sequence[int | None], sides: Sequence[Side | None]) -> list[Content]:
     return [
         entry if k is None else replace(entry, pieces=()) if side is None else _tile(loop.carried[k], site, side)
         for entry, k, side in zip(site.operands, stands_for, sides, strict=True)

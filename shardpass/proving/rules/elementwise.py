@@ -125,7 +125,8 @@ def _simple(
     if is_integer(element) and name == "clamp":
         return clamp_piece(site.terms, element, pieces, box)
     if is_integer(element) and is_integer(operands[0].element):
-        result = arithmetic(site.terms, name, element, pieces, box)
+        within = [Piece(piece.term, piece.a, piece.b, *box) for piece in pieces]
+        result = arithmetic(site.terms, name, element, within, box)
         if result is not None:
             return result
     if element == "i1" and name in ("and", "or"):

@@ -35,11 +35,12 @@ PROVED = (
     "triangular_solve/batch-and-columns",
     "while/carries-tiles",
 )
+SMALLER = {"dot_general/padding-masked": ("4095", "31")}  # shapes, of which faults leave as much
 CHANGED = ("dot_general/padding-masked", "gather/indexed-dimension", "reverse/uneven-tiles", "while/carries-tiles")
 
 
-def partitioned(name):
-    text = (OPS / f"{name}.mlir").read_text()
+def partitioned(name, shapes=("", "")):
+    text = (OPS / f"{name}.mlir").read_text().replace(*shapes)
     with collect():
         return parse_module(text), shardpass.run_pipeline(text, "partition")
 
@@ -52,7 +53,7 @@ def test_what_shardpass_makes_is_proved(name):
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_fault_is_not_proved(name):
-    whole, local = partitioned(name)
+    whole, local = partitioned(name, SMALLER.get(name, ("", "")))
     base, observer = Base(name, whole, local, list(faults(local))), Observer()
     outcomes = [o for fault in base.faults if (o := examine(base, fault, True, observer)) is not None]
     observer.close()
