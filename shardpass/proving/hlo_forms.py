@@ -33,7 +33,7 @@ def in_stablehlo(module: Any) -> None:
 
 
 def _without_tuple(op: Any) -> None:
-    """The call ``op`` with a result for each element of the tuple, where elements are all that is taken of it."""
+    """The call ``op`` with a result for each element of the tuple, unless the tuple is used as a whole."""
     users = [operation(use.owner) for use in op.results[0].uses]
     if any(user.name != "stablehlo.get_tuple_element" for user in users):
         return

@@ -61,13 +61,13 @@ def blockwise(
                 hows[id(groups[-1][-1])] = how
         positions = [_position(site, shape, d) for d, label in enumerate(labels) if label is None]
         sizes = tuple(shape[d] for d, label in enumerate(labels) if label is None)
-        found = []
+        parts = []
         for chosen, box in cells([*groups, *([p] for p in positions)]):
             structure = tuple(hows[id(p)] for p in chosen[: len(groups)])
-            found.append(combine(site.terms, ("rows", key, index, element, sizes, structure), chosen, box))
+            parts.append(combine(site.terms, ("rows", key, index, element, sizes, structure), chosen, box))
         if not groups and not positions:
             raise Unknown("it has neither operands nor dimensions")
-        answer.append(site.result(found, index))
+        answer.append(site.result(parts, index))
     return answer
 
 

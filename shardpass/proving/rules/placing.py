@@ -11,7 +11,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.walk import operation
 from shardpass.proving.relations.evaluate import Site, Unknown
-from shardpass.proving.relations.pieces import Content, Ints, Piece, made
+from shardpass.proving.relations.pieces import Bools, Content, Ints, Piece, made
 from shardpass.proving.rules.integers import known_numbers
 from shardpass.proving.rules.movement import cut, overwritten
 
@@ -37,8 +37,8 @@ def placed(site: Site) -> list[Content]:
     sizes = [1 if k < 0 else updates.shape[k] for k in source]
     window = Content(tuple(sizes), updates.element, tuple(p.columns(source, sizes) for p in updates.pieces))
     shape, size = np.array(operand.shape, np.int64), np.array(sizes, np.int64)
-    inside = (start >= 0).all(1) & (start + size <= shape).all(1)
-    beyond = (start + size <= 0).any(1) | (start >= shape).any(1)
+    inside: Bools = np.asarray((start >= 0).all(1) & (start + size <= shape).all(1))
+    beyond: Bools = np.asarray((start + size <= 0).any(1) | (start >= shape).any(1))
     if not (inside | beyond).all():
         raise Unknown("its window lies partly outside")
     there = overwritten(operand, window, np.where(inside[:, None], start, 0))

@@ -235,7 +235,7 @@ def test_rows_of_which_one_is_patched(column, right):
     assert proved(whole, local, [side, update], side) is right
 
 
-TAKEN = """    %{to} = "stablehlo.gather"(%0, %{by}) <{{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+GATHER = """    %{to} = "stablehlo.gather"(%0, %{by}) <{{dimension_numbers = #stablehlo.gather<offset_dims = [1],
       collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false,
       slice_sizes = array<i64: 1, 100>}}> : ({table}, tensor<{count}x1xi32>) -> tensor<{count}x100xf32>
 """
@@ -250,7 +250,7 @@ def test_a_masked_gather_by_indices_of_several_parts(low, high, outside, right):
     table = ("tensor<16384x100xf32>", "tensor<8192x100xf32>", "{devices=[2,1]<=[2]}")
     indices = ("tensor<3x1xi32>", "tensor<3x1xi32>", "{replicated}")
     result = ("tensor<3x100xf32>", "tensor<3x100xf32>", "{replicated}")
-    whole = TAKEN.format(to="r", by="1", table=table[0], count=3)
+    whole = GATHER.format(to="r", by="1", table=table[0], count=3)
     local = f"""    %z = stablehlo.constant dense<0> : tensor<i32>
     %k = stablehlo.constant dense<8192> : tensor<i32>
     %i = stablehlo.pad %1, %z, low = [0, 0], high = [1, 0], interior = [0, 0]
@@ -271,7 +271,7 @@ def test_a_masked_gather_by_indices_of_several_parts(low, high, outside, right):
     %row = stablehlo.reshape %beyond : (tensor<4x1xi1>) -> tensor<4xi1>
     %mask = stablehlo.broadcast_in_dim %row, dims = [0] : (tensor<4xi1>) -> tensor<4x100xi1>
     %j = stablehlo.subtract %c, %lo : tensor<4x1xi32>
-{TAKEN.format(to="g", by="j", table=table[1], count=4)}
+{GATHER.format(to="g", by="j", table=table[1], count=4)}
     %none = stablehlo.constant dense<{outside}> : tensor<4x100xf32>
     %own = stablehlo.select %mask, %none, %g : tensor<4x100xi1>, tensor<4x100xf32>
     %sum = "stablehlo.all_reduce"(%own) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
