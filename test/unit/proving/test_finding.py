@@ -2,7 +2,9 @@
 
 import pytest
 
+from shardpass.ir.context import parse_module
 from shardpass.proving import prove
+from shardpass.proving.refuting import counterexample
 
 BOUNDARY = '{{mhlo.sharding = "{{manual}}", shardpass.global_type = {type}, shardpass.sharding = "{sharding}"}}'
 NORM = """    %n = "stablehlo.batch_norm_inference"(%x, %s, %s, %s, %s)
@@ -47,3 +49,29 @@ def test_the_op_at_which_the_elements_are_lost_is_named(after):
     )
     assert found.unknown.op == "stablehlo.custom_call"
     assert not found.unknown.why.startswith("in the whole program")
+
+
+def test_a_scatter_changes_no_other_reader_of_its_operand():
+    """The interpreter writes into the operand of a scatter; z is read again in the one program, y in the other."""
+    manual = '{mhlo.sharding = "{manual}", shardpass.global_type = KIND, shardpass.sharding = "{replicated}"}'
+    body = """    %z = stablehlo.constant dense<0.0> : tensor<4xf32>
+    %y = stablehlo.constant dense<0.0> : tensor<4xf32>
+    %u = stablehlo.constant dense<7.0> : tensor<1xf32>
+    %r = "stablehlo.scatter"(%z, %i, %u) ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+      index_vector_dim = 1>} : (tensor<4xf32>, tensor<1x1xi32>, tensor<1xf32>) -> tensor<4xf32>
+    %q = stablehlo.add %r, %READ : tensor<4xf32>
+    return %q : tensor<4xf32>
+  }
+}"""
+    index, result = ("tensor<1x1xi32>", "tensor<4xf32>")
+    whole = f"module {{\n  func.func @main(%i: {index}) -> {result} {{\n{body.replace('READ', 'z')}"
+    sides = [f"{kind} {manual.replace('KIND', kind)}" for kind in (index, result)]
+    local = f"""module attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32}} {{
+  func.func @main(%i: {sides[0]}) -> ({sides[1]}) {{
+{body}"""
+    assert counterexample(parse_module(whole), parse_module(local.replace("READ", "y"))) is None
+    assert counterexample(parse_module(whole), parse_module(local.replace("READ", "r"))) is not None
