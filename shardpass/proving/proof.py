@@ -14,6 +14,7 @@ import numpy as np
 from shardpass.ir.annotations import TO_SHARD, custom_call_target, main_of
 from shardpass.ir.walk import every_op, operation
 from shardpass.proving.ending import where_it_ends
+from shardpass.proving.loop_sums import summed_inside
 from shardpass.proving.refuting import counterexample
 from shardpass.proving.relations.compare import differs
 from shardpass.proving.relations.evaluate import Walk
@@ -31,6 +32,7 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
 
     With ``refute``, programs that are small and not proved are run, to see whether they differ.
     """
+    given, local = local, summed_inside(local)
     arguments, results, devices = sides(whole, local)
     terms = Terms()
     count = devices if _has_regions(whole) else 1
@@ -59,7 +61,7 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
                 assumed = (*ASSUMED, DRAWS) if elements.draws else ASSUMED
                 continue
             finding = where_it_ends(walk, known, elements.losses(index), whole, local, index, want, why)
-            difference = counterexample(whole, local) if refute else None
+            difference = counterexample(whole, given) if refute else None
             if difference is None:
                 return Verdict(False, unknown=finding, assumed=assumed)
             finding = replace(finding, why=f"{finding.why}; result {difference.result} differs: {difference}")
