@@ -19,12 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.planning.partial import split_of
 from shardpass.planning.problem import Answer, Problem
-from shardpass.planning.solve.eliminate import Elimination
+from shardpass.planning.solve.eliminate import Elimination, elimination_order
 from shardpass.planning.solve.network import Network, Table
 from shardpass.planning.solve.solve import solve
 from shardpass.planning.solver import CLOSE
@@ -100,34 +99,4 @@ class Reduced:
     def _reduce(self) -> Elimination:
         equal = self.solver.among_equals({**self.present, **self.solver.network.present}, self.start.price)
         network = Network.of([*self.solver.network.tables, *self.states, *equal])
-        return Elimination(network, _order(network, self.kept))
-
-
-def _order(network: Network, kept: set[int]) -> list[int]:
-    """Returns the variables to eliminate, those with the fewest neighbours first: none of ``kept``."""
-    near: dict[int, set[int]] = {variable: set() for variable in network.sizes}
-    for table in network.tables:
-        for variable in table.variables:
-            near[variable].update(table.variables)
-    for variable, others in near.items():
-        others.discard(variable)
-
-    def goes(variable: int) -> bool:
-        others = near.get(variable)
-        if others is None or variable in kept or len(others) > NEIGHBOURS:
-            return False
-        return prod([network.sizes[other] for other in others], start=network.sizes[variable]) <= ENTRIES
-
-    gone: list[int] = []
-    todo = sorted(filter(goes, near), key=lambda variable: len(near[variable]), reverse=True)
-    while todo:
-        variable = todo.pop()
-        if not goes(variable):
-            continue
-        others = near.pop(variable)
-        gone.append(variable)
-        for other in others:
-            near[other] |= others
-            near[other] -= {other, variable}
-        todo += [other for other in sorted(others) if goes(other)]
-    return gone
+        return Elimination(network, elimination_order(network, ENTRIES, NEIGHBOURS, self.kept)[0])

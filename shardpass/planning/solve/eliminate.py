@@ -17,16 +17,17 @@ Complexity: O(entries of the tables made), which is what ``elimination_order`` l
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
 
 from shardpass.planning.solve.network import Costs, Network, Table, aligned
 
 
-def elimination_order(network: Network, limit: int, degree: int) -> tuple[list[int], bool]:
+def elimination_order(network: Network, limit: int, degree: int, kept: Collection[int] = ()) -> tuple[list[int], bool]:
     """Returns the variables to eliminate, in order, and whether these are all.
 
     ``limit``: entries of the greatest table that may be made. ``degree``: neighbours that a variable may have.
+    ``kept``: variables that stay.
     """
     sizes, near = network.sizes, _neighbours(network)
     gone: list[int] = []
@@ -34,7 +35,7 @@ def elimination_order(network: Network, limit: int, degree: int) -> tuple[list[i
     def made(variable: int) -> int:
         return prod([sizes[other] for other in near[variable]], start=sizes[variable])
 
-    queue = [(made(variable), variable) for variable in near]
+    queue = [(made(variable), variable) for variable in near if variable not in kept]
     heapq.heapify(queue)
     while queue:
         size, variable = heapq.heappop(queue)
@@ -52,7 +53,8 @@ def elimination_order(network: Network, limit: int, degree: int) -> tuple[list[i
             near[other] |= others
             near[other] -= {other, variable}
         for other in others:
-            heapq.heappush(queue, (made(other), other))
+            if other not in kept:
+                heapq.heappush(queue, (made(other), other))
     return gone, not near
 
 
