@@ -186,7 +186,7 @@ class _Planner:
             choice = self.choices.of(*at, way, sums)
         if self.program.pinned.isdisjoint(op.results) and sums == NO_SUMS:
             self.movers.made_by(op)
-        operands = []
+        operands, twice = [], len({*op.operands}) < len(op.operands)
         for index, (value, chosen) in enumerate(zip(op.operands, choice.operands, strict=True)):
             if sums.over and self.summands.is_summand(op, index):
                 operands.append(self._summand(op, index, chosen, sums.over))
@@ -196,7 +196,7 @@ class _Planner:
                 continue
             cause = self._explained(f"operand {index} of {op.name}", op)
             steps: list[Step] = []
-            if (first := self._first(op, index, choice)) is not None:
+            if twice and (first := self._first(op, index, choice)) is not None:
                 self.movers.bring(value, first, cause, steps)
             copy = self.movers.bring(value, chosen.sharding, cause, steps)
             operands.append(self.hoists.place(OperandPlan(copy, tuple(steps), chosen.masks), op, index))
