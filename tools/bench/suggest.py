@@ -86,15 +86,15 @@ def measure(
     text = program.free()
     start = time.process_time()
     try:
-        found = suggest_module(text, mesh=Mesh(axes), memory_limit=limit, effort=effort, machine=machine)
+        answer = suggest_module(text, mesh=Mesh(axes), memory_limit=limit, effort=effort, machine=machine)
     except ShardpassError as error:
         seconds = time.process_time() - start
         failed = Measured(program.name, mesh, limit, whole, *of_expert, 0.0, 0, 0, 0, seconds, error.code)
         return failed, str(error)
     seconds = time.process_time() - start
-    cost = price_of(found.plan), found.figures.bytes, found.figures.memory
-    row = Measured(program.name, mesh, limit, whole, *of_expert, *cost, len(found.advice), seconds)
-    return row, str(found)
+    cost = price_of(answer.plan), answer.figures.bytes, answer.figures.memory
+    row = Measured(program.name, mesh, limit, whole, *of_expert, *cost, len(answer.advice), seconds)
+    return row, str(answer)
 
 
 def planned(text: str, machine: str | None = None) -> Any:

@@ -62,8 +62,8 @@ def test_bodies_that_compute_another_thing(change):
     assert key(PLAIN) != key(PLAIN.replace(old, new))
 
 
-def test_expressions_are_told_apart_by_their_regions():
-    """The branch that is taken, of two ops alike but for their regions."""
+def test_expressions_differ_by_their_regions():
+    """The branch that runs, of two ops alike but for their regions."""
     choice = """    %less = "stablehlo.if"(%t) ({{
       stablehlo.return {one} : tensor<i1>
     }}, {{

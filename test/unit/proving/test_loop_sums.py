@@ -5,45 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from support.loop_sums import ADD, P, program
 
 import shardpass
 from shardpass.ir.context import parse_module
 from shardpass.proving import prove
 from shardpass.proving.loop_sums import summed_inside
-
-P = "tensor<16x32xf32>"
-ADD = f"%s = stablehlo.add %acc, %p : {P}"
-
-
-def program(body: str = ADD, start: str = "%r") -> str:
-    """Five trips that add a product, which is split over its contraction."""
-    xs, x, w = "tensor<5x16x64xf32>", "tensor<16x64xf32>", "tensor<64x32xf32>"
-    return f"""
-    module attributes {{mhlo.num_partitions = 4 : i32, shardpass.mesh = "mesh['x'=4]"}} {{
-      func.func @main(%xs: {xs} {{mhlo.sharding = "{{devices=[1,1,4]<=[4]}}"}},
-          %w: {w} {{mhlo.sharding = "{{devices=[4,1]<=[4]}}"}}, %r: {P} {{mhlo.sharding = "{{replicated}}"}})
-          -> ({P} {{mhlo.sharding = "{{replicated}}"}}) {{
-        %zero = stablehlo.constant dense<0> : tensor<i32>
-        %one = stablehlo.constant dense<1> : tensor<i32>
-        %five = stablehlo.constant dense<5> : tensor<i32>
-        %zeros = stablehlo.constant dense<0.0> : {P}
-        %out:2 = stablehlo.while(%i = %zero, %acc = {start}) : tensor<i32>, {P}
-        cond {{
-          %more = stablehlo.compare LT, %i, %five : (tensor<i32>, tensor<i32>) -> tensor<i1>
-          stablehlo.return %more : tensor<i1>
-        }} do {{
-          %cut = stablehlo.dynamic_slice %xs, %i, %zero, %zero, sizes = [1, 16, 64] :
-            ({xs}, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
-          %x = stablehlo.reshape %cut : (tensor<1x16x64xf32>) -> {x}
-          %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : ({x}, {w}) -> {P}
-          {body}
-          %next = stablehlo.add %i, %one : tensor<i32>
-          stablehlo.return %next, %s : tensor<i32>, {P}
-        }}
-        return %out#1 : {P}
-      }}
-    }}
-    """
 
 
 def partitioned(text: str) -> str:
@@ -65,7 +32,7 @@ def partitioned(text: str) -> str:
     ],
 )
 def test_proved(body: str, start: str) -> None:
-    text = program(body, start)
+    text = program(body, carried=start)
     assert prove(parse_module(text), parse_module(partitioned(text))).proved
 
 
@@ -83,7 +50,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_not_proved(fault: str) -> None:
-    text = program()
+    text = program(carried="%r")
     local = partitioned(text)
     pattern, by = FAULTS[fault]
     if fault == "the sum is left out":

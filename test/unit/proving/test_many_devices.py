@@ -268,17 +268,17 @@ def test_tiles_of_a_group_lie_beside_each_other_as_collectives_put_them():
         rows = np.argsort(order).reshape(2, 4) if rng.random() < 0.5 else rng.permutation(8).reshape(2, 4)
         over = groups_from(rows, 8)
         content = Content(shape, "f32", tuple(pieces))
-        held, members = tiles(terms, array, pieces, shape, 8), rows[over.group]
+        arrays, members = tiles(terms, array, pieces, shape, 8), rows[over.group]
         for dim in range(2):
             gathered_shape = tuple(4 * n if d == dim else n for d, n in enumerate(shape))
-            want = np.stack([np.concatenate(held[row], axis=dim) for row in members])
+            want = np.stack([np.concatenate(arrays[row], axis=dim) for row in members])
             result = gathered(content, over, dim)
             assert (tiles(terms, array, result, gathered_shape, 8) == want).all()
             in_one_piece += len(result) == 1
         for along, onto in np.ndindex(2, 2):
             if shape[along] % 4:
                 continue
-            strips = [np.split(held[device], 4, axis=along) for device in range(8)]
+            strips = [np.split(arrays[device], 4, axis=along) for device in range(8)]
             want = np.stack([np.concatenate([strips[other][place] for other in row], axis=onto)
                              for row, place in zip(members, over.place, strict=True)])  # fmt: skip
             result = [p for p in exchanged(terms, content, over, along, onto) if p is not None]
