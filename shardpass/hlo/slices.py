@@ -18,6 +18,7 @@ from shardpass.hlo.read import HloOp, HloProgram
 _ARRANGES = frozenset({"bitcast", "reshape", "copy", "transpose", "convert"})
 _DEVICE = frozenset({"partition-id", "replica-id"})
 _INLINE = frozenset({"fusion", "call"})
+_ELEMENT = "get-tuple-element"
 
 
 class Slices:
@@ -32,17 +33,22 @@ class Slices:
                     for _, called in op.called:
                         self._callers.setdefault(called, []).append((name, op))
 
-    def keeps_slice(self, one: HloCollective) -> bool:
-        """Whether every device uses only its own slice of the result."""
-        parts = self._parts(one)
-        return bool(parts) and all(part is not None and self._sliced_by(one, part) for part in parts)
+    def sliced_results(self, one: HloCollective) -> frozenset[int]:
+        """Returns the numbers of the results whose devices use only their own slices.
+
+        XLA combines several sums in one op; an op with one result has the number 0.
+        """
+        uses: dict[int, bool] = {}
+        for part in self._parts(one):
+            if part is not None:
+                number = max(part.number, 0) if part.opcode == _ELEMENT else 0
+                uses[number] = uses.get(number, True) and self._sliced_by(one, part)
+        return frozenset(number for number, sliced in uses.items() if sliced)
 
     def sliced_bytes(self, one: HloCollective) -> int:
-        """Bytes of the results of which devices use only their own slices; XLA combines several sums in one op."""
-        parts = [part for part in self._parts(one) if part is not None]
-        sizes = {part.number: part.shapes[0].bytes for part in parts if self._sliced_by(one, part)}
-        others = {part.number for part in parts if not self._sliced_by(one, part)}
-        return sum(size for number, size in sizes.items() if number not in others)
+        """Returns the bytes of ``sliced_results``."""
+        results = one.op.results
+        return sum(results[number].bytes for number in self.sliced_results(one) if number < len(results))
 
     def _sliced_by(self, one: HloCollective, part: HloOp) -> bool:
         return self._sliced(one.computation, part, min(map(len, one.groups)), set())
@@ -59,7 +65,7 @@ class Slices:
         if not op.type.startswith("("):
             return [op]
         users = inner.users.get(op.name, [])
-        return [part if part.opcode == "get-tuple-element" else None for part in users]
+        return [part if part.opcode == _ELEMENT else None for part in users]
 
     def _sliced(self, computation: str, op: HloOp, group: int, seen: set[tuple[str, str]]) -> bool:
         """Whether every use of an array is a device's slice."""

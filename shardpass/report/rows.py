@@ -96,7 +96,9 @@ class Row:
         reason: why, in one sentence.
         op: the number of the op in ``Explanation.ops`` that asked for it; None where not known.
         receivers: the ids of the devices that receive; None: every device.
-        joined: whether this is a part of the collective of the row before: arrays of another line, which XLA joined.
+        joined: whether this is a part of the collective of the row before: other arrays, which XLA joined.
+        sliced: whether each device uses only its own slice of the sum of an all_reduce. XLA for GPU and TPU makes a
+            reduce_scatter of such a sum, with half the bytes; XLA for CPU does not.
     """
 
     kind: str
@@ -125,6 +127,7 @@ class Row:
     op: int | None = None
     receivers: Receivers = None
     joined: bool = False
+    sliced: bool = False
 
     @property
     def where(self) -> str:

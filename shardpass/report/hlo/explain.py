@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from shardpass.cost.chosen import chosen
-from shardpass.cost.collective import ALL_TO_ALL, PERMUTE
+from shardpass.cost.collective import ALL_REDUCE, ALL_TO_ALL, PERMUTE
 from shardpass.cost.groups import seconds
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.hlo.collectives import HloCollective, HloCollectives
 from shardpass.hlo.read import HloProgram, read_program
+from shardpass.hlo.slices import Slices
 from shardpass.hlo.work import OpWork, work_of
 from shardpass.ir.collectives import Ints, axes_of_groups
 from shardpass.ir.context import UNNAMED
@@ -136,10 +137,12 @@ class _Rows:
         self.borders = tuple(mesh.strides.values()) if mesh is not None and mesh.is_iota else ()
         self.values = Values(program, sources)
         self.words = Words(program, self.values, partitioner)
+        self.slices = Slices(program)
 
     def of(self, one: HloCollective) -> Iterator[Row]:
         """Yields the rows of a collective: one for each line whose arrays it moves, and for each size of its groups."""
-        parts, groups = self.values.parts(one), _array(one)
+        kept = self.slices.sliced_results(one) if one.kind == ALL_REDUCE else frozenset()
+        parts, groups = self.values.parts(one, kept), _array(one)
         axes = "" if self.mesh is None else axes_of_groups(self.mesh, groups, one.kind != PERMUTE)
         for number, part in enumerate(parts):
             stack = shown(part.named.stack)
@@ -164,6 +167,7 @@ class _Rows:
                     reason=self.words.reason(one, part),
                     receivers=None if frozenset(receivers) == self.everybody else tuple(sorted(receivers)),
                     joined=number > 0,
+                    sliced=part.sliced,
                 )
 
     def _seconds(self, one: HloCollective, share: int, groups: Ints) -> float:

@@ -43,11 +43,13 @@ class Part:
     Attributes:
         named: the op whose metadata says where they come from.
         operands: what makes them; ``results``: what a device gets.
+        sliced: whether each device uses only its own slice of these results.
     """
 
     named: HloOp
     operands: tuple[HloOp, ...]
     results: tuple[Shape, ...]
+    sliced: bool = False
 
     @property
     def given(self) -> tuple[Shape, ...]:
@@ -87,23 +89,31 @@ class Values:
 
     # ---------------------------------------------------------------- arrays
 
-    def parts(self, one: HloCollective) -> list[Part]:
-        """Groups the arrays of a collective by their lines; one part where XLA combined no collectives."""
+    def parts(self, one: HloCollective, sliced: frozenset[int] = frozenset()) -> list[Part]:
+        """Groups the arrays of a collective by their lines; one part where XLA combined no collectives.
+
+        ``sliced``: the numbers of the results whose devices use only their own slices; these are parts of their own.
+        """
         inner, results = self.program.computations[one.computation], one.op.results
         names = () if one.op.opcode == "recv" else one.op.operands  # which takes a token
         operands = [inner.ops[name] for name in names if name in inner.ops]
-        whole = Part(self.nearest(one.computation, one.op), tuple(operands), results)
+        whole = Part(self.nearest(one.computation, one.op), tuple(operands), results, len(sliced) == len(results))
         if len(operands) != len(results) or len(operands) < 2:
             return [whole]
         elements = {user.number: user for user in inner.users.get(one.op.name, ()) if user.opcode in _ELEMENTS}
-        lines: dict[str, list[tuple[HloOp, int]]] = {}
+        lines: dict[tuple[str, bool], list[tuple[HloOp, int]]] = {}
         for place, operand in enumerate(operands):
             candidates = [elements[place], operand] if place in elements else [operand]
             named = next((op for op in candidates if self.program.frames.location(op.attributes)), whole.named)
-            lines.setdefault(str(self._frame(named).place), []).append((named, place))
+            lines.setdefault((str(self._frame(named).place), place in sliced), []).append((named, place))
         return [
-            Part(some[0][0], tuple(operands[place] for _, place in some), tuple(results[place] for _, place in some))
-            for some in lines.values()
+            Part(
+                some[0][0],
+                tuple(operands[place] for _, place in some),
+                tuple(results[place] for _, place in some),
+                keeps,
+            )
+            for (_, keeps), some in lines.items()
         ]
 
     def array(self, computation: str, part: Part) -> str:

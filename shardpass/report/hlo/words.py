@@ -12,13 +12,13 @@ import re
 from shardpass.cost import collective as kinds
 from shardpass.hlo.collectives import HloCollective
 from shardpass.hlo.read import HloProgram
-from shardpass.hlo.slices import Slices
 from shardpass.report.hlo.values import Part, Values
 from shardpass.sharding.quoting import shown
 
 _PARTITIONERS = {"xla": "XLA", "shardy": "Shardy", "shardpass": "shardpass"}
 _OWN = re.compile(r"\b(?:shard_map|xla_pmap)\b.*/(p(?:sum|max|min|permute|broadcast)\w*|all_gather\w*|all_to_all\w*|"
                   r"reduce_scatter\w*|ragged_all_to_all\w*)$")  # fmt: skip
+_KEPT = "; each device keeps only its slice, and XLA for GPU and TPU makes a reduce_scatter of this: half the bytes"
 _COMBINED = {
     "add": "adds up",
     "maximum": "takes the maximum of",
@@ -35,7 +35,6 @@ class Words:
     def __init__(self, program: HloProgram, values: Values, partitioner: str) -> None:
         self.program, self.values = program, values
         self.who = _PARTITIONERS.get(partitioner, partitioner)
-        self.slices = Slices(program)
 
     def reason(self, one: HloCollective, part: Part) -> str:
         """Says in one sentence why the arrays of ``part`` are moved."""
@@ -44,7 +43,7 @@ class Words:
         if own is not None:
             return f"the program itself asks for {own[1]} in shard_map"
         op = stack.rsplit("/", 1)[-1]
-        return self._sentence(one, part, op, self._what(one, part, op)) + self._kept(one)
+        return self._sentence(one, part, op, self._what(one, part, op)) + (_KEPT if part.sliced else "")
 
     def _sentence(self, one: HloCollective, part: Part, op: str, what: str) -> str:
         given = ", ".join(dict.fromkeys(map(str, part.given or part.results)))
@@ -80,10 +79,3 @@ class Words:
         if any(user.stack == stack for user in inner.users.get(one.op.name, ())):
             return f"an operand of {op}"
         return f"an array for {op}"
-
-    def _kept(self, one: HloCollective) -> str:
-        if one.kind != kinds.ALL_REDUCE or not self.slices.keeps_slice(one):
-            return ""
-        return (
-            "; each device keeps only its slice, and XLA for GPU and TPU makes a reduce_scatter of this: half the bytes"
-        )

@@ -20,13 +20,13 @@ TAKEN = """%taken (a: f32[8], b: s32[]) -> f32[2] {
 """
 
 
-def keeps(*lines: str) -> bool:
+def sliced(*lines: str) -> frozenset[int]:
     body = "\n".join(f"  {line}" for line in (*START, *lines))
     program = read_program(
         f"HloModule m, num_partitions=4\n\n{TAKEN}\nENTRY %main (p: f32[8]) -> f32[2] {{\n{body}\n}}\n"
     )
     (found,) = HloCollectives(program).rows
-    return Slices(program).keeps_slice(found)
+    return Slices(program).sliced_results(found)
 
 
 SLICE = "ROOT %s = f32[2] dynamic-slice(%sum, %at), dynamic_slice_sizes={2}"
@@ -53,4 +53,12 @@ SLICE = "ROOT %s = f32[2] dynamic-slice(%sum, %at), dynamic_slice_sizes={2}"
     ],
 )
 def test_slices(lines: list[str], kept: bool) -> None:
-    assert keeps(*lines) is kept
+    assert sliced(*lines) == (frozenset({0}) if kept else frozenset())
+
+
+def test_each_result_of_a_combined_sum_counts_alone() -> None:
+    """Result 1 is sliced; result 0 is returned whole."""
+    pair = "%pair = (f32[8], f32[8]) all-reduce(%p, %p), replica_groups={{0,1,2,3}}, to_apply=%add"
+    first = "%whole = f32[8] get-tuple-element(%pair), index=0"
+    second = "%sum = f32[8] get-tuple-element(%pair), index=1"
+    assert sliced(pair, first, second, SLICE.removeprefix("ROOT "), "ROOT %n = f32[8] negate(%whole)") == {1}
