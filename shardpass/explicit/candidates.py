@@ -23,8 +23,8 @@ from typing import Any
 
 import jax
 
-from shardpass.edits.jax_text import spec_text
-from shardpass.edits.sites import Spec
+from shardpass.advise.sites import Spec
+from shardpass.advise.text import spec_text
 from shardpass.explicit.alone import Alone, Values, of_array
 from shardpass.explicit.expression import Edit, Expression
 from shardpass.explicit.specs import explicit_axes, spec_of, specs

@@ -13,8 +13,8 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from shardpass.edits.sites import Spec
-from shardpass.edits.source import SourceFile
+from shardpass.advise.sites import Spec
+from shardpass.advise.source import SourceFile
 from shardpass.explicit.errors import Clash, Step, spec_of
 from shardpass.explicit.expression import OUT, Edit, Expression
 

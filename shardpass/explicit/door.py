@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from shardpass.advise.verify import figures
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect, report
-from shardpass.edits.verify import figures
 from shardpass.explicit.reshards import Price, Priced, Reshards
 from shardpass.explicit.retrace import Retracer
 from shardpass.explicit.unreduced import waiting_sums

@@ -18,9 +18,9 @@ from typing import Any, TypeGuard
 
 import jax
 
-from shardpass.edits.jax_text import spec_text
-from shardpass.edits.sites import Spec
-from shardpass.edits.source import Replacement, SourceFile, called
+from shardpass.advise.sites import Spec
+from shardpass.advise.source import Replacement, SourceFile, called
+from shardpass.advise.text import spec_text
 from shardpass.explicit.live import PROBE
 from shardpass.ir.frames import Frame
 

@@ -23,14 +23,14 @@ from typing import Any
 
 import jax
 
+from shardpass.advise.sites import Spec
+from shardpass.advise.source import shown_path
+from shardpass.advise.text import spec_text
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.printable import joined
 from shardpass.diagnostics.table_explicit import NO_EDIT, NOT_COMPILED
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
-from shardpass.edits.jax_text import spec_text
-from shardpass.edits.sites import Spec
-from shardpass.edits.source import shown_path
 from shardpass.explicit.errors import Clash, read
 from shardpass.explicit.search import Argument, Program, Search, type_text
 from shardpass.explicit.specs import partition, spec_of

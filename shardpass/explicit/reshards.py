@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from shardpass.advise.propose import variants
+from shardpass.advise.sentences import cost_of
+from shardpass.advise.source import Replacement, SourceFile, overlap
+from shardpass.advise.text import spec_text
+from shardpass.advise.verify import LEAST, MORE_MEMORY, changed_lines
 from shardpass.diagnostics import ShardpassError
-from shardpass.edits.candidates import variants
-from shardpass.edits.jax_text import spec_text
-from shardpass.edits.sentences import cost_of
-from shardpass.edits.source import Replacement, SourceFile, overlap
-from shardpass.edits.verify import LEAST, MORE_MEMORY, changed_lines
 from shardpass.explicit.regions import Region
 from shardpass.explicit.retrace import Retracer
 from shardpass.explicit.written import HELPER, KEYWORD, REGION, RESHARD, Calls, Spec, Written

@@ -28,7 +28,7 @@ from typing import Any
 
 import jax
 
-from shardpass.edits.source import Replacement, SourceFile
+from shardpass.advise.source import Replacement, SourceFile
 from shardpass.explicit.regions import Region
 
 Edits = Mapping[SourceFile, Sequence[Replacement]]

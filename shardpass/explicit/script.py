@@ -18,9 +18,9 @@ from typing import Any
 
 import jax
 
+from shardpass.advise.source import SourceFile, called, shown_path
 from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_explicit import NO_CALL
-from shardpass.edits.source import SourceFile, called, shown_path
 from shardpass.explicit.door import findings
 from shardpass.explicit.errors import frame_of, read
 from shardpass.explicit.repair import repairs

@@ -29,9 +29,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shardpass.edits.jax_text import spec_text
-from shardpass.edits.sites import Spec
-from shardpass.edits.source import SourceFile, requoted
+from shardpass.advise.sites import Spec
+from shardpass.advise.source import SourceFile, requoted
+from shardpass.advise.text import spec_text
 from shardpass.explicit.alone import Probe, Values
 from shardpass.explicit.candidates import Candidate, Known, whole
 from shardpass.explicit.carries import carry_edits

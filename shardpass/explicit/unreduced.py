@@ -28,12 +28,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from shardpass.advise.sentences import cost_of
+from shardpass.advise.source import Replacement, SourceFile, called, requoted
+from shardpass.advise.text import spec_text
+from shardpass.advise.verify import changed_lines
 from shardpass.diagnostics import Diagnostic, Place
 from shardpass.diagnostics.table_explicit import NO_WAIT
-from shardpass.edits.jax_text import spec_text
-from shardpass.edits.sentences import cost_of
-from shardpass.edits.source import Replacement, SourceFile, called, requoted
-from shardpass.edits.verify import changed_lines
 from shardpass.explicit.carries import body_and_start, results_of_body
 from shardpass.explicit.errors import read
 from shardpass.explicit.expression import OUT, Edit, Expression

@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shardpass.advise.source import Replacement, SourceFile, called
 from shardpass.diagnostics import Place
-from shardpass.edits.source import Replacement, SourceFile, called
 from shardpass.ir import jax_private
 from shardpass.ir.frames import is_library
 from shardpass.report.naming import Sources

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shardpass.advise.findings import with_decided, with_findings
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError, collect
 from shardpass.diagnostics.arguments import has, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_report import NOT_MEASURED
 from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
-from shardpass.edits.door import with_decided, with_findings
 from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given

@@ -16,11 +16,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
+    "advise",
     "calibrating",
     "cli",
     "cost",
     "diagnostics",
-    "edits",
     "explicit",
     "hlo",
     "importing",

@@ -4,7 +4,7 @@
     python -m tools.bench.findings                  two steps of a transformer, each with a mistake, 5 runs
     python -m tools.bench.findings --repeat 9
 
-The steps are those of test/unit/edits/transformer.txt: a constraint that was left between two weights split over
+The steps are those of test/unit/advise/transformer.txt: a constraint that was left between two weights split over
 `model`, and tokens `P()`. Every run does, one after the other: the report (its compile, and reading the HLO), the
 findings (each edit compiled), and XLA's compile of the step with the options of `jax.jit`. The table gives medians in
 seconds, and how much longer report and findings take together than the compile.
@@ -29,7 +29,7 @@ from shardpass.runtime import compile_by_xla
 from tools.bench.peers import set_devices
 from tools.processes import ROOT
 
-TEXT = ROOT / "test" / "unit" / "edits" / "transformer.txt"
+TEXT = ROOT / "test" / "unit" / "advise" / "transformer.txt"
 CONSTRAINT = 'u = jax.lax.with_sharding_constraint(u, NamedSharding(mesh, P("data")))'
 STEPS = {"a constraint left": (CONSTRAINT, 'P("data")'), "tokens P()": ("pass", "P()")}
 

@@ -8,7 +8,7 @@ from jax.sharding import AxisType, NamedSharding, auto_axes, reshard
 from jax.sharding import PartitionSpec as P
 
 import shardpass
-from shardpass.edits.source import Replacement, SourceFile
+from shardpass.advise.source import Replacement, SourceFile
 from shardpass.explicit import reshards
 from shardpass.explicit.retrace import CannotTrace, Retracer
 from shardpass.explicit.written import Calls

@@ -34,16 +34,16 @@ from dataclasses import dataclass, replace
 
 from jaxlib.mlir import ir
 
+from shardpass.advise.kinds import Kinds
+from shardpass.advise.price import Model
+from shardpass.advise.propose import Candidates, Edit
+from shardpass.advise.sentences import action_of, sentence
+from shardpass.advise.sites import Site, Sites, read
+from shardpass.advise.text import JaxText, code_of, spec_text
+from shardpass.advise.verify import LEAST, changed_lines, figures, saves
+from shardpass.advise.write import Change, with_changes
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
-from shardpass.edits.candidates import Candidates, Edit
-from shardpass.edits.jax_text import JaxText, code_of, spec_text
-from shardpass.edits.kinds import Kinds
-from shardpass.edits.model import Model
-from shardpass.edits.sentences import action_of, sentence
-from shardpass.edits.sites import Site, Sites, read
-from shardpass.edits.verify import LEAST, changed_lines, figures, saves
-from shardpass.edits.written import Change, with_changes
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shardpass.edits.candidates import Candidates
-from shardpass.edits.sites import ARGUMENT, RESULT, Sites, read
+from shardpass.advise.propose import Candidates
+from shardpass.advise.sites import ARGUMENT, RESULT, Sites, read
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import every_op
 from shardpass.report.naming import Sources

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import shardpass
-from shardpass.edits.kinds import Kinds
-from shardpass.edits.padding import Uneven, padded_shape, uneven
-from shardpass.edits.sites import Sites, read
-from shardpass.edits.written import Change, with_changes
+from shardpass.advise.kinds import Kinds
+from shardpass.advise.padding import Uneven, padded_shape, uneven
+from shardpass.advise.sites import Sites, read
+from shardpass.advise.write import Change, with_changes
 from shardpass.element_types import element_type
 from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module

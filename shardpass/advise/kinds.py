@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shardpass.edits.candidates import FEWEST_SPLIT, Edit
-from shardpass.edits.padding import uneven
-from shardpass.edits.sites import ARGUMENT, Site, Sites, Spec
+from shardpass.advise.padding import uneven
+from shardpass.advise.propose import FEWEST_SPLIT, Edit
+from shardpass.advise.sites import ARGUMENT, Site, Sites, Spec
 from shardpass.program.program import OpKind
 from shardpass.report.findings import ANNOTATION, LOOKUP, UNEVEN
 from shardpass.report.text import show_bytes

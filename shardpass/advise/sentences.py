@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shardpass.edits.candidates import Edit
-from shardpass.edits.jax_text import spec_text
-from shardpass.edits.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Spec
+from shardpass.advise.propose import Edit
+from shardpass.advise.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Spec
+from shardpass.advise.text import spec_text
 from shardpass.report.findings import ADD, DROP, REPLACE, Figures
 from shardpass.report.text import show_bytes, show_flops
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from shardpass.advise.verify import changed_lines, saves
 from shardpass.diagnostics import Place
-from shardpass.edits.verify import changed_lines, saves
 from shardpass.report.findings import Figures, LineChange
 from shardpass.report.rows import Row
 

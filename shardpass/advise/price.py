@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from shardpass.advise.sites import ARGUMENT, CONSTRAINT, RESULT, Reading, Spec
+from shardpass.advise.write import Change
 from shardpass.cost.machine import Machine
-from shardpass.edits.sites import ARGUMENT, CONSTRAINT, RESULT, Reading, Spec
-from shardpass.edits.written import Change
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.passes.propagate import barriers
 from shardpass.planning.clock import clock_of

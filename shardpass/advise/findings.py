@@ -9,12 +9,12 @@ from contextvars import copy_context
 from functools import cache
 from pathlib import Path
 
+from shardpass.advise.decided import find_decided
+from shardpass.advise.search import find_edits
+from shardpass.advise.verify import Program
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect
-from shardpass.edits.decisions import find_decided
-from shardpass.edits.find import find_edits
-from shardpass.edits.verify import Program
 from shardpass.ir.context import parse_module
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import Findings

@@ -24,10 +24,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
+from shardpass.advise.padding import padded_shape
+from shardpass.advise.sites import ARGUMENT, RESULT, Site, Sites, Spec
+from shardpass.advise.write import Change
 from shardpass.diagnostics import Place
-from shardpass.edits.padding import padded_shape
-from shardpass.edits.sites import ARGUMENT, RESULT, Site, Sites, Spec
-from shardpass.edits.written import Change
 from shardpass.program.program import Array, Program
 from shardpass.sharding import Sharding
 

@@ -18,10 +18,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardpass.edits.candidates import Edit
-from shardpass.edits.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites, Spec
-from shardpass.edits.source import Replacement, SourceFile, called, overlap
-from shardpass.edits.written import Change
+from shardpass.advise.propose import Edit
+from shardpass.advise.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites, Spec
+from shardpass.advise.source import Replacement, SourceFile, called, overlap
+from shardpass.advise.write import Change
 from shardpass.report.naming import Sources
 
 _STEP = re.compile(r"\.(\w+)|\[(-?\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from shardpass.advise.propose import Candidates, variants
+from shardpass.advise.sites import Sites, read
+from shardpass.advise.source import SourceFile
+from shardpass.advise.text import JaxText, _leaf, spec_text
 from shardpass.diagnostics import Place
-from shardpass.edits.candidates import Candidates, variants
-from shardpass.edits.jax_text import JaxText, _leaf, spec_text
-from shardpass.edits.sites import Sites, read
-from shardpass.edits.source import SourceFile
 from shardpass.ir.frames import Frame
 from shardpass.report.naming import Sources
 from tools.bench.unified_diff import applied
@@ -127,7 +127,7 @@ def test_variants_divide_and_differ() -> None:
 
 def test_diffs_apply() -> None:
     file = SourceFile("train.py", SOURCE)
-    from shardpass.edits.source import Replacement
+    from shardpass.advise.source import Replacement
 
     start = SOURCE.encode().index(b'P("a")')
     diff = file.diff([Replacement(start, start + len(b'P("a")'), "P('b')")])

@@ -89,7 +89,7 @@ def test_findings_stand_on_top_of_the_text_and_in_json(leftover: Any) -> None:
 
 def test_findings_are_looked_for_once(whole: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     first = whole.findings
-    monkeypatch.setattr("shardpass.edits.door.shared", None)
+    monkeypatch.setattr("shardpass.advise.findings.shared", None)
     assert dataclasses.replace(whole, trips=3).findings is first
 
 

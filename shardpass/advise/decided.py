@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from shardpass.advise.price import Model
+from shardpass.advise.propose import Candidates, Edit
+from shardpass.advise.sites import Sites, Spec, read
+from shardpass.advise.text import code_of
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
-from shardpass.edits.candidates import Candidates, Edit
-from shardpass.edits.jax_text import code_of
-from shardpass.edits.model import Model
-from shardpass.edits.sites import Sites, Spec, read
 from shardpass.ir.doors import Given
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import BlockPlan, ControlFlowPlan, SplitPlan
