@@ -50,7 +50,7 @@ def test_a_decision_is_a_sentence_with_its_annotation() -> None:
     assert one.code == "with_sharding_constraint(x @ w, P(('data', 'model')))"
     alone = [explained(f, array(512, 64), array(64, 64), effort=0, **given) for f in (deep, constrained)]
     assert [one.before, one.after] == [each.total_bytes_received for each in alone]
-    line = f"test_decisions.py:{deep.__code__.co_firstlineno + 2}: "
+    line = f"test_decided.py:{deep.__code__.co_firstlineno + 2}: "
     said = " ".join(str(report).split())
     assert f"decided, beyond what propagation finds: {line}{one.words} saves " in said
     assert f"to have it in XLA: {one.code}" in said
