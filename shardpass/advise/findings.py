@@ -19,11 +19,12 @@ from shardpass.ir.context import parse_module
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import Findings
 from shardpass.report.hlo.explain import explain_hlo
-from shardpass.report.hlo.verify import shared
 from shardpass.report.naming import Sources
 from shardpass.report.rows import DecidedFact, MemoryFacts
 from shardpass.runtime.peers import build
 from shardpass.sharding import Mesh
+from shardpass.targets.compiler import shared
+from shardpass.targets.target import cpu
 
 XLA = "xla"
 
@@ -70,7 +71,7 @@ def _findings(explanation: Explanation, file: str, machine: Machine, folders: Se
 
     def compiled(module: bytes, draft: bool) -> Program:
         if explanation.partitioner == XLA:
-            return shared(explanation.devices).build(module, draft=draft)
+            return shared(cpu(explanation.devices)).compile(module, draft=draft)
         return build(explanation.partitioner, _text(module), explanation.devices)
 
     with collect(), ThreadPoolExecutor(1) as thread:  # remarks are for those who partition

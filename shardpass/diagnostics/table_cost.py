@@ -1,4 +1,4 @@
-"""SP9xx: machines, for which programs are decided, planned and timed."""
+"""SP9xx: machines, for which programs are decided, planned and timed, and targets, for which they are compiled."""
 
 from __future__ import annotations
 
@@ -53,4 +53,35 @@ MEASURED_ELSEWHERE = Code(
     "name the machine: machine=FILE.toml, or one of {known}",
     explanation="A module names a machine of shardpass by its name, and one of a file by its path. Of a `Machine` "
     "object it has only the name and a digest.",
+)
+
+UNKNOWN_TARGET = Code(
+    "SP908",
+    "there is no target {name}: {reason}",
+    "{near}write a chip and the sizes of a slice, as v5e:4x4 or v5p:2x2x4, or cards and hosts, as h100:8 or h100:4x8; "
+    "chips are {known}",
+    explanation="A target (`--target`, `target=`) names the devices that a program is compiled for. See "
+    "[Accelerators](howto/accelerators.md) for its forms.",
+)
+NO_COMPILER = Code(
+    "SP909",
+    "{compiler}, the compiler for {target}, is not installed: {missing} is missing",
+    "install it: pip install 'shardpass[{extra}]'; no accelerator is needed",
+    explanation="The compilers of TPUs and of GPUs are packages of their own, in the version of the installed jax: "
+    "`libtpu` for TPUs, `jax-cuda13-pjrt` and `jax-cuda13-plugin` for GPUs. They compile for devices that are only "
+    "described.",
+)
+TARGET_SIZE = Code(
+    "SP910",
+    "the program is for {count} devices, and the target {target} has {size}",
+    "name a target of {count} devices, or make the mesh of the program for {size}: jax.make_mesh over all devices",
+    explanation="A program is compiled for all devices of its target. A script that runs for `--target v5e:4x4` has 16 "
+    "CPU devices (`jax.devices()`), unless it sets their number itself.",
+)
+TARGET_FAILED = Code(
+    "SP911",
+    "{compiler} does not compile the program for {target}: {reason}",
+    "change what the reason names; `--target cpu:{devices}` compiles the same program for CPU devices",
+    explanation="The compiler runs in a process of its own with a limit of time. Its own words are quoted: a program "
+    "may not fit the memory of the device, or use an op that the compiler does not know.",
 )

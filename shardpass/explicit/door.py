@@ -21,12 +21,13 @@ from shardpass.ir import jax_private
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import Figures, Findings
 from shardpass.report.hlo.explain import explain_hlo
-from shardpass.report.hlo.verify import Verifier
 from shardpass.report.naming import Sources
 from shardpass.report.report import Report
 from shardpass.report.rows import MemoryFacts
 from shardpass.runtime.peers import OURS
 from shardpass.sharding import Mesh
+from shardpass.targets.compiler import Compiler
+from shardpass.targets.target import cpu
 
 XLA = "xla"
 
@@ -73,8 +74,8 @@ def findings(
         inside.enter_context(collect())  # remarks are for those who partition
         price: Price = _by_plan(explained)
         if first.partitioner == XLA:
-            verifier = inside.enter_context(Verifier(first.devices))
-            price = _by_xla(verifier, first, chosen(machine), folders)
+            compiler = inside.enter_context(Compiler(cpu(first.devices)))
+            price = _by_xla(compiler, first, chosen(machine), folders)
         search = Reshards(retracer, Calls(Sources(folders)), price)
         search.run()
         refused = waiting_sums(search)
@@ -105,11 +106,11 @@ def _by_plan(explained: Explained) -> Price:
     return price
 
 
-def _by_xla(verifier: Verifier, first: Report, machine: Machine, folders: Sequence[Path] | None) -> Price:
+def _by_xla(compiler: Compiler, first: Report, machine: Machine, folders: Sequence[Path] | None) -> Price:
     mesh = Mesh(first.mesh) if first.mesh else None
 
     def price(lowered: Any) -> Priced:
-        program = verifier.build(lowered.as_text(debug_info=True).encode())
+        program = compiler.compile(lowered.as_text(debug_info=True).encode())
         memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
         report = explain_hlo(
             program.hlo,

@@ -23,7 +23,9 @@ from jax._src import distributed as _distributed
 from jax._src import lru_cache as _lru_cache
 from jax._src import pjit as _pjit
 from jax._src import source_info_util as _source_info
+from jax._src import xla_bridge as _bridge
 from jax._src.interpreters import mlir as _jax_mlir
+from jax.experimental import topologies
 from jaxlib import _jax
 from jaxlib import xla_client as _xla
 
@@ -32,6 +34,7 @@ try:
 except ImportError:  # older
     _hlo = _jax
 from jaxlib.cpu import _lapack
+from jaxlib.mlir import ir
 
 
 def make_ir_context() -> Any:
@@ -49,7 +52,8 @@ def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool 
     ``shardy``: the annotations are those of the sdy dialect.
 
     Leans on ``jaxlib.xla_client.CompileOptions`` (with ``env_option_overrides``), ``DeviceAssignment``,
-    ``jaxlib._jax.DeviceList`` and ``Client.compile_and_load``. Raises XLA's own error (a RuntimeError).
+    ``jaxlib._jax.DeviceList`` and ``Client.compile_and_load``; for devices that are only described on ``compile``,
+    whose program cannot run. Raises XLA's own error (a RuntimeError).
     """
     _load_lapack(module)
     count = len(devices)
@@ -63,6 +67,9 @@ def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool 
     build.use_shardy_partitioner = shardy
     overrides, client, placed = _overrides.get(), devices[0].client, _jax.DeviceList(tuple(devices))
     options.env_option_overrides = list(overrides)
+    if isinstance(client, _jax.CompileOnlyPyClient):
+        with make_ir_context():
+            return client.compile(ir.Module.parse(module), placed, options)
     try:
         return client.compile_and_load(module, placed, options)
     except RuntimeError as error:
@@ -104,6 +111,21 @@ def _overriding(options: tuple[tuple[str, object], ...]) -> Iterator[None]:
         yield
     finally:
         _overrides.reset(token)
+
+
+def described_gpus(description: str, hosts: int, cards: int) -> tuple[Any, ...]:
+    """Returns the devices of ``hosts`` hosts of ``cards`` GPUs each that are not there; ``description``: XLA's text.
+
+    Leans on ``jax._src.xla_bridge.canonicalize_platform``, which asks for GPUs that are present.
+    """
+    known = _bridge.canonicalize_platform
+    _bridge.canonicalize_platform = lambda platform: platform if platform == "cuda" else known(platform)
+    try:
+        shape = f"1x{hosts}x{cards}"
+        devices = topologies.get_topology_desc(platform="cuda", target_config=description, topology=shape).devices
+    finally:
+        _bridge.canonicalize_platform = known
+    return tuple(devices)
 
 
 def _load_lapack(module: bytes | str) -> None:

@@ -5,7 +5,7 @@ is poor (the windows of a convolution, lookups, experts), a constraint that is r
 none. So a set of points is judged by the program that XLA compiles with it: bytes that a device receives, bytes of
 temporaries and of all memory, seconds on the machine; none of these may be above the plain program's.
 
-Method. Each variant is compiled (``report.hlo.verify``), and nothing runs.
+Method. Each variant is compiled (``targets.compiler``), and nothing runs.
 
 1. The set of all points is compiled. Where XLA's program then receives as little as shardpass's, and exceeds plain in
    nothing, or where shardpass's own receives no less than plain, that is the start. Otherwise a few sets of some sides
@@ -34,7 +34,9 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.ir.written import bytecode
 from shardpass.pinning.insert import pinned_module
 from shardpass.pinning.points import ARGUMENT, COSTLY, OPERAND, RESULT, Decided, Point
-from shardpass.report.hlo.verify import Compiled, Verifier
+from shardpass.targets.compiled import Compiled
+from shardpass.targets.compiler import Compiler
+from shardpass.targets.target import cpu
 
 MOST = 40  # variants of a program
 NEAR = 0.0005  # of the price: a set with fewer points may have so much more
@@ -97,8 +99,8 @@ def choose(
     Raises ShardpassError (SP553) where XLA refuses ``module`` itself.
     """
     borders = tuple(decided.mesh.strides.values()) if decided.mesh.is_iota else ()
-    with Verifier(decided.mesh.size) as verifier:
-        return _Choosing(module, decided, machine, borders, verifier, most, within).run()
+    with Compiler(cpu(decided.mesh.size)) as compiler:
+        return _Choosing(module, decided, machine, borders, compiler, most, within).run()
 
 
 class _Choosing:
@@ -112,13 +114,13 @@ class _Choosing:
         decided: Decided,
         machine: Machine,
         borders: Sequence[int],
-        verifier: Verifier,
+        compiler: Compiler,
         most: int,
         within: Callable[[int], Decided] | None,
     ) -> None:
         self.within = within
         self.module, self.decided, self.machine, self.borders = module, decided, machine, borders
-        self.verifier, self.most = verifier, most
+        self.compiler, self.most = compiler, most
         self.scores: dict[frozenset[Point], Score] = {}
         self.programs: dict[frozenset[Point], Compiled] = {}
         self.best: frozenset[Point] = frozenset()
@@ -136,7 +138,7 @@ class _Choosing:
                 break
         points = tuple(sorted(self.best, key=lambda point: point.spot))
         seconds = self.plain_seconds, self.scores[self.best].seconds
-        return Chosen(points, self.plain, self.programs[self.best], seconds, self.verifier.compiled)
+        return Chosen(points, self.plain, self.programs[self.best], seconds, self.compiler.compiled)
 
     @property
     def may_gain(self) -> bool:
@@ -189,7 +191,7 @@ class _Choosing:
 
     @property
     def left(self) -> int:
-        return self.most - self.verifier.compiled
+        return self.most - self.compiler.compiled
 
     def _lean(self, kept: frozenset[Point]) -> None:
         """Removes points from ``kept`` as long as the price does not rise; the result is ``self.best``."""
@@ -232,7 +234,7 @@ class _Choosing:
     def _build(self, points: frozenset[Point]) -> Compiled:
         with self.module.context:
             variant = bytecode(pinned_module(self.module, self.decided.mesh, points))
-        return self.verifier.build(variant)
+        return self.compiler.compile(variant)
 
 
 def _bytes_over(ours: Compiled, theirs: Compiled) -> tuple[int, int]:

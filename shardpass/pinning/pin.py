@@ -20,8 +20,8 @@ from shardpass.pinning.choose import MOST, choose
 from shardpass.pinning.insert import pinned_module
 from shardpass.pinning.points import ARGUMENT, OPERAND, Point, decided
 from shardpass.pipeline.resolve import resolve
-from shardpass.report.hlo.verify import Compiled
 from shardpass.report.text import show_bytes, show_seconds
+from shardpass.targets.compiled import Compiled
 
 PROPAGATE = "propagate"
 

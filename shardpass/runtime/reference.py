@@ -126,16 +126,9 @@ def compile_by_xla(module: Any, devices: Sequence[Any] | None = None, *, donate:
     """
     copy = own_copy(module)
     place = place_of(copy.operation.location)
-    attributes = copy.operation.attributes
-    if names.NUM_PARTITIONS not in attributes:
-        raise table_runtime.NOT_PARTITIONED.error(place, missing=f"it has no `{names.NUM_PARTITIONS}`")
-    chosen = choose_devices(attributes[names.NUM_PARTITIONS].value, devices)
-    with copy.context, ir.Location.unknown():
-        canonicalise(copy)
-        split_variadic(copy)
-        shardy = any(op.name == "sdy.mesh" for op in _ops(copy))
+    loaded, chosen = build_by_xla(copy, devices, donate=donate)
+    with copy.context:
         kind = names.main_of(copy).attributes["function_type"].value
-    loaded = compile_by_client(copy, chosen, shardy=shardy, donate=donate)
     arguments, results = jax_private.boundary_shardings(loaded)
 
     def boundaries(role: str, types: Any, shardings: list[str]) -> Any:
@@ -150,6 +143,22 @@ def compile_by_xla(module: Any, devices: Sequence[Any] | None = None, *, donate:
         len(chosen), boundaries("argument", kind.inputs, arguments), boundaries("result", kind.results, results)
     )
     return Executable(signature, loaded, chosen)
+
+
+def build_by_xla(module: Any, devices: Sequence[Any] | None, *, donate: bool = False) -> tuple[Any, tuple[Any, ...]]:
+    """Compiles as ``compile_by_xla``, and changes ``module``. Returns XLA's executable and its devices, which may be
+    devices that are only described.
+    """
+    attributes = module.operation.attributes
+    if names.NUM_PARTITIONS not in attributes:
+        place = place_of(module.operation.location)
+        raise table_runtime.NOT_PARTITIONED.error(place, missing=f"it has no `{names.NUM_PARTITIONS}`")
+    chosen = choose_devices(attributes[names.NUM_PARTITIONS].value, devices)
+    with module.context, ir.Location.unknown():
+        canonicalise(module)
+        split_variadic(module)
+        shardy = any(op.name == "sdy.mesh" for op in _ops(module))
+    return compile_by_client(module, chosen, shardy=shardy, donate=donate), chosen
 
 
 def _single(text: str) -> Sharding:

@@ -25,10 +25,12 @@ from shardpass.ir.written import bytecode
 from shardpass.report.build import called
 from shardpass.report.explanation import Explanation
 from shardpass.report.hlo.explain import explain_hlo
-from shardpass.report.hlo.verify import Compiled, shared
 from shardpass.report.rows import MemoryFacts
 from shardpass.runtime.peers import PeerProgram, build
 from shardpass.sharding import Mesh
+from shardpass.targets.compiled import Compiled
+from shardpass.targets.compiler import shared
+from shardpass.targets.target import cpu
 
 _HEADER = re.compile(r"^HloModule\s[^\n]*", re.MULTILINE)
 _SCHEDULED = re.compile(r"\bis_scheduled=true\b")
@@ -117,7 +119,7 @@ def explain_partitioned_by(
     program: Compiled | PeerProgram
     if partitioner == "xla":
         given = bytecode(module)
-        program = shared(devices).build(given)
+        program = shared(cpu(devices)).compile(given)
     else:
         given = str(module.operation.get_asm(enable_debug_info=True))
         program = build(partitioner, given, devices)

@@ -12,7 +12,8 @@ from shardpass.ir.written import bytecode
 from shardpass.pinning.insert import pinned_module
 from shardpass.pinning.pin import within
 from shardpass.pinning.points import OPERAND, decided
-from shardpass.report.hlo.verify import Verifier
+from shardpass.targets.compiler import Compiler
+from shardpass.targets.target import cpu
 
 ROWS, COLUMNS = 64, 512
 
@@ -40,8 +41,8 @@ def test_an_elementwise_result_that_is_taken_in_two_shardings_is_pinned(module):
         decision = decided(module)
         operands = {point.spot.op for point in decision.points if point.spot.side == OPERAND}
         assert operands, "shardpass brings no operand elsewhere"
-        with Verifier(8) as verifier:
-            program = verifier.build(bytecode(pinned_module(module, decision.mesh, decision.points)))
+        with Compiler(cpu(8)) as compiler:
+            program = compiler.compile(bytecode(pinned_module(module, decision.mesh, decision.points)))
     assert program.bytes_scattered == decision.plan.bytes_received
 
 

@@ -5,7 +5,9 @@ import pytest
 from shardpass.diagnostics import ShardpassError
 from shardpass.hlo.read import read_program
 from shardpass.hlo.work import work_of
-from shardpass.report.hlo.verify import ENDED_IDLE, Compiled, Verifier, shared
+from shardpass.targets.compiled import Compiled
+from shardpass.targets.compiler import ENDED_IDLE, Compiler, shared
+from shardpass.targets.target import cpu
 
 # y = x @ w, w whole: nothing is sent; with y gathered, each device gets 7 of 8 tiles of [8, 16] f32
 PROGRAM = """
@@ -23,12 +25,12 @@ SPLIT, WHOLE = PROGRAM.format(result='{"data"}'), PROGRAM.format(result="{}")
 
 
 def test_one_child_compiles_all_variants():
-    with Verifier(8) as verifier:
-        split = verifier.build(SPLIT.encode())
-        first = verifier._child
-        whole = verifier.build(WHOLE.encode())
-        assert verifier._child is first
-        assert verifier.compiled == 2
+    with Compiler(cpu(8)) as compiler:
+        split = compiler.compile(SPLIT.encode())
+        first = compiler._child
+        whole = compiler.compile(WHOLE.encode())
+        assert compiler._child is first
+        assert compiler.compiled == 2
     assert first.poll() is not None
     assert split.bytes_received == 0
     assert whole.bytes_received == 7 * 8 * 16 * 4
@@ -37,8 +39,8 @@ def test_one_child_compiles_all_variants():
 
 
 def test_a_draft_has_the_bytes_and_products_of_the_program():
-    with Verifier(8) as verifier:
-        draft, whole = verifier.build(WHOLE.encode(), draft=True), verifier.build(WHOLE.encode())
+    with Compiler(cpu(8)) as compiler:
+        draft, whole = compiler.compile(WHOLE.encode(), draft=True), compiler.compile(WHOLE.encode())
     assert draft.bytes_received == whole.bytes_received == 7 * 8 * 16 * 4
     assert draft.arguments == whole.arguments
     assert sum(one.work.flops for one in work_of(read_program(draft.hlo))) == 2 * 8 * 32 * 16
@@ -49,9 +51,9 @@ def test_seconds_are_those_of_the_machine():
     from shardpass.cost.machine import switched
 
     slow = switched("slow", 1.0, 448.0, 1e30)  # a second of latency, 448 B/s, no work
-    with Verifier(8) as verifier:
-        assert verifier.build(SPLIT.encode()).seconds(slow) == pytest.approx(0, abs=1e-12)
-        assert verifier.build(WHOLE.encode()).seconds(slow) == pytest.approx(1 + 7 * 8 * 16 * 4 / 448)
+    with Compiler(cpu(8)) as compiler:
+        assert compiler.compile(SPLIT.encode()).seconds(slow) == pytest.approx(0, abs=1e-12)
+        assert compiler.compile(WHOLE.encode()).seconds(slow) == pytest.approx(1 + 7 * 8 * 16 * 4 / 448)
 
 
 def test_a_loop_counts_as_often_as_it_runs():
@@ -79,49 +81,49 @@ module attributes {{mhlo.num_partitions = 8 : i32}} {{
 }}
 """
     machine = switched("slow", 1.0, 1.0, 1e30, flops=1.0)
-    with Verifier(8) as verifier:
-        assert verifier.build(loop.encode()).seconds(machine) == pytest.approx(12 * 2 * 64**3)
+    with Compiler(cpu(8)) as compiler:
+        assert compiler.compile(loop.encode()).seconds(machine) == pytest.approx(12 * 2 * 64**3)
 
 
 @pytest.mark.parametrize("bad", ["module {", SPLIT.replace("num_partitions = 8", "num_partitions = 16")])
 def test_a_program_that_fails_leaves_the_next_alone(bad):
-    with Verifier(8) as verifier:
+    with Compiler(cpu(8)) as compiler:
         with pytest.raises(ShardpassError) as raised:
-            verifier.build(bad.encode())
+            compiler.compile(bad.encode())
         assert raised.value.diagnostics[0].code == "SP553"
-        assert verifier.build(SPLIT.encode()).bytes_received == 0
+        assert compiler.compile(SPLIT.encode()).bytes_received == 0
 
 
 def test_a_child_that_ends_is_replaced():
-    with Verifier(8) as verifier:
-        verifier.build(SPLIT.encode())
-        verifier._child.kill()
+    with Compiler(cpu(8)) as compiler:
+        compiler.compile(SPLIT.encode())
+        compiler._child.kill()
         with pytest.raises(ShardpassError, match="xla"):
-            verifier.build(SPLIT.encode())
-        assert verifier.build(SPLIT.encode()).bytes_received == 0
+            compiler.compile(SPLIT.encode())
+        assert compiler.compile(SPLIT.encode()).bytes_received == 0
 
 
 def test_a_child_that_ended_for_want_of_work_is_replaced_without_an_error():
-    with Verifier(8, idle=0.01) as verifier:
-        verifier.build(SPLIT.encode())
-        first = verifier._child
+    with Compiler(cpu(8), idle=0.01) as compiler:
+        compiler.compile(SPLIT.encode())
+        first = compiler._child
         assert first.wait(60) == ENDED_IDLE
-        assert verifier.build(SPLIT.encode()).bytes_received == 0
-        assert verifier._child is not first
+        assert compiler.compile(SPLIT.encode()).bytes_received == 0
+        assert compiler._child is not first
 
 
 def test_one_child_serves_all_reports_for_as_many_devices(monkeypatch):
-    assert shared(8) is shared(8)
-    shared(8).build(SPLIT.encode())
-    first = shared(8)._child
+    assert shared(cpu(8)) is shared(cpu(8))
+    shared(cpu(8)).compile(SPLIT.encode())
+    first = shared(cpu(8))._child
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
-    assert shared(8)._child is None
+    assert shared(cpu(8))._child is None
     assert first.poll() is not None
 
 
 def test_a_child_that_takes_too_long_is_ended():
-    with Verifier(8, timeout=0.01) as verifier, pytest.raises(ShardpassError, match=r"more than 0 s"):
-        verifier.build(SPLIT.encode())
+    with Compiler(cpu(8), timeout=0.01) as compiler, pytest.raises(ShardpassError, match=r"more than 0 s"):
+        compiler.compile(SPLIT.encode())
 
 
 def test_sums_that_are_joined_and_sliced_are_scattered():
@@ -149,7 +151,7 @@ ENTRY %main_spmd (p: f32[64,64], q: f32[16,16]) -> (f32[8,64], f32[16,16]) {
   ROOT %out = (f32[8,64]{1,0}, f32[16,16]{1,0}) tuple(%slice, %second)
 }
 """  # noqa: E501  HLO is not wrapped
-    program = Compiled(hlo, 8, 0, 0, 0, 0)
+    program = Compiled(hlo, cpu(8), 0, 0, 0, 0)
     first, second = 64 * 64 * 4, 16 * 16 * 4
     assert program.bytes_received == 2 * (first + second) * 7 // 8
     assert program.bytes_scattered == first * 7 // 8 + 2 * second * 7 // 8

@@ -1,0 +1,121 @@
+"""The child process of ``shardpass.targets.compiler``: describes the devices of a target, and compiles for them."""
+
+from __future__ import annotations
+
+import json
+import select
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from shardpass.targets.compiler import ENDED_IDLE
+from shardpass.targets.target import CPU, TPU, Target, parse_target
+
+
+def serve(name: str, donate: bool, idle: float) -> None:
+    """Compiles the modules on stdin until its end, or until ``idle`` seconds without one."""
+    import jax
+
+    from shardpass.ir import jax_private
+
+    target = parse_target(name)
+    jax.config.update("jax_platforms", "cpu")
+    if target.platform == CPU:
+        jax.config.update("jax_num_cpu_devices", target.devices)
+    given = sys.stdin.buffer
+    while True:
+        if idle and not select.select([given], [], [], idle)[0]:
+            sys.exit(ENDED_IDLE)
+        if not (line := given.readline()):
+            return
+        asked = json.loads(line)
+        with jax_private.drafts() if asked["draft"] and target.platform == CPU else nullcontext():
+            answer, hlo = _answer(given.read(asked["length"]), target, donate)
+        sys.stdout.buffer.write(b"\n@" + json.dumps(answer).encode() + b"\n" + hlo)
+        sys.stdout.buffer.flush()
+
+
+def _answer(module: bytes, target: Target, donate: bool) -> tuple[dict[str, Any], bytes]:
+    from shardpass.ir.context import parse_module
+
+    try:
+        executable = _built(parse_module(module, trusted=True), target, donate)
+        hlo = executable.hlo_modules()[0].to_string().encode()
+        stats = executable.get_compiled_memory_stats()
+    except Exception as error:  # whatever XLA raises: the parent says it
+        return {"failed": " ".join(str(error).split())}, b""
+    return {
+        "length": len(hlo),
+        "arguments": stats.argument_size_in_bytes,
+        "results": stats.output_size_in_bytes,
+        "temporaries": stats.temp_size_in_bytes,
+        "donated": stats.alias_size_in_bytes,
+        "peak": stats.peak_memory_in_bytes,
+    }, hlo
+
+
+def _built(module: Any, target: Target, donate: bool) -> Any:
+    """Compiles ``module``: by XLA's partitioner, or as the program of one device, where it is partitioned."""
+    from shardpass.ir.annotations import TILED_SHARDING, Signature, main_of
+    from shardpass.runtime.compiling import compile_by_client
+    from shardpass.runtime.manual_computation import over_devices
+    from shardpass.runtime.reference import build_by_xla
+
+    devices = devices_of(target, mesh_sizes(module, target))
+    with module.context:
+        signature = Signature(main_of(module))
+    if not any(TILED_SHARDING in row for row in (*signature.arguments, *signature.results)):
+        return build_by_xla(module, devices, donate=donate)[0]
+    if target.devices > 1:
+        over_devices(module, target.devices)
+    return compile_by_client(module, devices, shardy=target.devices > 1, donate=donate)
+
+
+def mesh_sizes(module: Any, target: Target) -> tuple[int, ...]:
+    """Returns the sizes of the axes of the mesh that ``module`` names; of a module without one the number of devices.
+
+    Of several meshes, as a program with axes of parts has them, the first over all devices counts.
+    """
+    from shardpass.ir.annotations import mesh_of
+    from shardpass.ir.replica_groups import meshes_of
+    from shardpass.sharding import Mesh
+
+    with module.context:
+        known = (mesh_of(module), *meshes_of(module).values())
+    meshes = [one for one in known if isinstance(one, Mesh) and one.size == target.devices]
+    return tuple(size for _, size in meshes[0].axes) if meshes else (target.devices,)
+
+
+def devices_of(target: Target, sizes: Sequence[int]) -> tuple[Any, ...]:
+    """Returns the devices of ``target`` as ``jax.make_mesh`` orders them for axes of these ``sizes``."""
+    import jax
+
+    if target.platform == CPU:
+        return tuple(jax.devices()[: target.devices])
+    described = topology(target)
+    if target.platform != TPU or len(described) == 1:
+        return described
+    try:
+        mesh = jax.make_mesh(tuple(sizes), tuple(map(str, range(len(sizes)))), devices=described)
+    except NotImplementedError:  # axes that are no products of the slice's: JAX asks the user for an order
+        return described
+    return tuple(mesh.devices.flat)
+
+
+def topology(target: Target) -> tuple[Any, ...]:
+    """Returns the devices of a TPU slice, or of hosts of GPUs, none of which is there."""
+    from jax.experimental import topologies
+
+    from shardpass.ir import jax_private
+
+    if target.platform == TPU:
+        sizes = (*target.shape, *(1,) * (3 - len(target.shape)))
+        host = [min(size, most) for size, most in zip(sizes, (2, 2, 1), strict=True)]
+        name = "x".join(map(str, target.shape))
+        described = topologies.get_topology_desc(
+            platform="tpu", topology_name=f"{target.chip.name}:{name}", chips_per_host_bounds=host
+        )
+        return tuple(described.devices)
+    hosts, cards = target.shape
+    return jax_private.described_gpus(target.chip.description, hosts, cards)
