@@ -1,7 +1,7 @@
 """What XLA's translation of HLO leaves, as ops that StableHLO's reference interpreter runs.
 
-Calls that return a tuple are calls of several results, ``stablehlo.dot`` is a ``stablehlo.dot_general``, and copies,
-which HLO has for their layouts, are what they copy.
+A fusion becomes its body, a call that returns a tuple becomes a call of several results, ``stablehlo.dot`` becomes
+``stablehlo.dot_general``, and a copy, which HLO has for its layout, becomes its operand.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _DOT = "#stablehlo.dot<lhs_contracting_dimensions = [{last}], rhs_contracting_di
 
 def in_stablehlo(module: Any) -> None:
     """Rewrites ``module`` in place; its context must be current."""
+    for op in [op for op in every_op(module.operation) if op.name == "mhlo.fusion"]:
+        _without_fusion(op)
     for op in list(every_op(module.operation)):
         if op.name == "mhlo.copy":
             op.results[0].replace_all_uses_with(op.operands[0])
@@ -30,6 +32,19 @@ def in_stablehlo(module: Any) -> None:
     calls = [op for op in every_op(module.operation) if op.name == "stablehlo.custom_call" and len(op.results) == 1]
     for op in [call for call in calls if isinstance(call.results[0].type, ir.TupleType)]:
         _without_tuple(op)
+
+
+def _without_fusion(op: Any) -> None:
+    """Moves the body of a fusion to its place."""
+    block = op.regions[0].blocks[0]
+    for argument, operand in zip(block.arguments, op.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *body, end = [operation(inner) for inner in block.operations]
+    for inner in body:
+        inner.move_before(op)
+    for result, value in zip(op.results, list(end.operands), strict=True):
+        result.replace_all_uses_with(value)
+    op.operation.erase()
 
 
 def _without_tuple(op: Any) -> None:

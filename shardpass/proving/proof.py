@@ -7,31 +7,49 @@ only where its pieces name, for every element that is no padding, the term and t
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from shardpass.diagnostics.table_driver import TOO_DEEP
 from shardpass.ir.annotations import TO_SHARD, custom_call_target, main_of
+from shardpass.ir.locations import place_of
 from shardpass.ir.walk import every_op, operation
+from shardpass.proving.calls import refuse_circles
 from shardpass.proving.ending import where_it_ends
 from shardpass.proving.loop_sums import summed_inside
 from shardpass.proving.refuting import counterexample
 from shardpass.proving.relations.compare import differs
 from shardpass.proving.relations.evaluate import Walk
+from shardpass.proving.relations.lying import where_in
 from shardpass.proving.relations.pieces import Content, full
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.scalars.proof import ElementProof
 from shardpass.proving.signature import sides
 from shardpass.proving.table import RULES
-from shardpass.proving.verdict import ASSUMED, DRAWS, Verdict
+from shardpass.proving.verdict import ASSUMED, DRAWS, GIVEN, OBJECT, SHOWN, Verdict
 
 
 def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
-    """``whole`` and ``local`` are modules; raises ShardpassError where they are no such pair.
+    """Compare two modules. With ``refute``, small programs that are not proved are run, to see whether they differ.
 
-    With ``refute``, programs that are small and not proved are run, to see whether they differ.
+    Raises:
+        ShardpassError: the modules are not a whole program and its program of one device; SP205 where functions of one
+            of them call one another in a circle; SP124 where one nests too deep.
     """
+    attributes = local.operation.attributes
+    proved_object = attributes[OBJECT].value if OBJECT in attributes else GIVEN
+    for module in (whole, local):
+        refuse_circles(module)
+    try:
+        return replace(_proved(whole, local, refute=refute), object=proved_object)
+    except RecursionError as error:
+        raise TOO_DEEP.error(place_of(main_of(whole).location), name="the prover", reason=str(error)) from None
+
+
+def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
     given, local = local, summed_inside(local)
     arguments, results, devices = sides(whole, local)
     terms = Terms()
@@ -45,7 +63,14 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     walk.known_loops, walk.sides = known.loops, [*arguments, *results]
     result = walk.block(_body(local), [_argument(t, side, devices) for t, side in zip(inputs, arguments, strict=True)])
     elements: ElementProof | None = None
-    assumed: tuple[str, ...] = ASSUMED
+    drawn: tuple[str, ...] = ()
+    results = [
+        side if side.named else _as_it_lies(want, have, side)
+        for want, have, side in zip(wanted, result, results, strict=True)
+    ]
+    unnamed = tuple(f"result {k} {_words(side)}" for k, side in enumerate(results) if not side.named)
+    assumed = (*ASSUMED, *unnamed)
+    refute = refute and all(side.named for side in results)
     for index, (want, have, side) in enumerate(zip(wanted, result, results, strict=True)):
         why = differs(terms, want, have, side)
         if why is not None:
@@ -58,7 +83,7 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
                     devices,
                 )
             if elements.proved(index):
-                assumed = (*ASSUMED, DRAWS) if elements.draws else ASSUMED
+                drawn = (DRAWS,) if elements.draws else ()
                 continue
             finding = where_it_ends(walk, known, elements.losses(index), whole, local, index, want, why)
             difference = counterexample(whole, given) if refute else None
@@ -66,7 +91,25 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
                 return Verdict(False, unknown=finding, assumed=assumed)
             finding = replace(finding, why=f"{finding.why}; result {difference.result} differs: {difference}")
             return Verdict(False, refuted=finding, difference=difference)
-    return Verdict(True, assumed=assumed)
+    return Verdict(True, assumed=(*assumed, *drawn))
+
+
+def _as_it_lies(want: Content, have: Content, side: Side) -> Side:
+    """Return where the tiles of a result lie that no sharding names; ``side`` where the tiles do not show it."""
+    shown = where_in(want, have, len(side.offsets))
+    if shown is None:
+        return side
+    inside = (shown.offsets < np.array(side.shape, np.int64)).all(1)  # uneven tiles end before the last device
+    starts = {tuple(row) for row in shown.offsets[inside].tolist()}
+    every = set(product(*(range(0, size, tile or 1) for size, tile in zip(side.shape, side.tile, strict=True))))
+    return replace(shown, named=False) if starts == every else side
+
+
+def _words(side: Side) -> str:
+    devices = range(min(len(side.offsets), SHOWN))
+    places = ", ".join(f"at {side.offsets[device].tolist()} on device {device}" for device in devices)
+    more = ", ..." if len(side.offsets) > SHOWN else ""
+    return f"begins {places}{more}: no sharding in the programs says where"
 
 
 def _functions(module: Any) -> dict[str, Any]:

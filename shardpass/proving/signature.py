@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.locations import place_of
 from shardpass.proving.relations.sides import Side
 from shardpass.runtime.partitioned_signature import Boundary, read_signature
+
+UNNAMED = "shardpass.unnamed"  # on a result of XLA's program whose sharding no text names
 
 
 def sides(whole: Any, local: Any) -> tuple[list[Side], list[Side], int]:
@@ -33,9 +36,10 @@ def sides(whole: Any, local: Any) -> tuple[list[Side], list[Side], int]:
                     place, what=f"{boundary.where} is a tile of {boundary.type}", other=f"the whole program has {kind}"
                 )
     devices = signature.num_devices
+    rows = Signature(main_of(local)).results
     return (
         [_side(b, devices) for b in signature.arguments],
-        [_side(b, devices) for b in signature.results],
+        [replace(_side(b, devices), named=UNNAMED not in row) for b, row in zip(signature.results, rows, strict=True)],
         devices,
     )
 

@@ -17,6 +17,16 @@ ASSUMED = (
     "sums, products, maxima and minima may be taken in another order, and rounded otherwise",
     "the arguments' padding holds anything",
 )
+OBJECT = "shardpass.object"  # on a module that is not the program of one device as given: what it is
+GIVEN = "the program of one device"
+PARTITIONED = "XLA's program after SPMD partitioning"
+COMPILED = "XLA's program after all its passes"
+# what runs is made from these objects by passes that no proof covers
+NOT_COVERED = {
+    GIVEN: "the passes of the compiler that the program of one device is given to",
+    PARTITIONED: "XLA's passes after SPMD partitioning, which may change what the program computes",
+    COMPILED: "the code that XLA makes of the program",
+}
 DRAWS = "the numbers that device 0 draws with stablehlo.rng stand for those of the whole program"
 SHOWN = 16  # elements of an argument that text shows
 
@@ -48,13 +58,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``proved``, or a finding in ``refuted`` or ``unknown``; ``difference``: what refutes."""
+    """``proved``, or a finding in ``refuted`` or ``unknown``; ``difference``: what refutes.
+
+    ``object``: the program that the verdict is about. What runs is made from it.
+    """
 
     proved: bool
     refuted: Finding | None = None
     unknown: Finding | None = None
     assumed: tuple[str, ...] = ASSUMED
     difference: Difference | None = None
+    object: str = GIVEN
 
     def __bool__(self) -> bool:
         return self.proved
@@ -84,10 +98,15 @@ class Verdict:
         row = REFUTED if self.refuted else without
         return row.at(finding.place, notes=notes, op=finding.op, why=finding.why, result=finding.result)
 
-    def json(self) -> dict[str, object]:
+    def json(self) -> dict[str, Any]:
         """The verdict for ``--format json``."""
         finding, difference = self.refuted or self.unknown, self.difference
-        answer: dict[str, object] = {"verdict": self.word, "assumed": list(self.assumed)}
+        answer: dict[str, Any] = {
+            "verdict": self.word,
+            "object": self.object,
+            "not_covered": NOT_COVERED[self.object],
+            "assumed": list(self.assumed),
+        }
         if finding is not None:
             answer |= {
                 "op": finding.op,
@@ -111,7 +130,8 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.proved:
-            return "proved: the program of one device computes the whole program"
+            proved = f"proved: {self.object} computes the whole program"
+            return proved if self.object == GIVEN else f"{proved}\n    not proved: {NOT_COVERED[self.object]}"
         return "\n    ".join((f"{self.word}: {self.refuted or self.unknown}", *self.more))
 
 

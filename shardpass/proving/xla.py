@@ -1,11 +1,12 @@
-"""XLA's programs of one device: HLO after SPMD partitioning as a partitioned module.
+"""XLA's programs of one device: HLO after SPMD partitioning, or after all passes, as a partitioned module.
 
-XLA's own translation makes StableHLO of the HLO. Main then lacks what a proof asks of it: the types and the shardings
-of the whole values. Types are those of the whole program. Shardings of arguments stand in the HLO of jaxlib 0.10; those
-of results, and in 0.12 of arguments, are XLA's answer (``partitioned_by_xla``), or the whole program's where a dump is
-all there is.
+XLA's own translation makes StableHLO of the HLO, in a separate process that it may end. Main then lacks what a proof
+asks of it: the types and the shardings of the whole values. Types are those of the whole program. Shardings of
+arguments stand in the HLO of jaxlib 0.10; those of results, and in 0.12 of arguments, are XLA's answer
+(``partitioned_by_xla``), or the whole program's where a text is all there is. Where neither names the sharding of a
+result, the module marks it (``UNNAMED``), and the proof reads it from the tiles.
 
-``partitioned_by_xla`` compiles in a process of its own, which writes the program as it is behind the partitioner.
+``partitioned_by_xla`` compiles in a process of its own, which writes the program as it is after the partitioner.
 """
 
 from __future__ import annotations
@@ -16,28 +17,35 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_proving import NO_HLO, NO_RESULT_SHARDING
 from shardpass.diagnostics.table_runtime import PEER_FAILED
 from shardpass.hlo.groups import with_listed_groups
 from shardpass.ir import annotations as names
+from shardpass.ir.constraints import SDY_SHARDING
 from shardpass.ir.context import parse_module
-from shardpass.ir.jax_private import hlo_proto_to_mlir, hlo_text_to_proto
 from shardpass.ir.locations import place_of
-from shardpass.ir.walk import every_op
+from shardpass.ir.replica_groups import meshes_of
 from shardpass.ir.written import bytecode
 from shardpass.proving.hlo_forms import in_stablehlo
+from shardpass.proving.signature import UNNAMED
+from shardpass.proving.verdict import COMPILED, OBJECT, PARTITIONED
+from shardpass.sharding import Mesh, parse_sharding
+from shardpass.sharding.notations.sdy import parse_sdy
 
 SECONDS = 600.0
 PASS = "spmd-partitioning"
 _CHILD = "from shardpass.proving.xla import serve; serve()"
 _LEFT_OUT = "constant({...})"
 _ORDINAL = re.compile(r"num_partitions=(\d+)")
+_SCHEDULED = re.compile(r"\A\s*HloModule [^\n]*\bis_scheduled=true")
 
 
 def is_hlo(text: str) -> bool:
@@ -58,37 +66,63 @@ def from_hlo(
     count = _ORDINAL.search(text)
     partitions = int(count.group(1)) if count else 1
     try:
-        module = parse_module(hlo_proto_to_mlir(hlo_text_to_proto(with_listed_groups(text, partitions))))
-    except Exception as error:  # XLA's own, of several types
-        raise NO_HLO.error(reason=str(error).strip().split("\n")[0][:200]) from None
+        module = parse_module(with_listed_groups(text, partitions))
+    except ShardpassError as error:
+        raise NO_HLO.error(reason=error.diagnostics[0].message[:300]) from None
+    except ValueError as error:  # groups that have no reading
+        raise NO_HLO.error(reason=str(error)) from None
     whole_main = names.Signature(names.main_of(whole))
     kinds = names.main_of(whole).attributes["function_type"].value
-    given = [_text(row) for row in whole_main.arguments] if arguments is None else list(arguments)
-    returned = [_text(row) for row in whole_main.results] if results is None else list(results)
+    meshes = meshes_of(whole)
+    given = [_text(row, meshes) for row in whole_main.arguments] if arguments is None else list(arguments)
+    returned = [_text(row, meshes) for row in whole_main.results] if results is None else list(results)
     with module.context, ir.Location.unknown():
         own = names.Signature(names.main_of(module))
         types = names.main_of(module).attributes["function_type"].value
+        meshes = meshes_of(module)
         for row, kind, sharding in zip(own.arguments, kinds.inputs, given, strict=False):
-            _write(row, _text(row) or sharding or "{replicated}", kind)
+            _write(row, _text(row, meshes) or sharding or "{replicated}", kind)
         rows = zip(own.results, kinds.results, types.results, returned, strict=False)
         for index, (row, kind, tile, sharding) in enumerate(rows):
             if sharding is None and str(tile) != str(kind):
-                raise NO_RESULT_SHARDING.error(place_of(names.main_of(module).location), index=index)
+                sharding = _of_tile(kind, tile, partitions)
+                if sharding is None:
+                    raise NO_RESULT_SHARDING.error(place_of(names.main_of(module).location), index=index)
+                row[UNNAMED] = ir.UnitAttr.get()
             _write(row, sharding or "{replicated}", kind)
         own.write()
         in_stablehlo(module)
-        for op in every_op(module.operation):
-            if "channel_handle" in op.attributes:  # between devices, which the translation leaves open
-                text = str(op.attributes["channel_handle"])
-                op.attributes["channel_handle"] = ir.Attribute.parse(text.replace("type = 0", "type = 1"))
+        attributes = module.operation.attributes
         number = ir.IntegerType.get_signless(32)
-        module.operation.attributes[names.NUM_PARTITIONS] = ir.IntegerAttr.get(number, partitions)
-        module.operation.attributes[names.NUM_REPLICAS] = ir.IntegerAttr.get(number, 1)
+        attributes[names.NUM_PARTITIONS] = ir.IntegerAttr.get(number, partitions)
+        attributes[names.NUM_REPLICAS] = ir.IntegerAttr.get(number, 1)
+        attributes[OBJECT] = ir.StringAttr.get(COMPILED if _SCHEDULED.search(text) else PARTITIONED)
     return module
 
 
-def _text(row: dict[str, Any]) -> str | None:
-    return str(row[names.SHARDING].value) if names.SHARDING in row else None
+def _text(row: dict[str, Any], meshes: Mapping[str, Mesh | int]) -> str | None:
+    """Return the sharding of an argument or result in XLA's notation; None where it is not fixed."""
+    if names.SHARDING in row:
+        return names.text(row[names.SHARDING])
+    if SDY_SHARDING not in row:
+        return None
+    sharding = parse_sdy(str(row[SDY_SHARDING]), meshes)
+    return None if sharding.notes.open else str(sharding)
+
+
+def _of_tile(whole: Any, tile: Any, devices: int) -> str | None:
+    """Return a sharding of ``whole`` with tiles of type ``tile``; None where no count of parts gives that size."""
+    divisors = [count for count in range(1, devices + 1) if devices % count == 0]
+    counts = [
+        next((count for count in divisors if -(-size // count) == part), 0)
+        for size, part in zip(whole.shape, tile.shape, strict=True)
+    ]
+    parts = prod(counts)
+    if not parts or devices % parts:
+        return None
+    last = [devices // parts] if parts < devices else []
+    words = f"devices=[{','.join(map(str, [*counts, *last]))}]<=[{devices}]"
+    return str(parse_sharding(f"{{{words}{' last_tile_dim_replicate' if last else ''}}}"))
 
 
 def _write(row: dict[str, Any], sharding: str, kind: Any) -> None:

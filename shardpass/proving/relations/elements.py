@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,14 +28,51 @@ def constant_term(terms: Terms, op: Any, shape: Sequence[int], element: str, dty
     text = splat_text(op)
     if text is not None:
         return terms.constant(element, splat_value(text, element, dtype)), True
-    value = op.attributes["value"]
-    try:
-        array = np.ascontiguousarray(np.array(value)).reshape(shape)
-    except (TypeError, ValueError):
-        return terms.make(Term(("constant of text", element, str(value)), (), len(shape))), False
+    array = elements_of(op, shape, dtype)
+    if array is None:
+        return terms.make(Term(("constant of text", element, _written(op)), (), len(shape))), False
     if element == "i1":
         array = array.astype(np.bool_)
     return terms.constant(element, array), False
+
+
+def elements_of(op: Any, shape: Sequence[int], dtype: Any) -> Any:
+    """Return the elements of a ``stablehlo.constant`` as an array; None where NumPy has no such elements.
+
+    The bindings cannot hand out complex elements (jaxlib 0.10.2), which are read from the text.
+    """
+    try:
+        return np.ascontiguousarray(np.array(op.attributes["value"])).reshape(tuple(shape))
+    except ValueError:
+        return None
+    except TypeError:
+        if dtype is None or np.dtype(dtype).kind != "c":
+            return None
+    text = _written(op)
+    if text.startswith('"0x'):
+        return np.frombuffer(bytes.fromhex(text[3:].rstrip('"')), dtype).reshape(tuple(shape))
+    part = {"complex64": "f32", "complex128": "f64"}[np.dtype(dtype).name]
+    numbers = [_number(word, part) for word in re.findall(r"[^\s\[\](),]+", text)]
+    if any(number is None for number in numbers):
+        return None
+    return np.array(numbers, _FLOATS[part]).view(dtype).reshape(tuple(shape))
+
+
+def _written(op: Any) -> str:
+    """Return the elements of a constant as MLIR writes them."""
+    text: str = op.get_asm(use_local_scope=True)
+    return text[text.index("dense") :].split("<", 1)[1].rpartition("> :")[0]
+
+
+def _number(text: str, element: str) -> Any:
+    """Return the number of type f32 or f64 that MLIR writes; None for text that is no number."""
+    try:
+        if text.startswith("0x"):
+            return np.frombuffer(bytes.fromhex(text[2:].zfill(2 * np.dtype(_FLOATS[element]).itemsize))[::-1],
+                                 _FLOATS[element])[0]  # fmt: skip
+        return _FLOATS[element](float(text))
+    except ValueError:
+        return None
 
 
 def splat_value(text: str, element: str, dtype: Any) -> Any:
@@ -52,18 +90,8 @@ def splat_value(text: str, element: str, dtype: Any) -> Any:
 
 def finite(text: str, element: str) -> Any:
     """The finite number of type f32 or f64 that MLIR writes, in decimals or as bits; None for others."""
-    kind = _FLOATS.get(element)
-    if kind is None:
-        return None
-    try:
-        if text.startswith("0x"):
-            bits = bytes.fromhex(text[2:].zfill(2 * np.dtype(kind).itemsize))
-            number = np.frombuffer(bits[::-1], kind)[0]
-        else:
-            number = kind(float(text))
-    except ValueError:
-        return None
-    return number if np.isfinite(number) else None
+    number = _number(text, element) if element in _FLOATS else None
+    return number if number is not None and np.isfinite(number) else None
 
 
 def folded(name: str, element: str, values: Sequence[Any]) -> Any:

@@ -25,7 +25,8 @@ from shardpass.ir.walk import every_op, inputs_of, operation
 from shardpass.proving.relations.combine import cells, combine
 from shardpass.proving.relations.compare import differs
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
-from shardpass.proving.relations.pieces import Content, Ints, Piece, full
+from shardpass.proving.relations.lying import where_in
+from shardpass.proving.relations.pieces import Content, Ints, full
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.rules.integers import known_numbers
@@ -111,7 +112,7 @@ def _enters(site: Site, whole: Content, have: Content) -> bool:
     """Whether ``have`` may be a tile of ``whole``: where it is known how the tiles lie, it is one."""
     if not _alike(whole, have) or any(n > m for n, m in zip(have.shape, whole.shape, strict=True)):
         return False
-    side = _side(site, whole, have)
+    side = where_in(whole, have, site.devices)
     return side is None or differs(site.terms, whole, have, side) is None
 
 
@@ -170,13 +171,14 @@ def _as_loop(site: Site, loop: Loop, stands_for: Sequence[int | None]) -> list[C
     walk = site.walk
     condition, body = (region.blocks[0] for region in site.op.regions)
     pairs = list(zip(stands_for, site.operands, strict=True))
-    sides = [None if k is None else _side(site, loop.entry[k], have) for k, have in pairs]
+    sides = [None if k is None else where_in(loop.entry[k], have, site.devices) for k, have in pairs]
     if any(side is None and k is not None for side, k in zip(sides, stands_for, strict=True)):
         trip = walk.block(body, _carried(site, loop, stands_for, sides))
         returned = list(body.operations)[-1].operands
         for i, (k, have, value) in enumerate(zip(stands_for, trip, returned, strict=True)):
             if k is not None:
-                sides[i] = sides[i] or _side(site, loop.trip[k], have) or _usual(site, loop.trip[k], have, value)
+                known = sides[i] or where_in(loop.trip[k], have, site.devices)
+                sides[i] = known or _usual(site, loop.trip[k], have, value)
     carried = _carried(site, loop, stands_for, sides)
     trip = walk.block(body, carried)
     (again,) = walk.block(condition, carried)
@@ -224,39 +226,6 @@ def _tile(whole: Content, site: Site, side: Side) -> Content:
     limit = np.minimum(np.array(side.tile, np.int64), np.array(side.shape, np.int64) - side.offsets)
     tile = spread.boxed(np.zeros_like(limit), limit)
     return Content(side.tile, whole.element, () if tile is None else (tile,))
-
-
-def _side(site: Site, whole: Content, have: Content) -> Side | None:
-    """Where the tiles ``have`` lie in ``whole``, as one of their pieces says; None where none does."""
-    offsets = np.zeros((site.devices, whole.rank), np.int64)
-    for dim in range(whole.rank):
-        if whole.shape[dim] == have.shape[dim]:
-            continue
-        cut = [d for d in range(whole.rank) if d != dim and whole.shape[d] != have.shape[d]]
-        pairs = [(w, p) for w in whole.pieces for p in have.pieces]
-        result = next((o for w, p in pairs if (o := _offset(w, p, dim, cut)) is not None), None)
-        if result is None:
-            return None
-        offsets[:, dim] = result
-    return Side(whole.shape, whole.element, have.shape, offsets, np.ones(site.devices, bool))
-
-
-def _offset(whole: Piece, piece: Piece, dim: int, cut: Sequence[int]) -> Ints | None:
-    """How far along ``dim`` each device's tile lies, by an index that runs along no other dimension that is ``cut``."""
-    if whole.term != piece.term:
-        return None
-    for row in range(len(whole.a)):
-        step = int(whole.a[row, dim])
-        if step and not whole.a[row, list(cut)].any():
-            apart = piece.at_lo[:, row] - whole.b[0, row] - piece.lo @ whole.a[row]
-            if (apart[piece.on] % step).any():
-                return None
-            return _for_all(apart // step, piece)
-    return None
-
-
-def _for_all(result: Ints, piece: Piece) -> Ints | None:
-    return result if piece.on.all() else None
 
 
 def _usual(site: Site, whole: Content, have: Content, value: Any) -> Side | None:

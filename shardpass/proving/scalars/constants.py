@@ -10,7 +10,7 @@ import numpy as np
 
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import splat_text
-from shardpass.proving.relations.elements import _bounds, _infinities
+from shardpass.proving.relations.elements import _bounds, _infinities, elements_of
 from shardpass.proving.relations.evaluate import Unknown
 from shardpass.proving.relations.pieces import Bools, Ints
 from shardpass.proving.rules.integers import is_integer
@@ -24,10 +24,9 @@ def constant(table: Scalars, op: Any, shape: Sequence[int], element: str) -> Int
     text = splat_text(op)
     if text is not None:
         return np.broadcast_to(np.int64(splat(table, text, element)), tuple(shape)).copy()
-    try:
-        array = np.ascontiguousarray(np.array(op.attributes["value"])).reshape(tuple(shape))
-    except (TypeError, ValueError):
-        raise Unknown("its elements are of a type that NumPy has not") from None
+    array = elements_of(op, shape, element_type(element).dtype)
+    if array is None:
+        raise Unknown("its elements are of a type that NumPy has not")
     return of_array(table, array, element)
 
 

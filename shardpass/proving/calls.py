@@ -1,0 +1,70 @@
+"""Which functions a module's functions call.
+
+The walks of a proof enter a call each time that they meet it, so functions that call one another in a circle are
+refused before. A question about what an op does, such as "does it meet other devices", is asked of the functions that
+it calls, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from shardpass.diagnostics.table_passes import RECURSION
+from shardpass.ir.locations import place_of
+from shardpass.ir.walk import every_op, operation
+
+CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+
+
+def callee(op: Any) -> str:
+    """Return the name of the function that ``op`` calls; "" where it calls none."""
+    name = CALLEE.get(op.name)
+    return str(op.attributes[name].value) if name else ""
+
+
+def functions_of(module: Any) -> dict[str, Any]:
+    """Return the functions of ``module`` by name."""
+    return {f.attributes["sym_name"].value: operation(f) for f in module.body.operations if "sym_name" in f.attributes}
+
+
+def reached(op: Any, functions: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield ``op``, the ops in its regions, and those of each function that these call, once."""
+    entered: set[str] = set()
+    todo = [op]
+    while todo:
+        for inner in map(operation, every_op(todo.pop())):
+            yield inner
+            name = callee(inner)
+            if name in functions and name not in entered:
+                entered.add(name)
+                todo.append(functions[name])
+
+
+def meets(op: Any, functions: Mapping[str, Any], names: Collection[str]) -> bool:
+    """Whether ``op``, or what it calls, has an op called one of ``names``."""
+    return any(inner.name in names for inner in reached(op, functions))
+
+
+def refuse_circles(module: Any) -> None:
+    """Raise ShardpassError (SP205) where functions of ``module`` call one another in a circle."""
+    functions = functions_of(module)
+    calls = {
+        name: {called: inner for inner in map(operation, every_op(function)) if (called := callee(inner)) in functions}
+        for name, function in functions.items()
+    }
+    done: set[str] = set()
+    for start in functions:
+        path: list[str] = []
+        todo = [(start, False)]
+        while todo:
+            name, leaving = todo.pop()
+            if leaving:
+                done.add(path.pop())
+            elif name in path:
+                circle = [*path[path.index(name) :], name]
+                at = calls[path[-1]][name]
+                raise RECURSION.error(place_of(at.location), circle=" -> ".join(f"@{one}" for one in circle))
+            elif name not in done:
+                path.append(name)
+                todo += [(name, True), *((called, False) for called in calls[name])]
