@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
+# Each pass is a tuple of its spellings: jaxlib 0.12's, then 0.10's. LOCAL lists the devices of each group.
+PAD = ("sdy-pad-for-divisibility", "func.func(sdy-pad-for-divisibility)")
+LOCAL = ("sdy-convert-global-to-local{enable-rgv3=false}", "sdy-convert-global-to-local")
+DROP = ("sdy-drop-sharding-and-mesh",)
 SHARDY = (
-    "sdy-propagation-pipeline",
-    "func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
-    "canonicalize{enable-patterns=sdy-reshard}",
-    "sdy-resolve-permutation-factors{enable-halo-exchange=true}",
-    "func.func(sdy-reshard-to-collectives)",
-    "func.func(sdy-pad-for-divisibility)",
-    "sdy-convert-global-to-local",
-    "sdy-drop-sharding-and-mesh",
+    ("sdy-propagation-pipeline",),
+    ("func.func(sdy-insert-explicit-reshards{enable-full-version=true})",),
+    ("canonicalize{enable-patterns=sdy-reshard}",),
+    ("sdy-resolve-permutation-factors{enable-halo-exchange=true}",),
+    ("func.func(sdy-reshard-to-collectives)",),
+    PAD,
+    LOCAL,
+    DROP,
 )
 
 _MESH = re.compile(r"sdy\.mesh @(\w+) = <\[([^\]]*)\]")
@@ -29,7 +35,6 @@ def shardy_module(text: str) -> Any:
     (with those of 32, which JAX has, it reads beyond them and ends the process).
     """
     from jaxlib.mlir import ir
-    from jaxlib.mlir.passmanager import PassManager
 
     from shardpass.importing.inline_calls import inline_calls
     from shardpass.ir.context import parse_module
@@ -44,12 +49,22 @@ def shardy_module(text: str) -> Any:
         types = _main(module).attributes["function_type"].value
         whole = [*types.inputs, *types.results]
         shardings: list[str] = []
-        for pipeline in SHARDY:
-            if "convert-global" in pipeline:
+        for spellings in SHARDY:
+            if spellings == LOCAL:
                 shardings = _boundary_shardings(module, meshes)
-            PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
+            passes(spellings).run(module.operation)
         _annotate(module, whole, shardings, len(types.inputs))
     return module
+
+
+def passes(spellings: Sequence[str]) -> Any:
+    """Returns the pass manager of the first spelling that this jaxlib knows."""
+    from jaxlib.mlir.passmanager import PassManager
+
+    for spelling in spellings[:-1]:
+        with contextlib.suppress(ValueError):
+            return PassManager.parse(f"builtin.module({spelling})")
+    return PassManager.parse(f"builtin.module({spellings[-1]})")
 
 
 def _widen_indices(module: Any) -> None:

@@ -29,9 +29,9 @@ def shardings(problem: Problem) -> tuple[Any, Any]:
 def shardy_reshard_module(problem: Problem) -> str:
     """The per-device program that Shardy's own passes make, with the attributes that XLA needs to leave it alone."""
     from jaxlib.mlir import ir
-    from jaxlib.mlir.passmanager import PassManager
 
     from shardpass.ir.context import make_context
+    from shardpass.runtime.shardy_passes import DROP, LOCAL, PAD, passes
 
     def spec(dims: Sequence[str]) -> str:
         return "[" + ", ".join("{" + ", ".join(f'"{a}"' for a in dim) + "}" for dim in dims) + "]"
@@ -46,13 +46,8 @@ def shardy_reshard_module(problem: Problem) -> str:
       }} }}"""
     with make_context():
         module = ir.Module.parse(text)
-        for pipeline in (
-            "func.func(sdy-reshard-to-collectives,canonicalize)",
-            "func.func(sdy-pad-for-divisibility)",
-            "sdy-convert-global-to-local",
-            "sdy-drop-sharding-and-mesh",
-        ):
-            PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
+        for spellings in (("func.func(sdy-reshard-to-collectives,canonicalize)",), PAD, LOCAL, DROP):
+            passes(spellings).run(module.operation)
         i32 = ir.IntegerType.get_signless(32)
         module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(i32, problem.devices)
         module.operation.attributes["mhlo.num_replicas"] = ir.IntegerAttr.get(i32, 1)

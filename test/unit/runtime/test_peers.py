@@ -2,7 +2,6 @@
 
 import subprocess
 
-import jax
 import pytest
 
 from shardpass.diagnostics import ShardpassError
@@ -24,11 +23,7 @@ module @product attributes {mhlo.num_partitions = 4 : i32} {
 """
 
 
-# jaxlib 0.12 has other names for some of Shardy's passes, and says so: SP553
-SHARDY = pytest.mark.skipif(jax.version.__version_info__ >= (0, 12), reason="jaxlib 0.12 refuses Shardy's pipeline")
-
-
-@pytest.mark.parametrize("way", [pytest.param(way, marks=SHARDY if way == "shardy" else ()) for way in WAYS])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("given", [PRODUCT, PRODUCT.encode()], ids=["text", "bytes"])
 def test_collectives_bytes_and_memory(way, given):
     found = ask(way, given, 4)

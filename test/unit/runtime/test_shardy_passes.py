@@ -1,13 +1,11 @@
 """Programs that Shardy's own passes partition, run, against NumPy."""
 
-import jax
 import numpy as np
 import pytest
 
 from shardpass.runtime import compile
 from shardpass.runtime.shardy_passes import shardy_module
 
-pytestmark = pytest.mark.skipif(jax.version.__version_info__ >= (0, 12), reason="jaxlib 0.12 refuses Shardy's pipeline")
 PROGRAM = """
 module @program attributes {{mhlo.num_partitions = 4 : i32}} {{
   sdy.mesh @mesh = <["x"=2, "y"=2]>

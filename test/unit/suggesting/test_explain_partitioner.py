@@ -136,7 +136,6 @@ def test_hlo_before_optimisations_is_partitioned_first(tmp_path: Path, capsys: A
     assert json.loads(capsys.readouterr().out)["partitioner"] == "shardpass"
 
 
-@pytest.mark.skipif(jax.version.__version_info__ >= (0, 12), reason="jaxlib 0.12 refuses Shardy's pipeline")
 def test_shardys_program() -> None:
     def product(x: Any, w: Any) -> Any:
         return x @ w
