@@ -7,6 +7,9 @@ failure:
     not shardpass-opt ...        some status from 1 to 127, and no Python traceback
     exits 2 shardpass-opt ...    this status, and no Python traceback
 
+These commands run in forks of one process (test/support/lit_format.py). A file that says ``PROCESSES: real``
+starts each in a Python of its own; each command has such a file. ``lit --param processes=all`` does so for all files.
+
 Features: jax-0.10 (the installed version), python-3.11, matplotlib, onnx.
 """
 
@@ -17,15 +20,17 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import lit.formats
-
 ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "test"))
+
+from support.lit_format import ForkedCommands  # noqa: E402
+
 SUPPORT = ROOT / "test" / "lit" / "support"
 SECONDS_PER_COMMAND = 120
 
 config.name = "shardpass"  # noqa: F821  (lit runs this file with `config` defined)
 config = config  # noqa: F821
-config.test_format = lit.formats.ShTest(execute_external=False)
+config.test_format = ForkedCommands()
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["support", "Inputs", ".venv", "out", "examples"]
 config.test_source_root = str(ROOT)

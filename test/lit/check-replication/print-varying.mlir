@@ -1,6 +1,7 @@
 // Over which axes each value of a region may vary: place / 2 rem 2 over x, a sum over x over y, a gather of both nothing.
 // RUN: shardpass-check-replication --print-varying %s | FileCheck %s
 // RUN: exits 2 shardpass-check-replication --print-varying --format json %s
+// PROCESSES: real
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 

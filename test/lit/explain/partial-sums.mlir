@@ -2,6 +2,7 @@
 // the ring over 4 devices brings it 2 * 512 * 3/4 = 768 bytes.
 // RUN: shardpass-explain %s --source %S | FileCheck %s
 // RUN: shardpass-opt %s partition --mlir-print-debuginfo | shardpass-explain - | FileCheck %s --check-prefix=AGAIN
+// PROCESSES: real
 
 // CHECK: partial-sums.mlir: 4 devices, x=4
 // CHECK-NEXT: each device receives 768 B in 1 collective

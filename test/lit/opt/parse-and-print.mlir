@@ -2,6 +2,7 @@
 // RUN: shardpass-opt %s | FileCheck %s
 // RUN: shardpass-opt < %s | FileCheck %s
 // RUN: shardpass-opt - < %s | FileCheck %s
+// PROCESSES: real
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:.*]]: tensor<4xf32> {mhlo.sharding = "{devices=[2]0,1}"}) -> tensor<4xf32>

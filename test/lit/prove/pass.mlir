@@ -14,3 +14,4 @@ module attributes {mhlo.num_partitions = 4 : i32} {
     return %r : tensor<64xui32>
   }
 }
+// PROCESSES: real

@@ -1,5 +1,6 @@
 // The program of one device has the body of a named computation, too, and the constants of SDY.
 // RUN: shardpass-run %s partition --devices 4 --check
+// PROCESSES: real
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 func.func @main(%x: tensor<8x2xi32>) -> tensor<8x2xi32> {
   %0 = sdy.named_computation<"outer">(%x) in_shardings=[<@mesh, [{"b"}, {}]>] out_shardings=[<@mesh, [{"a"}, {?}]>] (%y: tensor<8x2xi32>) {

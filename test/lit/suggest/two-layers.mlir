@@ -3,6 +3,7 @@
 // RUN: shardpass-suggest %s --mesh d=8 --memory-limit 200KiB | FileCheck %s
 // RUN: shardpass-suggest %s --mesh d=8 --memory-limit 200KiB --json | FileCheck %s --check-prefix=JSON
 // RUN: shardpass-suggest - --mesh d=8 < %s | FileCheck %s --check-prefix=FREE
+// PROCESSES: real
 
 // CHECK: on d=8, at most 200 KiB on a device:
 // CHECK-NEXT: in_shardings:
