@@ -39,20 +39,27 @@ def constant_term(terms: Terms, op: Any, shape: Sequence[int], element: str, dty
 def elements_of(op: Any, shape: Sequence[int], dtype: Any) -> Any:
     """Return the elements of a ``stablehlo.constant`` as an array; None where NumPy has no such elements.
 
-    The bindings cannot hand out complex elements (jaxlib 0.10.2), which are read from the text.
+    The bindings cannot hand out complex elements, nor integers of less than 8 bits (jaxlib 0.10.2), which are read from
+    the text; the latter become int64.
     """
     try:
         return np.ascontiguousarray(np.array(op.attributes["value"])).reshape(tuple(shape))
     except ValueError:
         return None
     except TypeError:
-        if dtype is None or np.dtype(dtype).kind != "c":
+        if dtype is None or np.dtype(dtype).kind not in "cV":
             return None
     text = _written(op)
     if text.startswith('"0x'):
+        if np.dtype(dtype).kind == "V":
+            return None
         return np.frombuffer(bytes.fromhex(text[3:].rstrip('"')), dtype).reshape(tuple(shape))
+    words = re.findall(r"[^\s\[\](),]+", text)
+    if np.dtype(dtype).kind == "V":
+        whole = all(re.fullmatch("-?[0-9]+", word) for word in words)
+        return np.array([int(word) for word in words], np.int64).reshape(tuple(shape)) if whole else None
     part = {"complex64": "f32", "complex128": "f64"}[np.dtype(dtype).name]
-    numbers = [_number(word, part) for word in re.findall(r"[^\s\[\](),]+", text)]
+    numbers = [_number(word, part) for word in words]
     if any(number is None for number in numbers):
         return None
     return np.array(numbers, _FLOATS[part]).view(dtype).reshape(tuple(shape))
@@ -75,6 +82,13 @@ def _number(text: str, element: str) -> Any:
         return None
 
 
+def integer_value(number: int, element: str) -> Any:
+    """A number of an integer type as the one scalar that stands for it in the table of terms."""
+    if element == "i1":
+        return np.array(bool(number))
+    return np.array(number, np.uint64 if element == "ui64" else np.int64)
+
+
 def splat_value(text: str, element: str, dtype: Any) -> Any:
     """Of integers and booleans a number; of others a text, in which 0 and -0, or two NaNs, differ."""
     if text in _TRUTH:
@@ -83,7 +97,7 @@ def splat_value(text: str, element: str, dtype: Any) -> Any:
     if number is not None:
         return np.array(repr(float(number)))
     try:
-        return np.array(int(text, 0)).astype(dtype) if element.lstrip("u").startswith("i") else np.array(text)
+        return integer_value(int(text, 0), element) if element.lstrip("u").startswith("i") else np.array(text)
     except (ValueError, OverflowError):
         return np.array(text)
 
@@ -144,7 +158,7 @@ def _infinities(dtype: Any, negative: bool) -> tuple[str, ...]:
     if dtype is None or np.dtype(dtype).kind == "c":
         return ()
     value = np.array(-np.inf if negative else np.inf).astype(dtype)
-    if np.isfinite(value.astype(np.float64)):
+    if not np.isinf(value.astype(np.float64)):  # finite in some types of 8 bits, a NaN in others
         return ()
     bits = value.tobytes()[::-1].hex().upper()
     return (f"0x{bits}", "-inf" if negative else "inf")

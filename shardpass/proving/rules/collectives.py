@@ -146,7 +146,7 @@ def _going_on(stack: Stack, dim: int, size: int) -> Ints | None:
 
 def all_reduce(site: Site) -> list[Content]:
     groups = groups_of(site)
-    name = reducer_of(site.op.regions[0])
+    name = reducer_of(site.op)
     return [site.result(summed(site, c, groups, name), index) for index, c in enumerate(site.operands)]
 
 
@@ -231,7 +231,7 @@ def reduce_scatter(site: Site) -> list[Content]:
     groups, dim = groups_of(site), attribute(site.op, "scatter_dimension")
     (operand,) = site.operands
     shape, _ = type_of(site.op.results[0])
-    pieces = summed(site, operand, groups, reducer_of(site.op.regions[0]))
+    pieces = summed(site, operand, groups, reducer_of(site.op))
     start = np.zeros((site.devices, operand.rank), np.int64)
     start[:, dim] = groups.place * shape[dim]
     return [site.result([cut(p, start, shape) for p in pieces])]

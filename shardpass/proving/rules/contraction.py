@@ -21,9 +21,12 @@ from shardpass.proving.relations.terms import Key, Terms
 from shardpass.proving.rules.integers import Box, is_integer
 
 
-def reducer_of(region: Any) -> str:
-    """The one op of a reduction's body, of its two arguments. Raises Unknown for other bodies."""
-    block = region.blocks[0]
+def reducer_of(op: Any) -> str:
+    """The one op of a reduction's body, of its two arguments.
+
+    Raises Unknown for other bodies, and for those that reduce in a wider type than that of the operand.
+    """
+    block = op.regions[0].blocks[0]
     *body, end = [operation(op) for op in block.operations]
     simple = (
         len(body) == 1
@@ -35,6 +38,8 @@ def reducer_of(region: Any) -> str:
     name = body[0].name.split(".")[-1] if simple else ""
     if name not in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"):
         raise Unknown("its body is not one op that can be reordered")
+    if type_of(block.arguments[0])[1] != type_of(op.operands[0])[1]:
+        raise Unknown("its body reduces in another type than its operand's")
     return name
 
 
@@ -156,7 +161,7 @@ def reduce(site: Site) -> list[Content]:
         raise Unknown("a reduction of several operands at once is not known")
     operand, init = site.operands
     dims = ints(site.op.attributes["dimensions"])
-    name = reducer_of(site.op.regions[0])
+    name = reducer_of(site.op)
     if 0 in operand.shape:
         raise Unknown("it reduces nothing")
     pieces = reduced(site.terms, operand, dims, name)

@@ -173,8 +173,9 @@ def _is_exact(terms: Terms, element: str, piece: Piece) -> bool:
 
 def clamp_piece(terms: Terms, element: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None]:
     """The clamp of pieces of integers, as ``stablehlo.clamp`` has it."""
-    inner = terms.all[pieces[1].term]
-    if inner.key[0] == "stablehlo.clamp" and (inner.parts[0], inner.parts[2]) == (pieces[0].term, pieces[2].term):
+    inner, bounds = terms.all[pieces[1].term], (pieces[0].term, pieces[2].term)
+    constant = all(terms.splat(bound) is not None for bound in bounds)
+    if constant and inner.key[0] == "stablehlo.clamp" and (inner.parts[0], inner.parts[2]) == bounds:
         return [pieces[1].boxed(box[0], box[1])]  # it lies between these constants already
     result = arithmetic(terms, "clamp", element, pieces, box)
     return (
@@ -185,7 +186,8 @@ def clamp_piece(terms: Terms, element: str, pieces: Sequence[Piece], box: Box) -
 
 
 def clamped_index(site: Site, index: Content, most: int) -> Content:
-    """The index as a gather clamps it."""
+    """The index as a gather clamps it to ``most``, which may be more than its type has: then nothing exceeds it."""
+    most = min(most, limits(index.element)[1])
     pieces: list[Piece | None] = []
     for p in index.pieces:
         box = p.lo, p.hi, p.on

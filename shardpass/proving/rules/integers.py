@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.element_types import element_type
+from shardpass.proving.relations.elements import integer_value
+from shardpass.proving.relations.evaluate import Unknown
 from shardpass.proving.relations.pieces import Bools, Content, Ints, Piece, made
 from shardpass.proving.relations.terms import Terms
 
@@ -67,9 +68,12 @@ def numbers_piece(terms: Terms, element: str, column: Ints, offset: Ints, box: B
 
 
 def constant_piece(terms: Terms, element: str, value: Any, box: Box) -> Piece | None:
+    """The piece whose elements are all ``value``. Raises Unknown where its type does not have that number."""
     lo, hi, on = box
-    dtype = element_type(element).dtype
-    term = terms.constant(element, np.asarray(value).astype(dtype))
+    least, most = limits(element)
+    if not least <= int(value) <= most:
+        raise Unknown(f"{value} is no number of type {element}")
+    term = terms.constant(element, integer_value(int(value), element))
     return made(term, np.zeros((0, lo.shape[1]), np.int64), np.zeros((len(on), 0), np.int64), lo, hi, on)
 
 
@@ -108,6 +112,16 @@ def extremes(column: Ints, offset: Ints, box: Box) -> tuple[int, int]:
     return int(low[on].min()), int(high[on].max())
 
 
+def _within_int64(known: tuple[Ints, Ints] | None, box: Box) -> bool:
+    """Whether sums and differences of two such numbers fit into int64, in all of the box."""
+    if known is None:
+        return False
+    column, offset = known
+    lo, hi, on = box
+    reach = np.abs(column).astype(np.float64) @ np.maximum(np.abs(lo), np.abs(hi)).max(0)
+    return bool(np.abs(offset[on].astype(np.float64)).max() + reach < 2**61)
+
+
 def _in_range(column: Ints, offset: Ints, box: Box, element: str) -> bool:
     low, high = extremes(column, offset, box)
     least, most = limits(element)
@@ -143,7 +157,7 @@ _COMPARED: Mapping[str, Callable[[Ints, Ints], Bools]] = {
 def arithmetic(terms: Terms, name: str, element: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None] | None:
     """The result of an op of integers on known numbers; None where it is no known number."""
     known = [affine(terms, p) for p in pieces]
-    if any(k is None for k in known):
+    if any(k is None or not _within_int64(k, box) for k in known):
         return None
     if element == "i1":  # as truth values add up
         name = {"add": "or", "multiply": "and", "subtract": ""}.get(name, name)
@@ -151,8 +165,6 @@ def arithmetic(terms: Terms, name: str, element: str, pieces: Sequence[Piece], b
     columns, offsets = zip(*(k for k in known if k is not None), strict=True)
     single = [not c[wide].any() for c in columns]
     at = [offset + box[0] @ column for column, offset in zip(columns, offsets, strict=True)]
-    if any(np.abs(x[box[2]]).max() >= 2**62 for x in at):
-        return None
     if len(pieces) == 1:
         return _unary(terms, name, element, columns[0], offsets[0], at[0], single[0], box)
     if len(pieces) == 3:
@@ -253,7 +265,7 @@ def converted(terms: Terms, old: str, new: str, piece: Piece) -> Piece | None:
 def compared(terms: Terms, direction: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None] | None:
     """The comparison of two known integers, as boxes of true and false; None where it follows no box."""
     known = [affine(terms, p) for p in pieces]
-    if any(k is None for k in known):
+    if any(k is None or not _within_int64(k, box) for k in known):
         return None
     (c1, o1), (c2, o2) = (k for k in known if k is not None)
     lo, hi, on = box

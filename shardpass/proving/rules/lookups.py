@@ -29,7 +29,7 @@ from shardpass.proving.relations.pieces import Content, Ints, Piece, common, min
 from shardpass.proving.relations.terms import Terms
 from shardpass.proving.rules import blocks, elementwise, rows
 from shardpass.proving.rules.contraction import reduced, reducer_of, without_dims, zero_piece
-from shardpass.proving.rules.integers import Box, affine
+from shardpass.proving.rules.integers import Box, affine, limits
 from shardpass.proving.rules.movement import cut
 from shardpass.proving.rules.placing import placed
 
@@ -108,12 +108,12 @@ class Equality:
 
 
 def _equalities(site: Site, index: Content, batch: Sequence[int], space: Sequence[int], row: int) -> list[Equality]:
-    return [_equality(site, piece, batch, space, row) for piece in index.pieces]
+    return [_equality(site, piece, index.element, batch, space, row) for piece in index.pieces]
 
 
-def _equality(site: Site, piece: Piece, batch: Sequence[int], space: Sequence[int], row: int) -> Equality:
+def _equality(site: Site, piece: Piece, element: str, batch: Sequence[int], space: Sequence[int], row: int) -> Equality:
     terms = site.terms
-    piece, shift, checked = _without_offset(terms, piece)
+    piece, shift, checked = _without_offset(terms, piece, element, space[row])
     number = site.walk.everywhere(terms.position, shift[:, None], space)
     number.a[0, row] = 1
     bounds = _clamped_to(terms, piece) if checked is None else checked
@@ -134,8 +134,11 @@ def _clamped_to(terms: Terms, piece: Piece) -> tuple[int, int] | None:
     return int(bounds[0]), int(bounds[1])
 
 
-def _without_offset(terms: Terms, piece: Piece) -> tuple[Piece, Ints, tuple[int, int] | None]:
-    """An index ``c - offset`` as c, and the offset, which is one number on each device.
+def _without_offset(terms: Terms, piece: Piece, element: str, rows: int) -> tuple[Piece, Ints, tuple[int, int] | None]:
+    """An index ``c - offset`` of ``rows`` rows as c, and the offset, which is one number on each device.
+
+    The difference wraps as the type ``element`` does, so row v is chosen where c is v + offset only if the type has
+    that number, for each v: other offsets stay.
 
     ``select(clamp(c) == c, clamp(c) - offset, -1)``, which counts no row where c lies outside of the clamp's bounds, is
     c in them: these come third.
@@ -148,7 +151,7 @@ def _without_offset(terms: Terms, piece: Piece) -> tuple[Piece, Ints, tuple[int,
         number = affine(terms, outside)
         if number is None or number[0].any() or (number[1][piece.on] >= 0).any():
             return piece, none, None
-        clamp, shift, checked = _without_offset(terms, inside)
+        clamp, shift, checked = _without_offset(terms, inside, element, rows)
         bounds = _clamped_to(terms, clamp)
         if checked is not None or bounds is None or bounds[0] != 0:
             return piece, none, None
@@ -167,7 +170,11 @@ def _without_offset(terms: Terms, piece: Piece) -> tuple[Piece, Ints, tuple[int,
     if number is None or number[0][piece.wide].any():
         return piece, none, None
     sign = 1 if key[0] == "stablehlo.subtract" else -1
-    return x, sign * (number[1] + piece.lo @ number[0]), None
+    shift = sign * (number[1] + piece.lo @ number[0])
+    (least, most), live = limits(element), shift[piece.on]
+    if live.min() < least or int(live.max()) + rows - 1 > most:
+        return piece, none, None
+    return x, shift, None
 
 
 def _same(one: Piece, other: Piece, box: Box) -> bool:
@@ -264,11 +271,7 @@ def _says_where(site: Site, op: Any, choice: Piece, holds: bool) -> None:
         there = [p for one in index.pieces if common([choice, p := _in_space(one, batch, shape)]) is not None]
         if len(there) != 1 or minus(*box, there[0]):
             raise Unknown("its indices are of several parts")
-        own = [_bounding(site.terms, bounds, there[0], box, limit)
-               for limit in (("GE", 0), ("LE", operand.shape[d] - 1))]  # fmt: skip
-        if not all(own):
-            raise Unknown("the choice does not say that the index lies in the operand")
-        asked |= own[0] | own[1]
+        asked |= _bounding(site.terms, bounds, there[0], index.element, operand.shape[d], box)
     if len(asked) < len(bounds):
         raise Unknown("the choice says more than that the index lies in the operand")
 
@@ -296,17 +299,28 @@ def _bounds(terms: Terms, piece: Piece, box: Box, holds: bool) -> list[Bound]:
     return [(x, "GE" if direction in ("GE", "GT") else "LE", number[1] + step)]
 
 
-def _bounding(terms: Terms, bounds: Sequence[Bound], index: Piece, box: Box, limit: tuple[str, int]) -> set[int]:
-    """Which of ``bounds`` are that ``index``, or the integer that it is less an offset, is at least or at most."""
-    base, shift, checked = _without_offset(terms, Piece(index.term, index.a, index.b, *box))
+def _bounding(terms: Terms, bounds: Sequence[Bound], index: Piece, element: str, rows: int, box: Box) -> set[int]:
+    """Which of ``bounds`` say that ``index`` lies in [0, rows), of itself or of the integer that it is less an offset.
+
+    Raises Unknown unless both ends are bounds of one of these: a difference that wraps is at least 0 on both sides.
+    """
+    base, shift, checked = _without_offset(terms, Piece(index.term, index.a, index.b, *box), element, rows)
     forms = [(index, np.zeros_like(shift)), *([(base, shift)] if checked is None else [])]
     on = box[2]
-    return {
-        number
-        for number, (x, direction, at) in enumerate(bounds)
+    by_form = [
+        [
+            {
+                number
+                for number, (x, direction, at) in enumerate(bounds)
+                if direction == word and _same(x, own, box) and (at[on] == (limit + by)[on]).all()
+            }
+            for word, limit in (("GE", 0), ("LE", rows - 1))
+        ]
         for own, by in forms
-        if direction == limit[0] and _same(x, own, box) and (at[on] == (limit[1] + by)[on]).all()
-    }
+    ]
+    if not any(all(ends) for ends in by_form):
+        raise Unknown("the choice does not say that the index lies in the operand")
+    return {number for ends in by_form for end in ends for number in end}
 
 
 def scatter(site: Site) -> list[Content]:
@@ -314,7 +328,7 @@ def scatter(site: Site) -> list[Content]:
         raise Unknown("it scatters several operands at once")
     operand, indices, updates = site.operands
     numbers = hlo.ScatterDimensionNumbers(site.op.attributes["scatter_dimension_numbers"])
-    name = reducer_of(site.op.regions[0])
+    name = reducer_of(site.op)
     rows = list(numbers.scattered_dims_to_operand_dims)
     if sorted(rows) != sorted(numbers.inserted_window_dims) or 0 in updates.shape or 0 in operand.shape:
         raise Unknown("it scatters more than single rows")

@@ -162,7 +162,7 @@ def reduce_window(site: Site) -> list[Content]:
         raise Unknown("it reduces several operands at once")
     operand, init = site.operands
     attributes = site.op.attributes
-    name, rank = reducer_of(site.op.regions[0]), operand.rank
+    name, rank = reducer_of(site.op), operand.rank
     if any(n != 1 for n in window(attributes, "base_dilations", rank)) or 0 in operand.shape:
         raise Unknown("its operand is dilated")
     shape, element = type_of(site.op.results[0])

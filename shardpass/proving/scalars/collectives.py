@@ -34,7 +34,7 @@ def all_reduce(site: ScalarSite) -> list[Value]:
 
 
 def total(site: ScalarSite, value: Value, groups: Groups) -> Ints:
-    name = reducer_of(site.op.regions[0])
+    name = reducer_of(site.op)
     matrix = np.stack([value.ids[place] for place in groups.members.T], axis=-1)
     if name == "add":
         return summed(site.table, value.element, matrix, site.walk.whole_terms)

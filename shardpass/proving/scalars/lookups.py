@@ -108,7 +108,7 @@ def _body(site: ScalarSite) -> str | None:
     *inner, end = [operation(op) for op in block.operations]
     if not inner and list(end.operands) == [block.arguments[1]]:
         return None
-    return reducer_of(site.op.regions[0])
+    return reducer_of(site.op)
 
 
 def scatter(site: ScalarSite) -> list[Value]:

@@ -46,7 +46,7 @@ def along(site: ScalarSite, rows: Sequence[Ints], inits: Sequence[Value]) -> lis
     try:
         if len(rows) != 1:
             raise Unknown("of several operands")
-        name = reducer_of(site.op.regions[0])
+        name = reducer_of(site.op)
     except Unknown:
         return [site.result(ids, k) for k, ids in enumerate(by_body(site, rows, starts))]
     return [site.result(reduced(site.table, name, site.element(), np.concatenate([rows[0], starts[0]], axis=-1)))]
