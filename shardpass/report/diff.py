@@ -1,9 +1,17 @@
-"""Two reports beside each other, row by row: what one program receives more than another.
+"""Compare two programs by their collectives: which appeared, went, moved to another line, or changed.
 
-Rows of both are matched by line, kind, array, direction and axes, lines by what they say: a line that has only moved is
-the same. What is equal is counted and not shown.
+The programs are normalized first (``report.collectives``). Then pairs are formed in three steps; each collective is in
+at most one pair:
 
-Complexity: O(rows).
+1. The same line, kind, axes, array and direction. Lines are compared by their text, so that an edit above a line does
+   not matter; by file and number where the text is unknown. A pair of equal count and bytes is "same", another
+   "changed".
+2. Of the rest, the same kind, axes, count and bytes at different lines: "moved".
+3. What is left appeared or went.
+
+Example: after w1's spec lost 'model', its all_reduce at mlp.py:12 went and an all_gather at mlp.py:11 appeared.
+
+Complexity: O(rows log rows).
 """
 
 from __future__ import annotations
@@ -13,37 +21,53 @@ from dataclasses import dataclass
 
 from shardpass.diagnostics.printable import joined
 from shardpass.html_table import html_table
-from shardpass.report.groups import Group
-from shardpass.report.report import Report
-from shardpass.report.rows import BACKWARD, Row, folded_name
+from shardpass.report.collectives import Collective, Collectives
 from shardpass.report.text import WIDTH, counted, shortened, show_bytes, wrapped
 
+APPEARED, WENT, MOVED, CHANGED = "appeared", "went", "moved", "changed"
 MOST_ROWS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Rows that say the same of both programs, with how often they run and the bytes of each; of either may be none."""
+    """A difference. ``kind``: APPEARED (``before`` is None), WENT (``after`` is None), MOVED or CHANGED."""
 
-    row: Row
-    before: int
-    after: int
-    runs_before: int
-    runs_after: int
+    kind: str
+    before: Collective | None
+    after: Collective | None
+
+    @property
+    def row(self) -> Collective:
+        """The collective of the later program; of a collective that went, that of the earlier."""
+        row = self.after or self.before
+        assert row is not None
+        return row
+
+    @property
+    def bytes(self) -> tuple[int, int]:
+        """Bytes before and after."""
+        return (self.before.bytes if self.before else 0), (self.after.bytes if self.after else 0)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Arrays before and after."""
+        return (self.before.count if self.before else 0), (self.after.count if self.after else 0)
 
     @property
     def delta(self) -> int:
-        return self.after - self.before
+        """The bytes that are received more; negative for fewer."""
+        before, after = self.bytes
+        return after - before
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between two reports. ``changes``: rows that differ, the greatest first. ``same``: the number of
-    equal rows.
+    """The difference between two programs. ``changes``: the largest in bytes first. ``same``: the number of equal
+    collectives.
     """
 
-    before: Report
-    after: Report
+    before: Collectives
+    after: Collectives
     changes: tuple[Change, ...]
     same: int
 
@@ -54,55 +78,110 @@ class Difference:
         return f"<Difference: {self._totals}, {counted(len(self.changes), 'change')}>"
 
     @property
+    def costs_more(self) -> bool:
+        """Whether the later program receives more bytes or needs more memory."""
+        memory = (self.after.memory or 0) > (self.before.memory or 0) and None not in (
+            self.before.memory,
+            self.after.memory,
+        )
+        return memory or self.after.bytes_received > self.before.bytes_received
+
+    @property
     def _totals(self) -> str:
-        before, after = (show_bytes(report.total_bytes_received) for report in (self.before, self.after))
+        before, after = (show_bytes(one.bytes_received) for one in (self.before, self.after))
         return f"{before} received before, {after} after"
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain values for JSON."""
+        sides = {
+            name: {"name": one.name, "bytes_received": one.bytes_received, "memory": one.memory}
+            for name, one in (("before", self.before), ("after", self.after))
+        }
+        changes = [
+            {
+                "change": change.kind,
+                "kind": change.row.kind,
+                "axes": list(change.row.axes),
+                "array": change.row.array,
+                "place_before": str(change.before.place) if change.before else None,
+                "place_after": str(change.after.place) if change.after else None,
+                "count": list(change.counts),
+                "bytes": list(change.bytes),
+            }
+            for change in self.changes
+        ]
+        return {**sides, "changes": changes, "same": self.same}
+
+    def markdown(self) -> str:
+        """Return a Markdown table for the summary of a job or a comment in a review."""
+        rows = [f"**{self._totals}**; memory {_memory(self.before)} before, {_memory(self.after)} after", ""]
+        if not self.changes:
+            return "\n".join([*rows, "Every collective is the same."])
+        rows += [
+            "| change | bytes | before | after | collective | over | line | array |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
+        for change in self.changes[:MOST_ROWS]:
+            before, after = map(show_bytes, change.bytes)
+            row = change.row
+            cells = (change.kind, _signed(change.delta), before, after, row.kind, ", ".join(row.axes), _line(change))
+            rows.append(f"| {' | '.join(map(_cell, (*cells, row.array)))} |")
+        left = len(self.changes) - MOST_ROWS
+        return "\n".join([*rows, *([f"\nand {counted(left, 'change')} more"] if left > 0 else [])])
 
     def _repr_html_(self) -> str:
         rows = [
-            (c.delta, c.before, c.after, c.row.where, c.row.kind, c.row.axes, folded_name(c.row.array))
+            (c.delta, *c.bytes, c.kind, _line(c), c.row.kind, ",".join(c.row.axes), c.row.array)
             for c in self.changes[:MOST_ROWS]
         ]
         left = len(self.changes) - len(rows)
         more = f"and {counted(left, 'change')} more" if left else ""
-        heads = ("change, bytes", "before", "after", "line", "collective", "over", "array")
+        heads = ("difference, bytes", "before", "after", "change", "line", "collective", "over", "array")
         return html_table(self._totals, heads, rows, more)
 
 
-def difference(before: Report, after: Report) -> Difference:
-    """Compares two reports row by row: the bytes that change from ``before`` to ``after``."""
-    sides: dict[object, tuple[list[Row], list[Row]]] = {}
-    for place, report in enumerate((before, after)):
-        for row in report.rows:
-            sides.setdefault(_key(report, row), ([], []))[place].append(row)
+def difference(before: Collectives, after: Collectives) -> Difference:
+    """Compare two programs: the changes from ``before`` to ``after``."""
+    old, new = _keyed(before), _keyed(after)
     changes, same = [], 0
-    for rows in sides.values():
-        old, new = (Group("", tuple(some)) for some in rows)
-        first = (new.rows or old.rows)[0]
-        change = Change(first, old.bytes_received, new.bytes_received, old.runs, new.runs)
-        if (change.before, change.runs_before) == (change.after, change.runs_after):
-            same += len(new.rows)
+    for key in old.keys() & new.keys():
+        one, other = old.pop(key), new.pop(key)
+        if (one.count, one.bytes) == (other.count, other.bytes):
+            same += 1
         else:
-            changes.append(change)
-    changes.sort(key=lambda change: -abs(change.delta))
+            changes.append(Change(CHANGED, one, other))
+    left: dict[object, list[Collective]] = {}
+    for row in old.values():
+        left.setdefault((row.key, row.count, row.bytes), []).append(row)
+    for row in new.values():
+        alike = left.get((row.key, row.count, row.bytes))
+        changes.append(Change(MOVED, alike.pop(0), row) if alike else Change(APPEARED, None, row))
+    changes += [Change(WENT, row, None) for rows in left.values() for row in rows]
+    changes.sort(key=lambda change: (-abs(change.delta), change.row.file, change.row.line, change.row.key))
     return Difference(before, after, tuple(changes), same)
 
 
-def _key(report: Report, row: Row) -> object:
-    line = report.sources.line(row.place) or row.where
-    return line, row.kind, row.axes, folded_name(row.array), row.direction
+def _keyed(program: Collectives) -> dict[object, Collective]:
+    """Map a key that survives edits elsewhere to each collective; the number tells repeated keys apart."""
+    result: dict[object, Collective] = {}
+    seen: dict[object, int] = {}
+    for row in program.rows:
+        key = (row.text or row.where, row.key, row.array, row.direction)
+        seen[key] = seen.get(key, -1) + 1
+        result[key, seen[key]] = row
+    return result
 
 
 def _lines(difference: Difference, width: int) -> Iterator[str]:
     before, after = difference.before, difference.after
-    yield f"{'':8}{'received':>12}{'collectives':>13}{'memory':>12}"
-    for name, report in (("before", before), ("after", after)):
-        memory = "-" if report.memory is None else show_bytes(report.memory.total)
+    yield f"{'':8}{'received':>12}{'arrays':>9}{'memory':>12}"
+    for name, one in (("before", before), ("after", after)):
+        arrays = sum(row.count for row in one.rows)
         yield shortened(
-            f"{name:8}{show_bytes(report.total_bytes_received):>12}{report.runs:>13,}{memory:>12}  {report.file}", width
+            f"{name:8}{show_bytes(one.bytes_received):>12}{arrays:>9,}{_memory(one):>12}  {one.name}", width
         )
     if not difference.changes:
-        yield "every row is the same"
+        yield "every collective is the same"
         return
     yield ""
     yield f"{'change':>11}{'before':>12}{'after':>12}"
@@ -111,17 +190,34 @@ def _lines(difference: Difference, width: int) -> Iterator[str]:
     if len(difference.changes) > MOST_ROWS:
         yield f"and {counted(len(difference.changes) - MOST_ROWS, 'change')} more"
     if difference.same:
-        yield f"{counted(difference.same, 'row')} {'is' if difference.same == 1 else 'are'} the same"
+        yield f"{counted(difference.same, 'collective')} {'is' if difference.same == 1 else 'are'} the same"
 
 
 def _change(change: Change, width: int) -> list[str]:
-    row = change.row
-    sign = "+" if change.delta >= 0 else "-"
-    figures = f"{sign + show_bytes(abs(change.delta)):>11}{show_bytes(change.before):>12}{show_bytes(change.after):>12}"
-    where = "" if row.where == "-" else f" {row.where}"
-    times = " to ".join(map(str, dict.fromkeys((change.runs_before, change.runs_after))))
-    back = ", backward" if row.direction == BACKWARD else ""
-    array = f": {folded_name(row.array)}" if row.array else ""
-    axes = f" over {row.axes}" if row.axes else ""
-    words = f"{where} {times} x {row.kind}{axes}{back}{array}".strip()
+    row, (before, after) = change.row, change.bytes
+    figures = f"{_signed(change.delta):>11}{show_bytes(before):>12}{show_bytes(after):>12}"
+    counts = " to ".join(map(str, dict.fromkeys(change.counts)))
+    over = f" over {','.join(row.axes)}" if row.axes else ""
+    back = ", backward" if row.direction == "backward" else ""
+    array = f": {row.array}" if row.array else ""
+    kind = "" if change.kind == CHANGED else f"{change.kind}: "
+    words = f"{kind}{_line(change)} {counts} x {row.kind}{over}{back}{array}".replace("- ", "", row.where == "-")
     return wrapped(words, width, f"{figures}  ", " " * (len(figures) + 2))
+
+
+def _line(change: Change) -> str:
+    if change.kind == MOVED and change.before and change.after and change.before.where != change.after.where:
+        return f"{change.before.where} to {change.after.where}"
+    return change.row.where
+
+
+def _memory(one: Collectives) -> str:
+    return "-" if one.memory is None else show_bytes(one.memory)
+
+
+def _signed(size: int) -> str:
+    return f"{'+' if size >= 0 else '-'}{show_bytes(abs(size))}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

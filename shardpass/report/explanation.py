@@ -7,6 +7,7 @@ from pathlib import Path
 
 from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.report.against import Against, against
+from shardpass.report.collectives import collectives_of
 from shardpass.report.diff import Difference, difference
 from shardpass.report.emit import FORMS, emitted
 from shardpass.report.notebook import framed
@@ -31,8 +32,8 @@ class Explanation(Report):
         return framed(to_html(self), str(self))
 
     def diff(self, other: Report) -> Difference:
-        """Compares the bytes received with those of ``other``, row by row; ``print`` the result."""
-        return difference(self, other)
+        """Compare the collectives with those of ``other``: which appeared, went, moved or changed."""
+        return difference(collectives_of(self), collectives_of(other))
 
     def against(self, *ways: str) -> Against:
         """Compares with the programs of other partitioners: "xla", "shardy". Each compiles the program, in a process of

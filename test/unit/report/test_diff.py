@@ -19,29 +19,33 @@ def row(size: int, line: int = 3, **fields: object) -> Row:
     return Row("all_gather", bytes_each=size, **given)  # type: ignore[arg-type]
 
 
-def test_what_is_equal_is_only_counted() -> None:
-    found = report(row(10), row(5, line=4)).diff(report(row(10), row(7, line=4)))
-    (change,) = found.changes
-    assert (change.before, change.after, change.delta) == (5, 7, 2)
-    assert found.same == 1
-    assert "1 row is the same" in str(found)
+def test_equal_collectives_are_counted_and_not_listed() -> None:
+    diff = report(row(10), row(5, line=4)).diff(report(row(10), row(7, line=4)))
+    (change,) = diff.changes
+    assert (change.kind, change.bytes, change.delta) == ("changed", (5, 7), 2)
+    assert diff.same == 1
+    assert diff.costs_more
+    assert "1 collective is the same" in str(diff)
 
 
-def test_what_comes_and_what_goes_is_told() -> None:
-    found = report(row(10)).diff(report(row(3, axes="y")))
-    assert [(c.row.axes, c.before, c.after) for c in found.changes] == [("x", 10, 0), ("y", 0, 3)]
+def test_collectives_appear_and_go() -> None:
+    diff = report(row(10)).diff(report(row(3, axes="y")))
+    shown = [(change.kind, change.row.axes, change.bytes) for change in diff.changes]
+    assert shown == [("went", ("x",), (10, 0)), ("appeared", ("y",), (0, 3))]
+    assert not diff.costs_more
 
 
-def test_repeated_rows_are_one_change() -> None:
+def test_layers_are_one_change() -> None:
     layers = [row(4, array=f"w[{k}]") for k in range(6)]
     (change,) = report(*layers).diff(report(*layers[:2])).changes
-    assert (change.before, change.after, change.runs_before, change.runs_after) == (24, 8, 6, 2)
+    assert (change.bytes, change.counts) == ((24, 8), (6, 2))
     shown = str(report(*layers).diff(report(*layers[:2])))
     assert "6 to 2 x all_gather over x: w[*]" in " ".join(shown.split())
 
 
-def test_equal_reports_say_so() -> None:
-    assert "every row is the same" in str(report(row(1)).diff(report(row(1))))
+def test_equal_reports() -> None:
+    assert "every collective is the same" in str(report(row(1)).diff(report(row(1))))
+    assert "Every collective is the same" in report(row(1)).diff(report(row(1))).markdown()
 
 
 def test_a_line_that_moved_is_the_same_line(tmp_path: Path) -> None:
@@ -50,3 +54,14 @@ def test_a_line_that_moved_is_the_same_line(tmp_path: Path) -> None:
     old = report(row(8, place=Place(str(tmp_path / "a.py"), 1, 0)), folder=tmp_path)
     new = report(row(8, place=Place(str(tmp_path / "b.py"), 3, 0)), folder=tmp_path)
     assert old.diff(new).changes == ()
+
+
+def test_an_equal_collective_of_another_line_moved() -> None:
+    (change,) = report(row(8, line=3)).diff(report(row(8, line=9, array="v"))).changes
+    assert (change.kind, change.delta, change.row.line) == ("moved", 0, 9)
+    assert "m.py:3 to m.py:9" in str(report(row(8, line=3)).diff(report(row(8, line=9))))
+
+
+def test_markdown_lists_the_changes() -> None:
+    table = report(row(10)).diff(report(row(2048, axes="y", array="a|b"))).markdown()
+    assert "| appeared | +2.0 KiB | 0 B | 2.0 KiB | all_gather | y | m.py:3 | a\\|b |" in table
