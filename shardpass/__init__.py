@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shardpass import jax as jax
     from shardpass import ops as ops
+    from shardpass import testing as testing
     from shardpass.diagnostics import Diagnostic as Diagnostic
     from shardpass.diagnostics import ShardpassError as ShardpassError
     from shardpass.pipeline.run import run_pipeline as run_pipeline
@@ -60,7 +61,7 @@ _PUBLIC = {
     "suggest": "shardpass.suggesting.suggest",
 }
 
-_MODULES = ("jax", "onnx", "ops")
+_MODULES = ("jax", "onnx", "ops", "testing")
 
 __all__ = ["__version__", *_MODULES, *_PUBLIC]
 

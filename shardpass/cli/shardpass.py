@@ -17,6 +17,8 @@ COMMANDS: Mapping[str, str] = {
     "check-replication": "find outputs that claim to be replicated and may not be",
     "plan": "plan the redistribution of an array",
     "prove": "prove that a partitioned program computes a whole one",
+    "budget": "write down the collectives of programs, and fail when they need more",
+    "diff": "compare the collectives of two programs or revisions",
     "run": "run a program on N devices",
     "calibrate": "measure this machine, and write its file",
     "machines": "list the machines that machine= takes",

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from shardpass.diagnostics.printable import joined
 from shardpass.html_table import html_table
 from shardpass.report.collectives import Collective, Collectives
+from shardpass.report.markdown import markdown_table
 from shardpass.report.text import WIDTH, counted, shortened, show_bytes, wrapped
 
 APPEARED, WENT, MOVED, CHANGED = "appeared", "went", "moved", "changed"
@@ -117,15 +118,8 @@ class Difference:
         rows = [f"**{self._totals}**; memory {_memory(self.before)} before, {_memory(self.after)} after", ""]
         if not self.changes:
             return "\n".join([*rows, "Every collective is the same."])
-        rows += [
-            "| change | bytes | before | after | collective | over | line | array |",
-            "|---|---|---|---|---|---|---|---|",
-        ]
-        for change in self.changes[:MOST_ROWS]:
-            before, after = map(show_bytes, change.bytes)
-            row = change.row
-            cells = (change.kind, _signed(change.delta), before, after, row.kind, ", ".join(row.axes), _line(change))
-            rows.append(f"| {' | '.join(map(_cell, (*cells, row.array)))} |")
+        heads = ("change", "bytes", "before", "after", "collective", "over", "line", "array")
+        rows += markdown_table(heads, map(_cells, self.changes[:MOST_ROWS]))
         left = len(self.changes) - MOST_ROWS
         return "\n".join([*rows, *([f"\nand {counted(left, 'change')} more"] if left > 0 else [])])
 
@@ -198,7 +192,7 @@ def _change(change: Change, width: int) -> list[str]:
     figures = f"{_signed(change.delta):>11}{show_bytes(before):>12}{show_bytes(after):>12}"
     counts = " to ".join(map(str, dict.fromkeys(change.counts)))
     over = f" over {','.join(row.axes)}" if row.axes else ""
-    back = ", backward" if row.direction == "backward" else ""
+    back = ", backward" if row.direction == "backward" and not row.array.startswith("backward") else ""
     array = f": {row.array}" if row.array else ""
     kind = "" if change.kind == CHANGED else f"{change.kind}: "
     words = f"{kind}{_line(change)} {counts} x {row.kind}{over}{back}{array}".replace("- ", "", row.where == "-")
@@ -219,5 +213,8 @@ def _signed(size: int) -> str:
     return f"{'+' if size >= 0 else '-'}{show_bytes(abs(size))}"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+def _cells(change: Change) -> tuple[str, ...]:
+    before, after = map(show_bytes, change.bytes)
+    row = change.row
+    kinds = (change.kind, _signed(change.delta), before, after, row.kind, ", ".join(row.axes))
+    return (*kinds, _line(change), row.array)

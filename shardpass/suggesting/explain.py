@@ -101,13 +101,13 @@ def explain(
     partitioner = partitioner_of("explain", partitioner)
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     given_shardings = {name: value for name, value in given.items() if value is not UNSAID}
-    jitted = _jitted(f, mesh, given_shardings)
-    if is_compiled(jitted):
-        explanation = explain_compiled(jitted, over, machine)
+    wrapped = jitted(f, mesh, given_shardings)
+    if is_compiled(wrapped):
+        explanation = explain_compiled(wrapped, over, machine)
         if hints:
             raise no_hints(explanation)
         return measured(dataclasses.replace(within(explanation, memory_limit), trips=trips), profile_dir)
-    data, file, usual = take(jitted, args, kwargs)
+    data, file, usual = take(wrapped, args, kwargs)
     folders = [Path.cwd()] if _is_file(f) else None
     passes = pipeline(effort, matmul_loops, constraints=constraints)
     asked = partitioner, over, machine, usual
@@ -117,11 +117,11 @@ def explain(
 
     with collect():
         explanation = explain_data(data, file, *asked, passes=passes, folders=folders)
-    if has(jitted, "trace"):
+    if has(wrapped, "trace"):
         from shardpass.explicit.door import with_findings as with_reshards
         from shardpass.explicit.retrace import Retracer
 
-        explanation = with_reshards(explanation, Retracer(jitted, args, kwargs), explained, machine or usual, folders)
+        explanation = with_reshards(explanation, Retracer(wrapped, args, kwargs), explained, machine or usual, folders)
     if hints and explanation.partitioner != OURS:
         raise no_hints(explanation)
     advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None
@@ -228,7 +228,7 @@ def _is_file(f: Any) -> bool:
     return isinstance(f, str | bytes | os.PathLike)
 
 
-def _jitted(f: Any, mesh: Any, shardings: dict[str, Any]) -> Any:
+def jitted(f: Any, mesh: Any, shardings: dict[str, Any]) -> Any:
     """Wraps a function in ``jax.jit`` with ``shardings``; returns any other ``f`` unchanged."""
     if not callable(f) or hasattr(f, "lower") or hasattr(f, "as_text"):
         if shardings:

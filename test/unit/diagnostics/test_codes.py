@@ -19,6 +19,7 @@ FILES = {
     "table_runtime": "5",
     "table_jax": "6",
     "table_report": "6",
+    "table_testing": "6",
     "table_explicit": "8",
     "table_suggest": "8",
     "table_onnx": "7",

@@ -1,0 +1,162 @@
+"""shardpass budget: write down the collectives of programs, and compare later programs with that budget."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shardpass.cli.common import add_machine, argument_parser, guarded, read_axes, use_machine, write_output
+
+if TYPE_CHECKING:
+    from shardpass.report.collectives import Collectives
+    from shardpass.testing.expectation import Violation
+
+DESCRIPTION = """Writes the collectives and the memory of each PROGRAM into a budget file that people review, and fails
+when a program later needs more. With --check all programs of the budget file are compiled and compared, or those that
+are named. Example: shardpass budget train.py:step -o budget.toml; then in CI: shardpass budget --check budget.toml"""
+DEFAULT = "budget.toml"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Return the exit status: 0, 1 over the budget or bad input, 2 bad usage."""
+    return guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = argument_parser("shardpass-budget", DESCRIPTION)
+    add = parser.add_argument
+    add("programs", nargs="*", metavar="PROGRAM", help="FILE.py:FUNCTION, a module, or HLO")
+    add("-o", "--output", metavar="FILE", help="write the budget to FILE; other programs of FILE stay")
+    add("--check", nargs="?", const=DEFAULT, metavar="FILE", help=f"compare with FILE (default: {DEFAULT})")
+    add(
+        "--format",
+        choices=("text", "markdown", "json", "gitlab"),
+        default="text",
+        help="text (default); markdown, for the summary of a job; json; gitlab, a code quality report",
+    )
+    add(
+        "--partitioner",
+        choices=("shardpass", "xla", "shardy"),
+        default="xla",
+        help="whose program is counted: XLA's, which jax.jit runs (default); shardpass's; or that of Shardy's passes",
+    )
+    add("--mesh", metavar="AXES", help="the mesh of a module that names none: data=4,model=2")
+    add_machine(parser)
+    args = parser.parse_args(argv)
+    use_machine(args)
+    if args.check is not None and args.output is not None:
+        parser.error("--check compares and -o writes: give one of them")
+    if args.check is None and not args.programs:
+        parser.error("the following arguments are required: PROGRAM, or --check")
+    if args.check is not None:
+        return _check(Path(args.check), args)
+    return _write(args)
+
+
+def options_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of ``shardpass explain`` that ``args`` give."""
+    mesh = None if args.mesh is None else read_axes(args.mesh)
+    return {"partitioner": args.partitioner, "machine": args.machine, "mesh": mesh}
+
+
+def _write(args: argparse.Namespace) -> int:
+    from shardpass.cli.programs import explained
+    from shardpass.report.collectives import collectives_of
+    from shardpass.testing.budget import budget_of, write_budgets
+    from shardpass.testing.checking import updated
+
+    programs = {name: collectives_of(explained(name, options_of(args))) for name in args.programs}
+    if args.format == "json":
+        text = json.dumps({name: one.as_dict() for name, one in programs.items()}, indent=1) + "\n"
+        write_output(args.output or "-", text)
+        return 0
+    if args.output is None:
+        print(write_budgets({name: budget_of(one) for name, one in programs.items()}), end="")
+        return 0
+    for name, one in programs.items():
+        write_output(args.output, updated(Path(args.output), name, one))
+    return 0
+
+
+def _check(path: Path, args: argparse.Namespace) -> int:
+    from shardpass.cli.programs import explained
+    from shardpass.report.collectives import collectives_of
+    from shardpass.testing.budget import excesses
+    from shardpass.testing.checking import budget_at, budgets_at
+
+    names = args.programs or sorted(budgets_at(path))
+    checked: dict[str, tuple[Collectives, tuple[Violation, ...]]] = {}
+    for name in names:
+        budget = budget_at(path, name)
+        options = {**options_of(args), "partitioner": budget.partitioner}
+        program = collectives_of(explained(name, options))
+        checked[name] = program, excesses(program, budget)
+    print(_SHOWN[args.format](checked, path.name))
+    return 1 if any(over for _, over in checked.values()) else 0
+
+
+Checked = Mapping[str, "tuple[Collectives, tuple[Violation, ...]]"]
+
+
+def _text(checked: Checked, file: str) -> str:
+    from shardpass.report.text import show_bytes
+    from shardpass.testing.expectation import table
+
+    blocks = []
+    for name, (program, over) in checked.items():
+        if over:
+            blocks.append("\n".join(table(program, over, title=f"{name}: over the budget")))
+        else:
+            blocks.append(f"{name}: within the budget, {show_bytes(program.bytes_received)} received")
+    return "\n\n".join(blocks)
+
+
+def _markdown(checked: Checked, file: str) -> str:
+    from shardpass.report.markdown import markdown_table
+    from shardpass.report.rows import short
+    from shardpass.report.text import show_bytes
+
+    lines = ["### Collectives", ""]
+    rows = []
+    for name, (program, over) in checked.items():
+        memory = "-" if program.memory is None else show_bytes(program.memory)
+        verdict = "over the budget" if over else "within the budget"
+        rows.append((name, verdict, show_bytes(program.bytes_received), memory))
+    lines += markdown_table(("program", "verdict", "received", "memory"), rows)
+    broken = [
+        (name, one.what, one.expected, one.got, short(one.place)) for name, (_, over) in checked.items() for one in over
+    ]
+    if broken:
+        lines += ["", *markdown_table(("program", "over", "budget", "now", "line"), broken)]
+    return "\n".join(lines)
+
+
+def _json(checked: Checked, file: str) -> str:
+    result = {
+        name: {
+            "within": not over,
+            "over": [
+                {"what": one.what, "budget": one.expected, "now": one.got, "place": str(one.place)} for one in over
+            ],
+            "collectives": program.as_dict(),
+        }
+        for name, (program, over) in checked.items()
+    }
+    return json.dumps(result, indent=1)
+
+
+def _gitlab(checked: Checked, file: str) -> str:
+    from shardpass.report.gitlab import code_quality
+    from shardpass.testing.budget import diagnostics
+
+    return code_quality([one for name, (_, over) in checked.items() for one in diagnostics(name, over, file)], file)
+
+
+_SHOWN = {"text": _text, "markdown": _markdown, "json": _json, "gitlab": _gitlab}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""shardpass diff: compare the collectives of two programs, revisions, or reports."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from shardpass.cli.common import add_machine, argument_parser, guarded, use_machine
+
+DESCRIPTION = """Lists the collectives that appeared, went, moved to another line, or changed from OLD to NEW, with
+lines, bytes and memory. Each is FILE.py:FUNCTION, a module, HLO, JSON of explain or budget, or an earlier revision:
+shardpass diff HEAD~1:train.py:step train.py:step. To compare two versions of jax, write JSON with each of them:
+shardpass budget train.py:step --format json -o old.json"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Return the exit status: 0, 1 bad input or (with --fail) a growth, 2 bad usage."""
+    return guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = argument_parser("shardpass-diff", DESCRIPTION)
+    add = parser.add_argument
+    add("old", metavar="OLD")
+    add("new", metavar="NEW")
+    add("--format", choices=("text", "markdown", "json"), default="text", help="text (default), markdown, or json")
+    add("--fail", action="store_true", help="status 1 where NEW receives more bytes or needs more memory")
+    add(
+        "--partitioner",
+        choices=("shardpass", "xla", "shardy"),
+        default="xla",
+        help="whose program is compared: XLA's (default), shardpass's, or that of Shardy's passes",
+    )
+    add_machine(parser)
+    args = parser.parse_args(argv)
+    use_machine(args)
+    from shardpass.cli.programs import collectives_at
+    from shardpass.report.diff import difference
+
+    options = {"partitioner": args.partitioner, "machine": args.machine}
+    diff = difference(collectives_at(args.old, options), collectives_at(args.new, options))
+    if args.format == "json":
+        print(json.dumps(diff.as_dict(), indent=1))
+    else:
+        print(diff.markdown() if args.format == "markdown" else diff)
+    return 1 if args.fail and diff.costs_more else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""The collectives of the programs that ``budget`` and ``diff`` name: modules, scripts, reports, earlier revisions."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shardpass.cli.common import module_at, read_input
+
+if TYPE_CHECKING:
+    from shardpass.report.collectives import Collectives
+    from shardpass.report.explanation import Explanation
+
+_REVISION = re.compile(r"(?P<revision>[^:]+):(?P<program>[^:]+\.py:[^\W\d].*)", re.DOTALL)
+GIT_SECONDS = 120.0
+
+
+def explained(path: str, options: dict[str, Any]) -> Explanation:
+    """Return the report of a program: a module or ``FILE.py:FUNCTION``, with the options of ``shardpass explain``.
+
+    Raises:
+        ShardpassError: as ``shardpass explain``.
+    """
+    from shardpass.cli.explain import explain
+    from shardpass.cli.script import script_folder
+
+    data, file = module_at(path)
+    return explain(data, file, folders=[Path.cwd(), *map(Path, script_folder(path))], **options)
+
+
+def collectives_at(path: str, options: dict[str, Any]) -> Collectives:
+    """Return the collectives of a program, of JSON that ``explain`` or ``budget`` wrote, or of an earlier revision.
+
+    ``path``: what ``explained`` takes, a file of JSON, or ``REVISION:FILE.py:FUNCTION``.
+
+    Raises:
+        ShardpassError: as ``explained``; SP120 for JSON of another form; SP643 for a revision that git does not have.
+    """
+    from shardpass.report.collectives import collectives_of
+
+    if path.endswith(".json") or (os.path.isfile(path) and _is_json(path)):
+        return _of_json(path)
+    match = _REVISION.fullmatch(path)
+    if match is not None and not os.path.exists(path.partition(".py:")[0] + ".py"):
+        return _of_revision(match["revision"], match["program"], options)
+    return collectives_of(explained(path, options))
+
+
+def _is_json(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(1) == b"{"
+
+
+def _of_json(path: str) -> Collectives:
+    from shardpass.diagnostics import Place
+    from shardpass.diagnostics.table_driver import CANNOT_READ
+    from shardpass.report.collectives import Collectives, collectives_of_json
+
+    raw, file = read_input(path)
+    try:
+        given = json.loads(raw)
+        if "collectives" in given:
+            return collectives_of_json(given)
+        (program,) = given.values()
+        return Collectives.from_dict(program)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        hint = "give what `shardpass explain --json` or `shardpass budget FILE:FUNCTION --format json` printed"
+        raise CANNOT_READ.error(Place(file), reason="it is no report of one program", hint=hint) from None
+
+
+def _of_revision(revision: str, program: str, options: dict[str, Any]) -> Collectives:
+    """Run ``shardpass budget`` on the program, in a checkout of the revision."""
+    from shardpass.diagnostics import Place
+    from shardpass.diagnostics.table_testing import OLD_REVISION
+    from shardpass.report.collectives import Collectives
+
+    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    command = [sys.executable, "-m", "shardpass", "budget", program, "--format", "json", *words]
+    with checkout(revision) as folder:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"its process ended with {done.returncode}"])[-1]
+        raise OLD_REVISION.error(Place(program), revision=revision, reason=reason)
+    (given,) = json.loads(done.stdout).values()
+    return Collectives.from_dict(given)
+
+
+@contextmanager
+def checkout(revision: str) -> Iterator[Path]:
+    """Check a revision out in a folder of its own; yield the folder there that corresponds to the current one.
+
+    Raises:
+        ShardpassError: SP643.
+    """
+    from shardpass.ir.child import making_files
+
+    top = _git(revision, "rev-parse", "--show-toplevel")
+    inside = os.path.relpath(os.path.realpath("."), os.path.realpath(top))
+    with making_files():
+        folder = tempfile.TemporaryDirectory(prefix="shardpass-")
+    with folder as name:
+        tree = os.path.join(name, "tree")
+        _git(revision, "worktree", "add", "--detach", "--quiet", tree, revision)
+        try:
+            yield Path(tree, inside)
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", tree], capture_output=True, check=False)
+
+
+def _git(revision: str, *words: str) -> str:
+    from shardpass.diagnostics.table_testing import OLD_REVISION
+
+    try:
+        done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=GIT_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise OLD_REVISION.error(revision=revision, reason=str(error)) from None
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["git failed"])[-1]
+        raise OLD_REVISION.error(revision=revision, reason=reason)
+    return done.stdout.strip()

@@ -1,0 +1,194 @@
+"""Write down the collectives of programs, and compare later programs with that budget.
+
+A budget is a TOML file that people review: for each program the totals, and the collectives by kind and axes with the
+lines that cause them.
+
+    ["train.py:step"]
+    partitioner = "xla"
+    mesh = "data=4, model=2"
+    received = 114688
+    memory = 200704
+    all_reduce = [
+      { axes = "data", arrays = 4, bytes = 98304, lines = ["train.py:8 block: 49152", "train.py:9 block: 49152"] },
+    ]
+
+What is compared: arrays and bytes for each kind and axes, the bytes received in all, and the memory. ``lines`` tell the
+reader where the bytes came from, and are not compared: a renamed function or a moved line changes nothing that a device
+does. Bytes and memory may grow by ``tolerance`` (default: 1%), since versions of XLA differ in small things. A program
+that shrinks is within the budget.
+
+Order: programs by name, kinds by name, axes by bytes. The same programs give the same text.
+
+Complexity: O(rows log rows).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shardpass.diagnostics import Diagnostic, Place
+from shardpass.diagnostics.table_testing import BAD_BUDGET, OVER_BUDGET
+from shardpass.report.collectives import Collectives, Key
+from shardpass.report.text import counted, show_bytes
+from shardpass.testing.expectation import Violation
+
+TOLERANCE = 0.01
+HEAD = (
+    "# Collectives and memory of one device in one run, by `shardpass budget`. Review changes of this file like those\n"
+    "# of a benchmark: a new kind or more bytes means that the step sends more.\n"
+)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The budget of one program.
+
+    Attributes:
+        partitioner, target, mesh: how the program was made; ``target`` "": XLA for CPUs.
+        received: bytes that a device may receive in one run.
+        memory: bytes that a device may need; None if unknown.
+        allowed: (kind, axes) to (arrays, bytes).
+        lines: (kind, axes) to the lines that caused the bytes, as text.
+        tolerance: the part by which bytes and memory may grow.
+    """
+
+    partitioner: str
+    target: str
+    mesh: str
+    received: int
+    memory: int | None
+    allowed: Mapping[Key, tuple[int, int]]
+    lines: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
+    tolerance: float = TOLERANCE
+
+
+def budget_of(program: Collectives, target: str = "", tolerance: float = TOLERANCE) -> Budget:
+    """Return the budget that ``program`` just meets."""
+    lines: dict[Key, list[tuple[int, str]]] = {}
+    for row in program.rows:
+        function = f" {row.function}" if row.function else ""
+        lines.setdefault(row.key, []).append((-row.bytes, f"{row.where}{function}: {row.bytes}"))
+    mesh = ", ".join(f"{name}={size}" for name, size in program.mesh)
+    shown = {key: tuple(text for _, text in sorted(some)) for key, some in lines.items()}
+    return Budget(
+        program.partitioner, target, mesh, program.bytes_received, program.memory, program.by_key, shown, tolerance
+    )
+
+
+def excesses(program: Collectives, budget: Budget) -> tuple[Violation, ...]:
+    """Return where ``program`` is over ``budget``; () if it is within."""
+    return tuple(_excesses(program, budget))
+
+
+def _excesses(program: Collectives, budget: Budget) -> Iterator[Violation]:
+    for key, now in program.by_key.items():
+        allowed = budget.allowed.get(key, (0, 0))
+        if now[0] > allowed[0] or now[1] > _grown(allowed[1], budget):
+            rows = tuple(sorted((row for row in program.rows if row.key == key), key=lambda row: -row.bytes))
+            yield Violation(_named(key), _amount(*allowed), _amount(*now), rows)
+    if program.bytes_received > _grown(budget.received, budget):
+        yield Violation("bytes received", show_bytes(budget.received), show_bytes(program.bytes_received))
+    if budget.memory is not None and program.memory is not None and program.memory > _grown(budget.memory, budget):
+        yield Violation("memory of a device", show_bytes(budget.memory), show_bytes(program.memory))
+
+
+def diagnostics(program: str, over: Iterable[Violation], file: str) -> list[Diagnostic]:
+    """Return what is over the budget as diagnostics (SP641), each at the line with most bytes."""
+    return [
+        OVER_BUDGET.at(one.place, program=program, what=one.what, got=one.got, allowed=one.expected, file=file)
+        for one in over
+    ]
+
+
+def _grown(size: int, budget: Budget) -> float:
+    return size * (1 + budget.tolerance)
+
+
+def _named(key: Key) -> str:
+    kind, axes = key
+    return f"{kind} over {', '.join(axes)}" if axes else kind
+
+
+def _amount(arrays: int, size: int) -> str:
+    return f"{counted(arrays, 'array')}, {show_bytes(size)}"
+
+
+# ---------------------------------------------------------------- files
+
+
+def write_budgets(budgets: Mapping[str, Budget]) -> str:
+    """Return the text of a budget file; the same budgets give the same text."""
+    return "\n".join([HEAD, *("\n".join(_section(name, one)) for name, one in sorted(budgets.items()))])
+
+
+def _section(name: str, budget: Budget) -> Iterator[str]:
+    yield f"[{_text(name)}]"
+    yield f"partitioner = {_text(budget.partitioner)}"
+    if budget.target:
+        yield f"target = {_text(budget.target)}"
+    yield f"mesh = {_text(budget.mesh)}"
+    yield f"received = {budget.received}"
+    if budget.memory is not None:
+        yield f"memory = {budget.memory}"
+    if budget.tolerance != TOLERANCE:
+        yield f"tolerance = {budget.tolerance}"
+    kinds = sorted({kind for kind, _ in budget.allowed})
+    for kind in kinds:
+        yield f"{kind} = ["
+        some = [(axes, *numbers) for (one, axes), numbers in budget.allowed.items() if one == kind]
+        for axes, arrays, size in sorted(some, key=lambda one: (-one[2], one[0])):
+            lines = ", ".join(map(_text, budget.lines.get((kind, axes), ())))
+            names = _text(", ".join(axes))
+            yield f"  {{ axes = {names}, arrays = {arrays}, bytes = {size}, lines = [{lines}] }},"
+        yield "]"
+    yield ""
+
+
+def _text(value: str) -> str:
+    """Write a basic string of TOML: JSON's escapes are among TOML's."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def read_budgets(path: str | os.PathLike[str]) -> dict[str, Budget]:
+    """Read a budget file: budgets by the name of the program.
+
+    Raises:
+        ShardpassError: SP640 for text of another form.
+        OSError: if the file cannot be read.
+    """
+    raw = Path(path).read_bytes()
+    try:
+        return {name: _read(table) for name, table in tomllib.loads(raw.decode()).items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+        raise BAD_BUDGET.error(Place(os.fspath(path)), reason=reason) from None
+
+
+_FIELDS = frozenset({"partitioner", "target", "mesh", "received", "memory", "tolerance"})
+
+
+def _read(table: Mapping[str, Any]) -> Budget:
+    allowed: dict[Key, tuple[int, int]] = {}
+    lines: dict[Key, tuple[str, ...]] = {}
+    for kind, entries in table.items():
+        for entry in () if kind in _FIELDS else entries:
+            axes = tuple(name.strip() for name in entry["axes"].split(",") if name.strip())
+            allowed[kind, axes] = (int(entry["arrays"]), int(entry["bytes"]))
+            lines[kind, axes] = tuple(map(str, entry.get("lines", ())))
+    memory = table.get("memory")
+    return Budget(
+        str(table["partitioner"]),
+        str(table.get("target", "")),
+        str(table["mesh"]),
+        int(table["received"]),
+        None if memory is None else int(memory),
+        allowed,
+        lines,
+        float(table.get("tolerance", TOLERANCE)),
+    )

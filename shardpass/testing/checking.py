@@ -1,0 +1,71 @@
+"""Compare a program with its budget file, and write the program into the file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from shardpass.diagnostics import Place
+from shardpass.diagnostics.table_driver import CANNOT_READ
+from shardpass.diagnostics.table_testing import NO_BUDGET
+from shardpass.report.collectives import Collectives
+from shardpass.testing.budget import TOLERANCE, Budget, budget_of, excesses, read_budgets, write_budgets
+from shardpass.testing.expectation import CollectivesError
+
+
+def check_budget(path: Path, name: str, program: Collectives) -> None:
+    """Assert that ``program`` is within the budget ``name`` of the file.
+
+    Raises:
+        CollectivesError: with the table of what is over the budget.
+        ShardpassError: SP642 where the file has no such budget, SP640 where the file is no budget.
+    """
+    budget = budget_at(path, name)
+    broken = excesses(program, budget)
+    if broken:
+        raise CollectivesError(program, broken, f"budget: {path.name}, {name}")
+
+
+def budget_at(path: Path, name: str) -> Budget:
+    """Return the budget ``name`` of a file. Raises as ``check_budget``."""
+    budgets = budgets_at(path) if path.exists() else {}
+    if name not in budgets:
+        listed = ", ".join(sorted(budgets)[:3]) or "none"
+        raise NO_BUDGET.error(Place(str(path)), file=path.name, program=name, programs=listed)
+    return budgets[name]
+
+
+def budgets_at(path: Path) -> dict[str, Budget]:
+    """Return all budgets of a file.
+
+    Raises:
+        ShardpassError: SP120 where the file cannot be read, SP640 where the file is no budget.
+    """
+    try:
+        return read_budgets(path)
+    except OSError as error:
+        reason, hint = error.strerror or str(error), "write the file with `shardpass budget FILE:FUNCTION -o FILE`"
+        raise CANNOT_READ.error(Place(str(path)), reason=reason, hint=hint) from None
+
+
+def updated(path: Path, name: str, program: Collectives, target: str = "") -> str:
+    """Return the text of the budget file with the budget ``name`` replaced; others and tolerances stay."""
+    budgets = budgets_at(path) if path.exists() else {}
+    known = budgets.get(name)
+    budgets[name] = budget_of(program, target, known.tolerance if known else TOLERANCE)
+    return write_budgets(budgets)
+
+
+def update_budget(path: Path, name: str, program: Collectives, target: str = "") -> None:
+    """Write ``updated`` to the file, all of it or nothing."""
+    text = updated(path, name, program, target)
+    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(part, path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        os.replace(part, path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
