@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import MODULE_HELP, Pieces, argument_parser, guarded, read_module, write_output
+from shardpass.cli.common import MODULE_HELP, Pieces, add_timeout, argument_parser, guarded, read_module, write_output
 from shardpass.cli.findings import FORMATS, summary, written
 from shardpass.cli.onnx_input import add_onnx_options, is_model, model_of
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
         "models, distinguished by their first bytes.",
     )
     parser.add_argument("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
+    add_timeout(parser)
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -88,7 +89,7 @@ def _run(argv: Sequence[str]) -> int:
     wanted = [name for name, given in for_stdout.items() if given]
     if len(wanted) > 1:
         parser.error(f"{' and '.join(wanted)} both write to stdout; give the output a file")
-    data, file = read_module(parser, args.module)
+    data, file = read_module(parser, args.module, args.timeout)
     diagnostics = _check_onnx(parser, data, file, args) if is_model(data, file) else _check_module(data, file, args)
     errors = any(d.severity is Severity.ERROR for d in diagnostics)
     if args.format != "text":

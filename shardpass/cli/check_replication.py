@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, read_module
+from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, guarded, read_module
 from shardpass.cli.findings import FORMATS, summary, written
 from shardpass.diagnostics import Severity, collect
 from shardpass.diagnostics.printable import joined, on_one_line
@@ -31,6 +31,7 @@ def _run(argv: Sequence[str]) -> int:
         "GSPMD's.",
     )
     parser.add_argument("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
+    add_timeout(parser)
     parser.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, or sarif 2.1.0")
     parser.add_argument(
         "--print-varying", action="store_true", help="also print over which axes of the mesh each value may vary"
@@ -38,7 +39,7 @@ def _run(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     if args.print_varying and args.format != "text":
         parser.error(f"--print-varying and --format {args.format} both write to stdout")
-    data, file = read_module(parser, args.module)
+    data, file = read_module(parser, args.module, args.timeout)
     from shardpass.cli.check import run_and_collect
 
     errors = [d for d in run_and_collect(data, file, PIPELINE) if d.severity is Severity.ERROR]

@@ -46,8 +46,8 @@ MACHINE_HELP = (
 )
 MODULE_HELP = (
     "a StableHLO module: MLIR text or bytecode, a portable or jax.export artefact, HLO text or proto; or "
-    "train.py:step, the function step of a script, which runs until JAX compiles step; - is stdin, and so is nothing "
-    "where something is piped in"
+    "train.py:step, the function step of a script, which runs until JAX compiles step; or -m pkg.train:step, that of "
+    "`python -m pkg.train`; - is stdin, and so is nothing where something is piped in"
 )
 
 
@@ -221,8 +221,37 @@ def use_machine(arguments: argparse.Namespace) -> None:
     arguments.machine = arguments.profile if arguments.machine is None else arguments.machine
 
 
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--timeout``, for commands that take scripts."""
+    from shardpass.cli.script import TIMEOUT
+
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=TIMEOUT,
+        metavar="SECONDS",
+        help=f"end a script that has not compiled its function after so long (default: {TIMEOUT:.0f})",
+    )
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is no time: give seconds, as in 120")
+    return float(text)
+
+
 class _Parser(argparse.ArgumentParser):
-    """Help that cannot be printed is an error, which argparse lets pass; near names of options are offered."""
+    """Help that cannot be printed is an error, which argparse lets pass; near names of options are offered.
+
+    ``-m MODULE:FUNCTION`` is one word of the command line, the script ``python -m MODULE:FUNCTION``.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        words = list(sys.argv[1:] if args is None else args)
+        while "-m" in words[:-1]:
+            at = words.index("-m")
+            words[at : at + 2] = [f"python -m {words[at + 1]}"]
+        return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
         super().error(message + self._near(message))
@@ -268,12 +297,14 @@ class _Version(argparse.Action):
         parser.exit(0)
 
 
-def read_module(parser: argparse.ArgumentParser, given: str | None) -> tuple[bytes | LargeFile, str]:
+def read_module(
+    parser: argparse.ArgumentParser, given: str | None, timeout: float | None = None
+) -> tuple[bytes | LargeFile, str]:
     """Reads the module at the path ``given``, or on stdin without one; nothing there is bad usage. Raises as
     ``module_at``.
     """
     if given is not None:
-        return module_at(given)
+        return module_at(given, timeout)
     piped = not (sys.stdin is None or sys.stdin.isatty())
     data = module_at("-")[0] if piped else b""
     if isinstance(data, bytes) and not data.strip():
@@ -281,15 +312,16 @@ def read_module(parser: argparse.ArgumentParser, given: str | None) -> tuple[byt
     return data, STDIN
 
 
-def module_at(path: str) -> tuple[bytes | LargeFile, str]:
+def module_at(path: str, timeout: float | None = None) -> tuple[bytes | LargeFile, str]:
     """Reads a module, as ``read_input``, but leaves a large file to its parser; what is large on stdin becomes a file.
 
-    ``FILE.py:FUNCTION`` is the program of a function of a script (``shardpass.cli.script``).
+    ``FILE.py:FUNCTION`` is the program of a function of a script (``shardpass.cli.script``), which may run for
+    ``timeout`` seconds.
 
     Raises ShardpassError: SP120 as ``read_input``, SP121 where there is no room for a file of what comes from stdin,
-    SP141 and SP142 where the script has no such program.
+    SP141, SP142 and SP144 to SP146 where the script has no such program.
     """
-    from shardpass.cli.script import file_of, is_script, program_of
+    from shardpass.cli.script import TIMEOUT, file_of, is_script, program_of
     from shardpass.ir.doors import LargeFile
 
     if path == "-":
@@ -301,9 +333,22 @@ def module_at(path: str) -> tuple[bytes | LargeFile, str]:
             raise _cannot_read(path, error) from None
     if is_script(path):
         read_input(file_of(path))
-        return program_of(path)
+        return program_of(path, TIMEOUT if timeout is None else timeout)
+    if path.endswith(".py"):
+        raise _no_function(path)
     large = LargeFile.at(path)
     return read_input(path) if large is None else (large, path)
+
+
+def _no_function(path: str) -> Exception:
+    from shardpass.cli.script_names import functions_of
+    from shardpass.diagnostics import Place
+    from shardpass.diagnostics.table_driver import NO_FUNCTION
+
+    read_input(path)
+    defined = functions_of(path)
+    shown = ", ".join(defined[:10]) or "none"
+    return NO_FUNCTION.error(Place(path), file=path, example=(defined or ["step"])[-1], defined=shown)
 
 
 def read_axes(text: str) -> Mesh:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shardpass.cli.common import (
     MODULE_HELP,
     add_machine,
+    add_timeout,
     argument_parser,
     guarded,
     module_at,
@@ -50,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         help=f"{MODULE_HELP}; or an ONNX model; or a code such as SP240, to read what it means",
     )
+    add_timeout(parser)
     add("--json", action="store_true", help="print JSON: --format json")
     add(
         "--format",
@@ -180,10 +182,10 @@ def _run(argv: Sequence[str]) -> int:
     from shardpass.suggesting.explain import within
 
     read_limit(args.memory_limit)
-    data, file = read_module(parser, args.module)
+    folders = [Path.cwd(), *map(Path, (*args.source, *script_folder(args.module)))]
+    data, file = read_module(parser, args.module, args.timeout)
     named = is_model(data, file)  # whose shardings --mesh is for
     data = as_module(parser, data, file, args)
-    folders = [Path.cwd(), *map(Path, (*args.source, *script_folder(args.module)))]
     given = ("machine", "effort", "matmul_loops", "constraints", "partitioner")
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
     options["folders"] = folders
@@ -196,7 +198,7 @@ def _run(argv: Sequence[str]) -> int:
 
         explanation = measured(explanation, args.profile_dir)
     if args.diff is not None:
-        other = explain(*module_at(args.diff), **options)
+        other = explain(*module_at(args.diff, args.timeout), **options)
         print(explanation.diff(other))
         return 0
     if args.against is not None:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import MODULE_HELP, argument_parser, guarded
+from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, guarded
 
 _SINGLE_DASH = re.compile(r"-[a-z][a-z]+(-[a-z]+)*(=.*)?", re.DOTALL)
 
@@ -22,6 +22,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("module", nargs="?", default="-", metavar="MODULE", help=MODULE_HELP)
     add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run; without it, parse and print the module")
+    add_timeout(parser)
     add(
         "-o",
         "--output",

@@ -73,7 +73,7 @@ class Driver:
         return 1 if failed else 0
 
     def _input(self) -> tuple[Given, str]:
-        data, file = module_at(self.args.module)
+        data, file = module_at(self.args.module, self.args.timeout)
         looked_into = self.args.split_input_file or self.args.verify_diagnostics or self.args.run_reproducer
         if isinstance(data, LargeFile):
             if not (looked_into and data.format is Format.TEXT):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from shardpass.cli.common import (
     MODULE_HELP,
     add_machine,
+    add_timeout,
     argument_parser,
     guarded,
     read_module,
@@ -31,6 +32,7 @@ def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("shardpass-pin", DESCRIPTION)
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
+    add_timeout(parser)
     add("-o", "--output", default="-", metavar="FILE", help="where the module is written (default: stdout)")
     add("--no-verify", action="store_true", help="compile nothing: write all that shardpass decides")
     add("--trials", type=_trials, default=40, metavar="N", help="compile at most N variants (default: 40)")
@@ -38,7 +40,7 @@ def _run(argv: Sequence[str]) -> int:
     add("--json", action="store_true", help="print what was pinned as JSON, in place of the module")
     args = parser.parse_args(argv)
     use_machine(args)
-    data, file = read_module(parser, args.module)
+    data, file = read_module(parser, args.module, args.timeout)
 
     from shardpass.diagnostics import collect
     from shardpass.ir.context import parse_module

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import MODULE_HELP, argument_parser, guarded, module_at
+from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, guarded, module_at
 from shardpass.cli.findings import written
 
 PROVED, REFUTED, UNKNOWN = 0, 1, 3
@@ -41,6 +41,7 @@ def _run(argv: Sequence[str]) -> int:
         action="store_true",
         help="never run the programs: what is not proved is unknown, nothing refuted",
     )
+    add_timeout(parser)
     args = parser.parse_args(argv)
     if (args.local is None) == (args.partitioner is None):
         parser.error("give either LOCAL or --partitioner xla")
@@ -48,11 +49,11 @@ def _run(argv: Sequence[str]) -> int:
     from shardpass.proving import prove
     from shardpass.proving.xla import from_hlo, is_hlo, partitioned_by_xla
 
-    whole = parse_module(*module_at(args.whole))
+    whole = parse_module(*module_at(args.whole, args.timeout))
     if args.local is None:
         local = partitioned_by_xla(whole)
     else:
-        given, *more = module_at(args.local)
+        given, *more = module_at(args.local, args.timeout)
         text = given.decode(errors="replace") if isinstance(given, bytes) else ""
         local = from_hlo(text, whole) if is_hlo(text) else parse_module(given, *more)
     verdict = prove(whole, local, refute=not args.no_run)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shardpass.cli.common import (
     MODULE_HELP,
     add_machine,
+    add_timeout,
     argument_parser,
     device_count,
     guarded,
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
     add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run on MODULE first, such as partition")
+    add_timeout(parser)
     add(
         "--devices",
         type=device_count(MOST_VIRTUAL),
@@ -89,7 +91,7 @@ def _run(argv: Sequence[str]) -> int:
         parser.error("--seed must not be negative")
     if os.environ[LOG_LEVEL] == "1":  # what XLA says by default, before it is loaded: no warnings
         os.environ[LOG_LEVEL] = "2"
-    data, file = read_module(parser, args.module)
+    data, file = read_module(parser, args.module, args.timeout)
     known, evaluator, first = None, None, None
     if is_model(data, file):
         model = model_of(parser, data, file, args)

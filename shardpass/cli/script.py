@@ -1,17 +1,32 @@
-"""``FILE.py:FUNCTION`` in the place of a module: the program that JAX would compile for a function of a script."""
+"""``FILE.py:FUNCTION`` in the place of a module: the program that JAX would compile for a function of a script.
+
+``python -m PACKAGE.MODULE:FUNCTION`` names a function of a module that is run as a script.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
+import sys
 import tempfile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any, NoReturn
 
-_SCRIPT = re.compile(r"(?P<file>[^:]*\.py):(?P<function>[^\W\d][\w.]*)(?P<arguments>\s.*)?", re.DOTALL)
+    from shardpass.diagnostics import Place
+
+TIMEOUT = 600.0  # seconds
+_FIRST_NEWS = 20.0  # seconds until a line says that the script still runs; then after twice as long
+_DUMP_BEFORE = 0.5  # seconds between the child's note of where it is and the end of its time
+_MOST_RUNS = 3  # a script may ask for devices twice, as for a small mesh and a large one
+_SCRIPT = re.compile(
+    r"(?:(?P<file>[^:]*\.py)|python -m (?P<module>[^\W\d][\w.]*)):(?P<function>[^\W\d][\w.]*)(?P<arguments>\s.*)?",
+    re.DOTALL,
+)
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in ')
 
 
 def is_script(path: str) -> bool:
@@ -20,10 +35,19 @@ def is_script(path: str) -> bool:
 
 
 def file_of(path: str) -> str:
-    """Returns the file of the script that ``path`` names."""
-    parts = _SCRIPT.fullmatch(path)
-    assert parts is not None, path
-    return parts["file"]
+    """Returns the file of the script that ``path`` names. Raises ShardpassError (SP120) for a module without one."""
+    parts = _parts(path)
+    if parts["file"] is not None:
+        return parts["file"]
+    from shardpass.cli.script_names import file_of_module
+    from shardpass.diagnostics import Place
+    from shardpass.diagnostics.table_driver import CANNOT_READ
+
+    file = file_of_module(parts["module"], [os.getcwd(), *sys.path])
+    if file is None:
+        hint = "start in the folder from which `python -m` finds it"
+        raise CANNOT_READ.error(Place(parts["module"]), reason="there is no such Python module", hint=hint)
+    return file
 
 
 def script_folder(path: str | None) -> tuple[str, ...]:
@@ -31,18 +55,21 @@ def script_folder(path: str | None) -> tuple[str, ...]:
     return (os.path.dirname(os.path.abspath(file_of(path))),) if path and is_script(path) else ()
 
 
-def program_of(path: str) -> tuple[bytes, str]:
+def program_of(path: str, timeout: float = TIMEOUT) -> tuple[bytes, str]:
     """Returns MLIR bytecode and the name for diagnostics of the program of ``path``: ``FILE.py:FUNCTION ARGUMENTS``.
 
     The script runs in a process of its own, with ``ARGUMENTS`` and the environment of this one; what it prints goes to
-    stderr. Raises ShardpassError: SP141 where the script fails, SP142 where it ends without compiling FUNCTION.
+    stderr. Its process and those that it started are ended when the program is known, or after ``timeout`` seconds.
+
+    Raises ShardpassError: SP141 where the script fails, SP142 where it ends without compiling FUNCTION, SP144 where the
+    time is over, SP145 where nothing in the script can be FUNCTION.
     """
-    module, answer = _run(path, "shardpass.jax.script")
+    module, answer = _run(path, "shardpass.jax.script", timeout)
     return module or _no_program(path, answer), _name(path)
 
 
 def program_or_repairs(
-    path: str, machine: str | None, findings: bool, memory_limit: str | None, partitioner: str
+    path: str, timeout: float, machine: str | None, findings: bool, memory_limit: str | None, partitioner: str
 ) -> tuple[bytes, str] | dict[str, str]:
     """Returns the program of a function, as ``program_of``. Of a function that raises an error of types, returns the
     edits that repair it, as "text" and "json".
@@ -52,7 +79,8 @@ def program_or_repairs(
     edits.
     """
     wanted = "findings" if findings else ""
-    module, answer = _run(path, "shardpass.explicit.script", machine or "", wanted, memory_limit or "", partitioner)
+    words = machine or "", wanted, memory_limit or "", partitioner
+    module, answer = _run(path, "shardpass.explicit.script", timeout, *words)
     if module:
         return {"text": answer["findings"]} if answer.get("findings") else (module, _name(path))
     repairs = answer.get("repairs") or _no_program(path, answer)
@@ -60,54 +88,128 @@ def program_or_repairs(
     return repairs
 
 
-def _name(path: str) -> str:
+def _parts(path: str) -> re.Match[str]:
     parts = _SCRIPT.fullmatch(path)
     assert parts is not None, path
-    return f"{parts['file']}:{parts['function']}"
+    return parts
 
 
-def _run(path: str, child: str, *words: str) -> tuple[bytes, dict[str, Any]]:
-    """Runs the script. Returns the module (b"" without one), and what else its process answers."""
+def _name(path: str) -> str:
+    parts = _parts(path)
+    return f"{parts['file'] or parts['module']}:{parts['function']}"
+
+
+def _run(path: str, child: str, timeout: float, *words: str) -> tuple[bytes, dict[str, Any]]:
+    """Runs the script. Returns the module (b"" without one), and what else its process answers.
+
+    A script that asks for more devices than there are is run again with as many virtual ones.
+    """
     import json
-    import subprocess
-    import sys
+    import time
     from pathlib import Path
 
+    from shardpass.cli.script_names import check_name
     from shardpass.diagnostics import Place
     from shardpass.diagnostics.table_driver import SCRIPT_FAILED
-    from shardpass.ir.child import command, making_files
+    from shardpass.ir.child import making_files
 
-    parts = _SCRIPT.fullmatch(path)
-    assert parts is not None, path
-    file, function = parts["file"], parts["function"]
+    parts, file = _parts(path), file_of(path)
     try:
         arguments = shlex.split(parts["arguments"] or "")
     except ValueError as error:
-        raise SCRIPT_FAILED.error(Place(file), function=function, reason=f"its arguments: {error}") from None
-    with making_files():
-        folder = tempfile.TemporaryDirectory(prefix="shardpass-")
-    with folder as place:
-        done = subprocess.run(
-            command(child, "run", (place, function, file, *words, *arguments)), stdout=sys.stderr, check=False
-        )
-        module, ended, findings = (Path(place, name) for name in ("module.mlirbc", "ended.json", "findings.txt"))
-        if module.exists():
-            return module.read_bytes(), {"findings": findings.read_text()} if findings.exists() else {}
-        answer = json.loads(ended.read_text()) if ended.exists() else {}
-    return b"", answer or {"reason": f"its process ended with {done.returncode}"}
+        remedy = "close the quotes in the arguments behind the function"
+        reason = f"its arguments: {error}"
+        raise SCRIPT_FAILED.error(Place(file), function=parts["function"], reason=reason, remedy=remedy) from None
+    check_name(file, parts["function"])
+    ends, devices = time.monotonic() + timeout, 0
+    answer: dict[str, Any] = {}
+    target = parts["file"] or f"-m {parts['module']}"
+    for _ in range(_MOST_RUNS):
+        with making_files():
+            folder = tempfile.TemporaryDirectory(prefix="shardpass-")
+        with folder as name:
+            place = Path(name)
+            left = max(ends - time.monotonic(), 1.0)
+            handed = name, str(time.time() + left - _DUMP_BEFORE), parts["function"], target
+            status = _watched(child, (*handed, *words, *arguments), place, devices, left, file)
+            module, ended, findings = (place / one for one in ("module.mlirbc", "ended.json", "findings.txt"))
+            if module.exists():
+                return module.read_bytes(), {"findings": findings.read_text()} if findings.exists() else {}
+            answer = json.loads(ended.read_text()) if ended.exists() else {}
+            if status is None:
+                return b"", {**answer, "timeout": timeout, "place": _where(place / "where.txt", file)}
+        if not answer.get("ended"):
+            return b"", {**answer, "reason": _of_status(status), "remedy": "run the script alone"}
+        if answer.get("devices", 0) <= devices:
+            break
+        devices = answer["devices"]
+        print(f"{file} asks for {devices} devices: running it again with virtual ones", file=sys.stderr, flush=True)
+    return b"", answer
+
+
+def _watched(child: str, words: tuple[str, ...], place: Path, devices: int, seconds: float, file: str) -> int | None:
+    """Runs the child until it ends, or the module exists, or the time is over, and ends all processes that it started.
+
+    Returns its status: None if the time was over.
+    """
+    import time
+
+    from shardpass.ir.child import command
+    from shardpass.ir.process_tree import ProcessTree
+
+    more = {"JAX_NUM_CPU_DEVICES": str(devices)} if devices else {}
+    begun = time.monotonic()
+    news = _FIRST_NEWS
+    with ProcessTree(command(child, "run", words), str(place), more) as tree:
+        while not (place / "module.mlirbc").exists():
+            status = tree.status(0.05)
+            if status is not None:
+                return status
+            passed = time.monotonic() - begun
+            if passed >= seconds:
+                return None
+            if passed >= news:
+                print(f"running {file}, {passed:.0f} s ...", file=sys.stderr, flush=True)
+                news *= 2
+    return 0
+
+
+def _of_status(status: int) -> str:
+    import signal
+
+    if status < 0:
+        return f"its process was ended by {signal.Signals(-status).name}"
+    return f"its process ended with status {status}, and no exception"
+
+
+def _where(dump: Path, file: str) -> Place:
+    """Returns the user's innermost line in the stacks that the child wrote, of the main thread if it has one."""
+    from shardpass.diagnostics import Place
+    from shardpass.ir.frames import is_library
+
+    stacks = dump.read_text(errors="replace").split("\n\n") if dump.exists() else []
+    for stack in reversed(stacks):  # the main thread's is the last
+        for name, line in _FRAME.findall(stack):
+            if os.path.exists(name) and not is_library(name):
+                return Place(file if os.path.samefile(name, file) else name, int(line))
+    return Place(file)
 
 
 def _no_program(path: str, answer: dict[str, Any]) -> NoReturn:
     from shardpass.diagnostics import Diagnostic, Place, Severity, ShardpassError
-    from shardpass.diagnostics.table_driver import NOT_COMPILED, SCRIPT_FAILED
+    from shardpass.diagnostics.table_driver import NOT_COMPILED, SCRIPT_FAILED, SCRIPT_TIMEOUT
 
-    parts = _SCRIPT.fullmatch(path)
-    assert parts is not None, path
-    file, function = parts["file"], parts["function"]
+    function, file = _parts(path)["function"], file_of(path)
+    compiled = ", ".join(answer.get("compiled", ())) or "nothing"
     if "diagnostic" in answer:
         error = answer["diagnostic"]
         place = Place(error["file"], error["line"])
         raise ShardpassError(Diagnostic(Severity.ERROR, error["code"], error["message"], place, error["remedy"]))
+    if "timeout" in answer:
+        raise SCRIPT_TIMEOUT.error(
+            answer["place"], function=function, seconds=f"{answer['timeout']:g}", compiled=compiled
+        )
     if "reason" in answer:
-        raise SCRIPT_FAILED.error(Place(file, answer.get("line", 0)), function=function, reason=answer["reason"])
-    raise NOT_COMPILED.error(Place(file), function=function, compiled=", ".join(answer["compiled"]) or "nothing")
+        place = Place(answer.get("file", file), answer.get("line", 0))
+        raise SCRIPT_FAILED.error(place, function=function, reason=answer["reason"], remedy=answer["remedy"])
+    raise NOT_COMPILED.error(Place(file), function=function, compiled=compiled)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from shardpass.cli.common import (
     MODULE_HELP,
     add_machine,
+    add_timeout,
     argument_parser,
     guarded,
     read_axes,
@@ -37,6 +38,7 @@ def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("shardpass-suggest", DESCRIPTION)
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
+    add_timeout(parser)
     add("--mesh", metavar="AXES", help="the mesh, as in data=4,model=2 (default: the one that MODULE names)")
     add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: the machine's; none: any number)")
     add("--effort", type=_effort, default=1, metavar="N", help="1 searches, 2 looks longer (default: 1)")
@@ -55,13 +57,13 @@ def _run(argv: Sequence[str]) -> int:
     if args.module is not None and is_script(args.module):
         read_input(file_of(args.module))
         types = not args.json and args.partitioner == "shardpass"
-        answer = program_or_repairs(args.module, args.machine, types, args.memory_limit, args.partitioner)
+        answer = program_or_repairs(args.module, args.timeout, args.machine, types, args.memory_limit, args.partitioner)
         if isinstance(answer, dict):
             print(answer["json" if args.json else "text"])
             return 0
         data, file = answer
     else:
-        data, file = read_module(parser, args.module)
+        data, file = read_module(parser, args.module, args.timeout)
 
     from shardpass.suggesting.suggest import suggest_module
 

@@ -239,10 +239,11 @@ FOREIGN = Code(
 SCRIPT_FAILED = Code(
     "SP141",
     "the script ended before JAX compiled {function}: {reason}",
-    remedy="run the script alone; on one machine JAX_NUM_CPU_DEVICES=8 gives it eight virtual devices, and arguments "
-    "stand behind the function: 'train.py:step --batch 8'",
+    remedy="{remedy}",
     explanation="`shardpass explain train.py:step` runs the script until JAX is about to compile `step`. The place is "
-    "the innermost line of the script that the exception passed. SHARDPASS_TRACEBACK=1 prints the calls.",
+    "the innermost line of the user's files that the exception passed. Where the script asks for more devices than "
+    "there are, and no variable says how many, it is run again with as many virtual ones. SHARDPASS_TRACEBACK=1 prints "
+    "the calls.",
 )
 
 NOT_COMPILED = Code(
@@ -251,6 +252,30 @@ NOT_COMPILED = Code(
     remedy="name one of these functions: the function that jax.jit wraps, by its name alone",
     explanation="`shardpass explain train.py:step` looks for a program by the name of its function. Lambdas and "
     "partial functions have names that JAX gives them, which the message lists.",
+)
+
+SCRIPT_TIMEOUT = Code(
+    "SP144",
+    "the script ran for {seconds} s, and JAX compiled no function {function} in that time; it compiled {compiled}",
+    remedy="give it more time with --timeout SECONDS, or give it less to do before it first calls {function}",
+    explanation="The place is the line of the user's files where the script was when its time was over. All processes "
+    "that it started are ended.",
+)
+
+NOT_DEFINED = Code(
+    "SP145",
+    "nothing in this script makes a function {function}, so it was not run",
+    remedy="{hint}the functions here: {defined}",
+    explanation="The source was read before the script runs. Neither the script, nor a module of the user that it "
+    "imports, defines, assigns, imports or quotes the name, and no library that it imports and that uses JAX defines "
+    "it. A script that calls `exec` or `eval`, or sets `__name__`, can make any name, and is run.",
+)
+
+NO_FUNCTION = Code(
+    "SP146",
+    "this is a Python script, and no function of it is named",
+    remedy="name the function that jax.jit wraps, as in {file}:{example}; the functions here: {defined}",
+    explanation="`shardpass explain train.py:step` is the program of the function `step`. A script may compile many.",
 )
 
 NO_CODE = Code(

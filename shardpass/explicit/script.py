@@ -38,9 +38,17 @@ FINDINGS = "findings.txt"  # the file of the findings' text
 
 
 def run(
-    folder: str, function: str, file: str, machine: str, wanted: str, limit: str, partitioner: str, *arguments: str
+    folder: str,
+    ends: str,
+    function: str,
+    target: str,
+    machine: str,
+    wanted: str,
+    limit: str,
+    partitioner: str,
+    *arguments: str,
 ) -> None:
-    """Runs the script ``file`` until JAX compiles ``function``, as ``run_script``, or raises an error of types.
+    """Runs the script ``target`` until JAX compiles ``function``, as ``run_script``, or raises an error of types.
 
     ``machine`` and ``limit`` (of memory): "" for the default. ``wanted``: "findings" for those of a function that
     compiles. ``partitioner``: any but shardpass raises SP843.
@@ -65,7 +73,7 @@ def run(
             Path(folder, FINDINGS).write_text(text)
 
     jax.set_mesh.__exit__ = left
-    run_script(folder, function, file, arguments, failed, look)
+    run_script(folder, ends, function, target, arguments, failed, look)
 
 
 def _findings(function: str, machine: str) -> str:

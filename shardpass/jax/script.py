@@ -1,12 +1,15 @@
 """The program of a function in a user's script: the script runs, in this process, until JAX compiles the function.
 
 A training script makes its arrays, its mesh and its jitted step itself, so nobody else knows the arguments of the step.
-The script is therefore run as ``python FILE`` runs it, and left by an exception at the moment when JAX is about to
-compile the function: its setup has run, the function has not. ``shardpass.cli.script`` starts the process.
+The script is therefore run as ``python FILE`` runs it, and the process ends at the moment when JAX is about to compile
+the function: its setup has run, the function has not, and nothing after it will. ``shardpass.cli.script`` starts the
+process.
 """
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import io
 import json
 import os
@@ -14,69 +17,103 @@ import re
 import runpy
 import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
+from jax.experimental import mesh_utils
 
 from shardpass.ir import jax_private
+from shardpass.ir.process_tree import ALIVE
 from shardpass.jax import hook
+from shardpass.jax.script_failure import explained
 
-MODULE, ENDED = "module.mlirbc", "ended.json"  # the files of the answer
-
-
-class _Compiled(BaseException):
-    """Leaves the user's script; ``except Exception`` in the script does not stop it."""
-
+# the files of the answer
+MODULE, ENDED, WHERE = "module.mlirbc", "ended.json", "where.txt"
 
 Failed = Callable[[BaseException], dict[str, Any]]
 
 
-def run(folder: str, function: str, file: str, *arguments: str) -> None:
+def run(folder: str, ends: str, function: str, target: str, *arguments: str) -> None:
     """Calls ``run_script`` as the entry point of a process of its own."""
-    run_script(folder, function, file, arguments)
+    run_script(folder, ends, function, target, arguments)
 
 
 def run_script(
     folder: str,
+    ends: str,
     function: str,
-    file: str,
+    target: str,
     arguments: Sequence[str],
     failed: Failed = lambda _: {},
     look: Callable[[], None] = lambda: None,
-) -> None:
-    """Runs the script ``file`` until JAX compiles ``function``, and writes the answer into ``folder``.
+) -> NoReturn:
+    """Runs the script ``target`` until JAX compiles ``function``, writes the answer, and ends the process.
 
-    ``MODULE``: the module in bytecode with its locations, as JAX hands it to XLA. ``ENDED``, where there is no module:
-    the names of the functions that were compiled, and the place and the text of the exception that ended the script,
-    with what ``failed`` says of that. ``look``: called within the call that compiles ``function``, before the script is
-    left.
+    ``target``: a file, or "-m" and a module. In ``folder`` are: ``MODULE``, the module in bytecode with its locations,
+    as JAX hands it to XLA. ``ENDED``, where there is no module: the names of the functions that were compiled, whether
+    the script ended, and what ``explained`` and ``failed`` say of the exception that ended it. ``WHERE``: the lines
+    where all threads are at the time ``ends``, in seconds since the epoch. ``look``: called within the call that
+    compiles ``function``.
     """
+    _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    where = Path(folder, WHERE).open("w")  # noqa: SIM115  # to the end of the process
+    faulthandler.dump_traceback_later(max(float(ends) - time.time(), 0.1), file=where)
     compiled: list[str] = []
-    _watch(function, compiled, Path(folder, MODULE), look)
-    sys.argv[:] = [file, *arguments]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
-    answer: dict[str, Any] = {"compiled": compiled}
+    answer: dict[str, Any] = {"ended": True, "compiled": compiled}
+    own = os.getpid()
+
+    def explain(error: BaseException) -> None:
+        """Adds what ended the script, or a thread of it; the first counts."""
+        if not (isinstance(error, SystemExit) and error.code in (None, 0)) and "reason" not in answer:
+            answer.update(explained(error, function, target) | failed(error))
+
+    def end() -> NoReturn:
+        if os.getpid() == own:  # not a process that the script forked
+            _write_whole(Path(folder, ENDED), json.dumps(answer).encode())
+        _leave()
+
+    def refused(error: Exception) -> None:
+        """Ends the script where a mesh has too few devices, which it may catch, and which more devices settle."""
+        more = explained(error, function, target)
+        if "devices" in more:
+            answer.update(more)
+            end()
+
+    _watch(function, compiled, Path(folder), look)
+    _watch_meshes(refused)
+    _watch_threads(explain)
     try:
-        runpy.run_path(file, run_name="__main__")
-    except _Compiled:
-        return
-    except SystemExit as leaving:
-        if leaving.code not in (None, 0):
-            answer |= {"line": 0, "reason": f"the script left with {leaving.code}"}
-    except Exception as error:
-        answer |= {"line": _line_in(file, error), "reason": _reason(error, file, function)}
-        answer |= failed(error)
+        _run_as_main(target, arguments)
+    except (Exception, SystemExit) as error:
+        explain(error)
         if os.environ.get("SHARDPASS_TRACEBACK"):
             traceback.print_exc()
-    Path(folder, ENDED).write_text(json.dumps(answer))
+    if "reason" not in answer:
+        _join_threads()
+    end()
 
 
-def _watch(function: str, compiled: list[str], module: Path, look: Callable[[], None]) -> None:
-    """Notes the name of each program that JAX compiles; the program ``function`` is written to ``module`` instead."""
+def _run_as_main(target: str, arguments: Sequence[str]) -> None:
+    """Runs a file or a module as ``python`` runs it, with these words behind it."""
+    module = target.removeprefix("-m ")
+    sys.argv[:] = [target, *arguments]
+    if module != target:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(target)))
+        runpy.run_path(target, run_name="__main__")
+
+
+def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], None]) -> None:
+    """Notes the name of each program that JAX compiles; the program ``function`` is written instead, and is the end."""
     wanted = re.sub(r"\W", "_", function.rpartition(".")[2])
     hook.put_in_place()  # a script that enters use() then finds its hook in place, below this one
     original = jax_private.compile_hook()
@@ -84,33 +121,87 @@ def _watch(function: str, compiled: list[str], module: Path, look: Callable[[], 
     def compile(backend: Any, computation: Any, *rest: Any, **more: Any) -> Any:
         name = computation.operation.attributes["sym_name"].value.removeprefix("jit_").removeprefix("pmap_")
         if name == wanted:
-            if not module.exists():
-                file = io.BytesIO()
-                computation.operation.write_bytecode(file)
-                module.write_bytes(file.getvalue())
+            file = io.BytesIO()
+            computation.operation.write_bytecode(file)
+            try:
                 look()
-            raise _Compiled
+            finally:
+                _write_whole(folder / MODULE, file.getvalue())
+                _leave()
         if name not in compiled:
             compiled.append(name)
+            _write_whole(folder / ENDED, json.dumps({"compiled": compiled}).encode())
         return original(backend, computation, *rest, **more)
 
     jax_private.set_compile_hook(compile)
     jax.config.update("jax_enable_compilation_cache", False)  # nothing of this run is kept
 
 
-def _reason(error: BaseException, file: str, function: str) -> str:
-    """Returns the type and text of ``error`` without JAX's notes, and for an error of types what to do about it."""
-    shown = traceback.TracebackException(type(error), error, None)
-    shown.__notes__ = []
-    reason = list(shown.format_exception_only())[-1].strip()
-    if type(error).__name__ == "ShardingTypeError":
-        reason += f"; `shardpass suggest {file}:{function}` prints edits with which JAX traces it"
-    return reason
+def _watch_meshes(refused: Callable[[Exception], None]) -> None:
+    """Calls ``refused`` with the errors of JAX's functions that make meshes."""
+
+    def watched(make: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(make)
+        def call(*arguments: Any, **more: Any) -> Any:
+            try:
+                return make(*arguments, **more)
+            except ValueError as error:
+                refused(error)
+                raise
+
+        return call
+
+    jax.make_mesh = watched(jax.make_mesh)
+    mesh_utils.create_device_mesh = watched(mesh_utils.create_device_mesh)
 
 
-def _line_in(file: str, error: BaseException) -> int:
-    """Returns the innermost line of ``file`` that ``error`` passed, 0 if none."""
-    if isinstance(error, SyntaxError) and error.filename == file:
-        return error.lineno or 0
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return (lines[-1] if lines else 0) or 0
+def _watch_threads(explain: Callable[[BaseException], None]) -> None:
+    """Calls ``explain`` with the exceptions that end threads of the script."""
+    shown = threading.excepthook
+
+    def failed(ending: threading.ExceptHookArgs) -> None:
+        if ending.exc_value is not None:
+            explain(ending.exc_value)
+        shown(ending)
+
+    threading.excepthook = failed
+
+
+def _write_whole(file: Path, data: bytes) -> None:
+    """Writes a file that is never seen in part."""
+    with contextlib.suppress(ValueError, OSError):  # streams that the script closed, or nobody reads
+        sys.stdout.flush()
+        sys.stderr.flush()
+    part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+    part.write_bytes(data)
+    part.replace(file)
+
+
+def _leave() -> NoReturn:
+    """Ends the process at once: no thread is joined, and no handler of the script runs."""
+    with contextlib.suppress(ValueError, OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(0)
+
+
+def _join_threads() -> None:
+    """Waits for the threads for which Python waits at the end of a script; they may compile the function."""
+    current = threading.current_thread()
+    for thread in threading.enumerate():
+        if thread is not current and not thread.daemon:
+            thread.join()
+
+
+def _end_with_parent() -> None:
+    """Ends the session of this process when the process that asked is gone, and its end of the pipe is closed."""
+    if ALIVE not in os.environ:
+        return
+
+    def watch(descriptor: int) -> None:
+        with contextlib.suppress(OSError):
+            while os.read(descriptor, 1):
+                pass
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, args=(int(os.environ.pop(ALIVE)),), daemon=True).start()

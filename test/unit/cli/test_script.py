@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardpass.cli import explain, opt
+from shardpass.cli.common import argument_parser
 from shardpass.cli.script import is_script
 from shardpass.diagnostics.pages import tables
 from shardpass.redistribute import plan_redistribution
@@ -69,13 +70,22 @@ def test_faults_of_the_script_have_places(script: Path) -> None:
     done = command(script, "explain", "train.py:step", devices=1)
     line = SCRIPT[: SCRIPT.index("make_mesh")].count("\n") + 1
     assert done.returncode == 1
-    assert done.stderr.startswith(f"train.py:{line}: error: ")
+    assert f"train.py:{line}: error: " in done.stderr
     assert "SP141" in done.stderr
     done = command(script, "check", "train.py:stop")
+    assert done.returncode == 1
+    assert "SP145" in done.stderr
+    assert "did you mean step?" in done.stderr
+    assert "traced" not in done.stderr
+    done = command(script, "check", "train.py:rows")
     assert done.returncode == 1
     assert "SP142" in done.stderr
     assert "step" in done.stderr.rpartition("compiled ")[2]
     assert (script.parent / "ran").exists()
+    done = command(script, "explain", "train.py")
+    assert done.returncode == 1
+    assert "SP146" in done.stderr
+    assert "train.py:step" in done.stderr
     done = command(script, "explain", "train.py:step 'a")
     assert done.returncode == 1
     assert "SP141" in done.stderr
@@ -109,6 +119,7 @@ def test_a_file_of_that_name_is_that_file(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     assert is_script("a.py:f")
     assert is_script("a/b.py:A.f --x 1")
+    assert is_script("python -m a.b:f --x 1")
     assert not is_script("a.mlir")
     assert not is_script("a.py")
     Path("a.py:f").write_text("module {}")
@@ -136,6 +147,15 @@ def test_a_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 def test_near_words_are_offered(main, words, near, capsys) -> None:
     assert main(words) == 2
     assert capsys.readouterr().err.rstrip().endswith(f"did you mean {near}?")
+
+
+def test_a_module_is_one_word_of_every_command_line() -> None:
+    parser = argument_parser("run", "")
+    parser.add_argument("module")
+    parser.add_argument("pipeline", nargs="?")
+    args = parser.parse_args(["-m", "pkg.train:step --batch 8", "partition"])
+    assert (args.module, args.pipeline) == ("python -m pkg.train:step --batch 8", "partition")
+    assert is_script(args.module)
 
 
 def test_element_types_have_numpys_names() -> None:
