@@ -24,7 +24,6 @@ from shardpass.report.rows import DecidedFact, MemoryFacts
 from shardpass.runtime.peers import build
 from shardpass.sharding import Mesh
 from shardpass.targets.compiler import shared
-from shardpass.targets.target import cpu
 
 XLA = "xla"
 
@@ -67,11 +66,12 @@ def _findings(explanation: Explanation, file: str, machine: Machine, folders: Se
             machine=machine,
             memory=memory,
             folders=folders,
+            compiler=explanation.compiler,
         )
 
     def compiled(module: bytes, draft: bool) -> Program:
         if explanation.partitioner == XLA:
-            return shared(cpu(explanation.devices)).compile(module, draft=draft)
+            return shared(explanation.built.target).compile(module, draft=draft)
         return build(explanation.partitioner, _text(module), explanation.devices)
 
     with collect(), ThreadPoolExecutor(1) as thread:  # remarks are for those who partition

@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import MODULE_HELP, Pieces, add_timeout, argument_parser, guarded, read_module, write_output
+from shardpass.cli.common import (
+    MODULE_HELP,
+    Pieces,
+    add_target,
+    add_timeout,
+    argument_parser,
+    guarded,
+    read_module,
+    use_target,
+    write_output,
+)
 from shardpass.cli.findings import FORMATS, summary, written
 from shardpass.cli.onnx_input import add_onnx_options, is_model, model_of
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
@@ -34,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
     add_timeout(parser)
+    add_target(parser)
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -80,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
+    use_target(args)
     for_stdout = {
         "-o -": args.output == "-",
         "--stablehlo -": args.stablehlo == "-",
@@ -89,7 +101,7 @@ def _run(argv: Sequence[str]) -> int:
     wanted = [name for name, given in for_stdout.items() if given]
     if len(wanted) > 1:
         parser.error(f"{' and '.join(wanted)} both write to stdout; give the output a file")
-    data, file = read_module(parser, args.module, args.timeout)
+    data, file = read_module(parser, args.module, args.timeout, args.target)
     diagnostics = _check_onnx(parser, data, file, args) if is_model(data, file) else _check_module(data, file, args)
     errors = any(d.severity is Severity.ERROR for d in diagnostics)
     if args.format != "text":
@@ -134,10 +146,10 @@ def _check_module(data: Given, file: str, args: argparse.Namespace) -> Sequence[
 
     checked = check_module(data, file, strict=args.strict, perf=args.perf, inferred=args.print_inferred)
     edits: Sequence[Diagnostic] = ()
-    if args.perf and args.partitioner and checked.module is not None:
+    if args.perf and (args.partitioner or args.target) and checked.module is not None:
         from shardpass.cli.check_module import edits_that_save
 
-        edits = edits_that_save(data, file, args.partitioner)
+        edits = edits_that_save(data, file, args.partitioner or "xla", args.target)
     if args.print_inferred:
         print(joined(checked.inferred))
     if args.output is not None and checked.module is not None:

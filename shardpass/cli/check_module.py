@@ -10,6 +10,7 @@ from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
 
 if TYPE_CHECKING:
     from shardpass.ir.doors import Given
+    from shardpass.targets.target import Target
 
 
 @dataclass(frozen=True)
@@ -59,19 +60,23 @@ def check_module(
     )
 
 
-def edits_that_save(data: Given, file: str, partitioner: str) -> list[Diagnostic]:
-    """Finds edits that save in the program that ``partitioner`` makes of the module ``data``, as remarks at their
-    lines.
+def edits_that_save(data: Given, file: str, partitioner: str, target: Target | None = None) -> list[Diagnostic]:
+    """Finds edits that save in the program that ``partitioner`` makes of the module ``data`` for ``target``, as remarks
+    at their lines.
     """
     from pathlib import Path
 
+    from shardpass.cost.chosen import machine_text
     from shardpass.diagnostics import NOWHERE, Place
     from shardpass.diagnostics.table_suggest import EDIT_SAVES
     from shardpass.report.text import show_bytes
     from shardpass.suggesting.explain import explain_data
+    from shardpass.targets.machine import machine_of
 
     with collect():
-        findings = explain_data(data, file, partitioner, folders=[Path.cwd()]).findings or ()
+        machine = None if target is None else machine_text(machine_of(target))
+        asked = explain_data(data, file, partitioner, machine=machine, folders=[Path.cwd()], target=target)
+        findings = asked.findings or ()
     return [
         EDIT_SAVES.at(
             Place(file) if one.place == NOWHERE else one.place,

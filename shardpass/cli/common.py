@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from shardpass.ir.doors import LargeFile
     from shardpass.sharding import Mesh
+    from shardpass.targets.target import Target
 
 STDIN, STDOUT = "<stdin>", "<stdout>"
 
@@ -210,6 +211,37 @@ def add_machine(parser: argparse.ArgumentParser, help: str = MACHINE_HELP) -> No
     parser.add_argument("--profile", metavar="M", help=argparse.SUPPRESS)
 
 
+def add_target(parser: argparse.ArgumentParser, name: str = "target") -> None:
+    """Adds ``--target`` as ``name`` of the arguments; ``use_target`` then reads it."""
+    parser.add_argument(
+        "--target",
+        dest=name,
+        metavar="T",
+        help="compile for these devices by their own compiler, without them: v5e:16x16, v5p:2x2x4, h100:8, h100:4x8 "
+        "(hosts x cards), cpu:8; the machine follows",
+    )
+
+
+def use_target(arguments: argparse.Namespace, name: str = "target", *, compiles: bool = True) -> None:
+    """Parses ``--target``, and sets ``machine`` of ``arguments`` to that of the target unless one is given.
+
+    Raises ShardpassError: SP908 for text that names no target, SP909 where the command ``compiles`` and the compiler is
+    not installed.
+    """
+    if getattr(arguments, name) is None:
+        return
+    from shardpass.cost.chosen import machine_text
+    from shardpass.targets.machine import machine_of
+    from shardpass.targets.target import parse_target
+    from shardpass.targets.versions import compiler_version
+
+    target = parse_target(getattr(arguments, name))
+    if compiles:
+        compiler_version(target)
+    setattr(arguments, name, target)
+    arguments.machine = getattr(arguments, "machine", None) or machine_text(machine_of(target))
+
+
 def use_machine(arguments: argparse.Namespace) -> None:
     """Sets ``machine`` of ``arguments`` from --machine or --profile, its old name, for which it prints a remark."""
     if arguments.profile is None:
@@ -298,13 +330,16 @@ class _Version(argparse.Action):
 
 
 def read_module(
-    parser: argparse.ArgumentParser, given: str | None, timeout: float | None = None
+    parser: argparse.ArgumentParser,
+    given: str | None,
+    timeout: float | None = None,
+    target: Target | None = None,
 ) -> tuple[bytes | LargeFile, str]:
     """Reads the module at the path ``given``, or on stdin without one; nothing there is bad usage. Raises as
     ``module_at``.
     """
     if given is not None:
-        return module_at(given, timeout)
+        return module_at(given, timeout, target)
     piped = not (sys.stdin is None or sys.stdin.isatty())
     data = module_at("-")[0] if piped else b""
     if isinstance(data, bytes) and not data.strip():
@@ -312,11 +347,11 @@ def read_module(
     return data, STDIN
 
 
-def module_at(path: str, timeout: float | None = None) -> tuple[bytes | LargeFile, str]:
+def module_at(path: str, timeout: float | None = None, target: Target | None = None) -> tuple[bytes | LargeFile, str]:
     """Reads a module, as ``read_input``, but leaves a large file to its parser; what is large on stdin becomes a file.
 
     ``FILE.py:FUNCTION`` is the program of a function of a script (``shardpass.cli.script``), which may run for
-    ``timeout`` seconds.
+    ``timeout`` seconds, lowered for ``target``.
 
     Raises ShardpassError: SP120 as ``read_input``, SP121 where there is no room for a file of what comes from stdin,
     SP141, SP142 and SP144 to SP146 where the script has no such program.
@@ -333,7 +368,7 @@ def module_at(path: str, timeout: float | None = None) -> tuple[bytes | LargeFil
             raise _cannot_read(path, error) from None
     if is_script(path):
         read_input(file_of(path))
-        return program_of(path, TIMEOUT if timeout is None else timeout)
+        return program_of(path, TIMEOUT if timeout is None else timeout, target)
     if path.endswith(".py"):
         raise _no_function(path)
     large = LargeFile.at(path)

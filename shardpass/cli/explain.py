@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shardpass.cli.common import (
     MODULE_HELP,
     add_machine,
+    add_target,
     add_timeout,
     argument_parser,
     guarded,
@@ -21,6 +22,7 @@ from shardpass.cli.common import (
     read_axes,
     read_module,
     use_machine,
+    use_target,
     write_output,
 )
 from shardpass.cli.onnx_input import add_onnx_options, as_module, is_model
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from shardpass.ir.doors import Given
     from shardpass.report.explanation import Explanation
     from shardpass.sharding import Mesh
+    from shardpass.targets.target import Target
 
 DESCRIPTION = """Partitions a module and lists its collectives by the line of the program that needs them: kind, axes,
 bytes that each device receives, what is moved from which sharding to which, and why; and the memory of a device. A
@@ -100,8 +103,8 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--partitioner",
         choices=("shardpass", "xla", "shardy"),
-        default="shardpass",
-        help="whose program is reported: shardpass's (default); XLA's, which jax.jit runs; or that of Shardy's passes",
+        help="whose program is reported: shardpass's (default); XLA's, which jax.jit runs (default with --target); or "
+        "that of Shardy's passes",
     )
     add(
         "--profile-dir",
@@ -137,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         "or a machine as --machine takes it (where it saves time)",
     )
     add_machine(parser)
+    add_target(parser)
     add_onnx_options(parser)
     return parser
 
@@ -172,6 +176,7 @@ def _run(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     form = _form(parser, args)
     use_machine(args)
+    use_target(args)
     if args.module is not None and re.fullmatch(r"SP[0-9]{3}", args.module) and not os.path.exists(args.module):
         return _explain_code(args.module)
 
@@ -183,10 +188,10 @@ def _run(argv: Sequence[str]) -> int:
 
     read_limit(args.memory_limit)
     folders = [Path.cwd(), *map(Path, (*args.source, *script_folder(args.module)))]
-    data, file = read_module(parser, args.module, args.timeout)
+    data, file = read_module(parser, args.module, args.timeout, args.target)
     named = is_model(data, file)  # whose shardings --mesh is for
     data = as_module(parser, data, file, args)
-    given = ("machine", "effort", "matmul_loops", "constraints", "partitioner")
+    given = ("machine", "effort", "matmul_loops", "constraints", "partitioner", "target")
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
     options["folders"] = folders
     options["mesh"] = None if args.mesh is None or named else read_axes(args.mesh)
@@ -198,7 +203,7 @@ def _run(argv: Sequence[str]) -> int:
 
         explanation = measured(explanation, args.profile_dir)
     if args.diff is not None:
-        other = explain(*module_at(args.diff, args.timeout), **options)
+        other = explain(*module_at(args.diff, args.timeout, args.target), **options)
         print(explanation.diff(other))
         return 0
     if args.against is not None:
@@ -288,8 +293,9 @@ def explain(
     matmul_loops: str = "off",
     constraints: str = "exact",
     folders: Sequence[Path] | None = None,
-    partitioner: str = "shardpass",
+    partitioner: str | None = None,
     mesh: Mesh | None = None,
+    target: Target | None = None,
 ) -> Explanation:
     """Explains the collectives of the module ``data``, which is partitioned first where it is not yet.
 
@@ -298,7 +304,8 @@ def explain(
     from shardpass.suggesting.explain import explain_data, pipeline
 
     passes = pipeline(effort, matmul_loops, machine, constraints)
-    return explain_data(data, file, partitioner, mesh, machine, passes=passes, folders=folders)
+    whose = partitioner or ("shardpass" if target is None else "xla")
+    return explain_data(data, file, whose, mesh, machine, passes=passes, folders=folders, target=target)
 
 
 if __name__ == "__main__":

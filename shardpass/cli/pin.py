@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from shardpass.cli.common import (
     MODULE_HELP,
     add_machine,
+    add_target,
     add_timeout,
     argument_parser,
     guarded,
     read_module,
     use_machine,
+    use_target,
     write_output,
 )
 
@@ -37,10 +39,12 @@ def _run(argv: Sequence[str]) -> int:
     add("--no-verify", action="store_true", help="compile nothing: write all that shardpass decides")
     add("--trials", type=_trials, default=40, metavar="N", help="compile at most N variants (default: 40)")
     add_machine(parser)
+    add_target(parser)
     add("--json", action="store_true", help="print what was pinned as JSON, in place of the module")
     args = parser.parse_args(argv)
     use_machine(args)
-    data, file = read_module(parser, args.module, args.timeout)
+    use_target(args)
+    data, file = read_module(parser, args.module, args.timeout, args.target)
 
     from shardpass.diagnostics import collect
     from shardpass.ir.context import parse_module
@@ -49,7 +53,8 @@ def _run(argv: Sequence[str]) -> int:
     module = parse_module(data, file)
     with module.context:
         with collect():
-            pinned, pins = pin_module(module, machine=args.machine, verify=not args.no_verify, most=args.trials)
+            options = {"machine": args.machine, "most": args.trials, "target": args.target}
+            pinned, pins = pin_module(module, verify=not args.no_verify, **options)
         if args.json:
             print(pins.json())
             return 0

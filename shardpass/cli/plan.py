@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from shardpass.cli import plan_between
 from shardpass.cli.common import (
     add_machine,
+    add_target,
     argument_parser,
     device_count,
     guarded,
     make_console,
     use_machine,
+    use_target,
     write_output,
 )
 from shardpass.diagnostics import ShardpassError, printable
@@ -63,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the number of devices, for shardings that do not name them",
     )
     add_machine(parser, PLANNED_FOR)
+    add_target(parser, "compiled_for")
     parser.add_argument(
         "--memory-limit",
         default="max",
@@ -89,6 +92,7 @@ def _main(argv: Sequence[str]) -> int:
     parser = _parser()
     arguments = parser.parse_args(argv)
     use_machine(arguments)
+    use_target(arguments, "compiled_for", compiles=False)
     if arguments.target is None:
         if not arguments.show:
             parser.error("the following arguments are required: TARGET")

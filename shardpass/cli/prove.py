@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, guarded, module_at
+from shardpass.cli.common import MODULE_HELP, add_target, add_timeout, argument_parser, guarded, module_at, use_target
 from shardpass.cli.findings import written
 
 PROVED, REFUTED, UNKNOWN = 0, 1, 3
@@ -42,16 +42,20 @@ def _run(argv: Sequence[str]) -> int:
         help="never run the programs: what is not proved is unknown, nothing refuted",
     )
     add_timeout(parser)
+    add_target(parser)
     args = parser.parse_args(argv)
+    use_target(args)
+    if args.target is not None and args.local is None:
+        args.partitioner = "xla"
     if (args.local is None) == (args.partitioner is None):
         parser.error("give either LOCAL or --partitioner xla")
     from shardpass.ir.context import parse_module
     from shardpass.proving import prove
     from shardpass.proving.xla import from_hlo, is_hlo, partitioned_by_xla
 
-    whole = parse_module(*module_at(args.whole, args.timeout))
+    whole = parse_module(*module_at(args.whole, args.timeout, args.target))
     if args.local is None:
-        local = partitioned_by_xla(whole)
+        local = partitioned_by_xla(whole, args.target)
     else:
         given, *more = module_at(args.local, args.timeout)
         text = given.decode(errors="replace") if isinstance(given, bytes) else ""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from shardpass.diagnostics import Place
+    from shardpass.targets.target import Target
 
 TIMEOUT = 600.0  # seconds
 _FIRST_NEWS = 20.0  # seconds until a line says that the script still runs; then after twice as long
@@ -55,21 +56,28 @@ def script_folder(path: str | None) -> tuple[str, ...]:
     return (os.path.dirname(os.path.abspath(file_of(path))),) if path and is_script(path) else ()
 
 
-def program_of(path: str, timeout: float = TIMEOUT) -> tuple[bytes, str]:
+def program_of(path: str, timeout: float = TIMEOUT, target: Target | None = None) -> tuple[bytes, str]:
     """Returns MLIR bytecode and the name for diagnostics of the program of ``path``: ``FILE.py:FUNCTION ARGUMENTS``.
 
     The script runs in a process of its own, with ``ARGUMENTS`` and the environment of this one; what it prints goes to
     stderr. Its process and those that it started are ended when the program is known, or after ``timeout`` seconds.
+    With a ``target``, the script has as many CPU devices, and the program is lowered for the target's platform.
 
     Raises ShardpassError: SP141 where the script fails, SP142 where it ends without compiling FUNCTION, SP144 where the
     time is over, SP145 where nothing in the script can be FUNCTION.
     """
-    module, answer = _run(path, "shardpass.jax.script", timeout)
+    module, answer = _run(path, "shardpass.jax.script", timeout, target=target)
     return module or _no_program(path, answer), _name(path)
 
 
 def program_or_repairs(
-    path: str, timeout: float, machine: str | None, findings: bool, memory_limit: str | None, partitioner: str
+    path: str,
+    timeout: float,
+    machine: str | None,
+    findings: bool,
+    memory_limit: str | None,
+    partitioner: str,
+    compiled_for: Target | None = None,
 ) -> tuple[bytes, str] | dict[str, str]:
     """Returns the program of a function, as ``program_of``. Of a function that raises an error of types, returns the
     edits that repair it, as "text" and "json".
@@ -80,7 +88,7 @@ def program_or_repairs(
     """
     wanted = "findings" if findings else ""
     words = machine or "", wanted, memory_limit or "", partitioner
-    module, answer = _run(path, "shardpass.explicit.script", timeout, *words)
+    module, answer = _run(path, "shardpass.explicit.script", timeout, *words, target=compiled_for)
     if module:
         return {"text": answer["findings"]} if answer.get("findings") else (module, _name(path))
     repairs = answer.get("repairs") or _no_program(path, answer)
@@ -99,7 +107,9 @@ def _name(path: str) -> str:
     return f"{parts['file'] or parts['module']}:{parts['function']}"
 
 
-def _run(path: str, child: str, timeout: float, *words: str) -> tuple[bytes, dict[str, Any]]:
+def _run(
+    path: str, child: str, timeout: float, *words: str, target: Target | None = None
+) -> tuple[bytes, dict[str, Any]]:
     """Runs the script. Returns the module (b"" without one), and what else its process answers.
 
     A script that asks for more devices than there are is run again with as many virtual ones.
@@ -121,17 +131,17 @@ def _run(path: str, child: str, timeout: float, *words: str) -> tuple[bytes, dic
         reason = f"its arguments: {error}"
         raise SCRIPT_FAILED.error(Place(file), function=parts["function"], reason=reason, remedy=remedy) from None
     check_name(file, parts["function"])
-    ends, devices = time.monotonic() + timeout, 0
+    ends, devices = time.monotonic() + timeout, 0 if target is None else target.devices
     answer: dict[str, Any] = {}
-    target = parts["file"] or f"-m {parts['module']}"
+    script = parts["file"] or f"-m {parts['module']}"
     for _ in range(_MOST_RUNS):
         with making_files():
             folder = tempfile.TemporaryDirectory(prefix="shardpass-")
         with folder as name:
             place = Path(name)
             left = max(ends - time.monotonic(), 1.0)
-            handed = name, str(time.time() + left - _DUMP_BEFORE), parts["function"], target
-            status = _watched(child, (*handed, *words, *arguments), place, devices, left, file)
+            handed = name, str(time.time() + left - _DUMP_BEFORE), parts["function"], script
+            status = _watched(child, (*handed, *words, *arguments), place, _environment(devices, target), left, file)
             module, ended, findings = (place / one for one in ("module.mlirbc", "ended.json", "findings.txt"))
             if module.exists():
                 return module.read_bytes(), {"findings": findings.read_text()} if findings.exists() else {}
@@ -147,7 +157,15 @@ def _run(path: str, child: str, timeout: float, *words: str) -> tuple[bytes, dic
     return b"", answer
 
 
-def _watched(child: str, words: tuple[str, ...], place: Path, devices: int, seconds: float, file: str) -> int | None:
+def _environment(devices: int, target: Target | None) -> dict[str, str]:
+    """Returns the variables that say how many virtual devices a script has and which platform to lower for."""
+    more = {"JAX_NUM_CPU_DEVICES": str(devices)} if devices else {}
+    return more if target is None else {**more, "JAX_PLATFORMS": "cpu", "SHARDPASS_LOWERS_FOR": target.platform}
+
+
+def _watched(
+    child: str, words: tuple[str, ...], place: Path, more: dict[str, str], seconds: float, file: str
+) -> int | None:
     """Runs the child until it ends, or the module exists, or the time is over, and ends all processes that it started.
 
     Returns its status: None if the time was over.
@@ -157,7 +175,6 @@ def _watched(child: str, words: tuple[str, ...], place: Path, devices: int, seco
     from shardpass.ir.child import command
     from shardpass.ir.process_tree import ProcessTree
 
-    more = {"JAX_NUM_CPU_DEVICES": str(devices)} if devices else {}
     begun = time.monotonic()
     news = _FIRST_NEWS
     with ProcessTree(command(child, "run", words), str(place), more) as tree:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from shardpass.cli.common import (
     MODULE_HELP,
     add_machine,
+    add_target,
     add_timeout,
     argument_parser,
     guarded,
@@ -15,6 +16,7 @@ from shardpass.cli.common import (
     read_input,
     read_module,
     use_machine,
+    use_target,
 )
 from shardpass.cli.script import file_of, is_script, program_or_repairs
 
@@ -43,32 +45,36 @@ def _run(argv: Sequence[str]) -> int:
     add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: the machine's; none: any number)")
     add("--effort", type=_effort, default=1, metavar="N", help="1 searches, 2 looks longer (default: 1)")
     add_machine(parser)
+    add_target(parser)
     add(
         "--partitioner",
         choices=("shardpass", "xla", "shardy"),
-        default="shardpass",
         help="who partitions the program; for xla and shardy every argument and result is annotated, and the program "
-        "is compiled in a process of its own (default: shardpass)",
+        "is compiled in a process of its own (default: shardpass; with --target xla)",
     )
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
     use_machine(args)
+    use_target(args)
+    args.partitioner = args.partitioner or ("shardpass" if args.target is None else "xla")
     data: bytes | LargeFile
     if args.module is not None and is_script(args.module):
         read_input(file_of(args.module))
         types = not args.json and args.partitioner == "shardpass"
-        answer = program_or_repairs(args.module, args.timeout, args.machine, types, args.memory_limit, args.partitioner)
+        wanted = args.machine, types, args.memory_limit, args.partitioner, args.target
+        answer = program_or_repairs(args.module, args.timeout, *wanted)
         if isinstance(answer, dict):
             print(answer["json" if args.json else "text"])
             return 0
         data, file = answer
     else:
-        data, file = read_module(parser, args.module, args.timeout)
+        data, file = read_module(parser, args.module, args.timeout, args.target)
 
     from shardpass.suggesting.suggest import suggest_module
 
     mesh = None if args.mesh is None else read_axes(args.mesh)
-    suggestion = suggest_module(data, file, mesh, args.memory_limit, args.effort, args.machine, args.partitioner)
+    options = args.memory_limit, args.effort, args.machine, args.partitioner, args.target
+    suggestion = suggest_module(data, file, mesh, *options)
     print(suggestion.json() if args.json else suggestion)
     return 0
 

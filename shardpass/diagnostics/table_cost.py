@@ -85,3 +85,10 @@ TARGET_FAILED = Code(
     explanation="The compiler runs in a process of its own with a limit of time. Its own words are quoted: a program "
     "may not fit the memory of the device, or use an op that the compiler does not know.",
 )
+TARGET_PARTITIONER = Code(
+    "SP912",
+    "the program of {partitioner} cannot be compiled for {target}",
+    "ask for partitioner xla or shardpass, or leave out the target",
+    explanation="Shardy's own passes make programs in a process with CPU devices. A target takes the program of XLA's "
+    "partitioner, or that of shardpass.",
+)

@@ -11,7 +11,8 @@ Cases:
 6. XLA for TPU writes a reduce-scatter as a fusion of all-reduce and slice which calls ``all-reduce-scatter.3``: this
    counts as the reduce-scatter that runs.
 7. XLA for GPU may write a permute as ``send`` and ``recv`` with pairs in ``frontend_attributes``: the latter counts.
-8. Groups name replicas, partitions, or both (``use_global_device_ids``), as XLA's semantics of channels have it; a
+8. XLA for TPU repeats a collective in each fusion that runs beside it (``hlo.asynchronous``): the first counts.
+9. Groups name replicas, partitions, or both (``use_global_device_ids``), as XLA's semantics of channels have it; a
    device is replica * partitions + partition.
 
 Bytes are those of ``cost.collective``; shapes in HLO are a device's, and only results are read.
@@ -30,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardpass.cost.collective import BROADCAST, PERMUTE, REDUCE_SCATTER, bytes_received
+from shardpass.hlo.asynchronous import continued
 from shardpass.hlo.groups import Groups, check_count, devices_of_line, groups_of_line
 from shardpass.hlo.read import HloOp, HloProgram
 from shardpass.hlo.trip_counts import trip_count
@@ -123,8 +125,10 @@ class HloCollectives:
         check_count(self.devices)
         self._own: dict[str, list[HloCollective]] = {}
         self._calls: dict[str, list[tuple[HloOp, tuple[_Call, ...]]]] = {}
+        repeated = continued(program)
         for name, computation in program.computations.items():
-            collectives = [(op, self._collective(op, name)) for op in computation.ops.values()]
+            ops = (op for op in computation.ops.values() if id(op) not in repeated)
+            collectives = [(op, self._collective(op, name)) for op in ops]
             self._own[name] = [one for _, one in collectives if one is not None]
             calls = ((op, tuple(self._called(op, name))) for op, one in collectives if one is None)
             self._calls[name] = [(op, names) for op, names in calls if names]

@@ -5,7 +5,9 @@
 2. Bytes are read and written by ops that run by themselves: operands and results. What only names a buffer (tuples,
    bitcasts, parameters) moves nothing. An op that reads or writes a part of an array (dynamic-slice, gather,
    dynamic-update-slice), by itself or as the way in which a fusion takes an operand, moves that part.
-3. A loop's body runs as often as ``trip_counts`` says, else once; each branch of a conditional once.
+3. On a TPU, arrays in the memory of the core (``S(1)`` in a tiled layout) pass no memory of the device; copies between
+   the two run beside the work. A fusion that starts, ends or runs a collective only passes its arrays on.
+4. A loop's body runs as often as ``trip_counts`` says, else once; each branch of a conditional once.
 
 Example: ``f32[8,16] dot(f32[8,32], f32[32,16])`` in a loop of 12 trips: 12 * 2 * 8 * 32 * 16 operations.
 
@@ -45,6 +47,10 @@ _COLLECTIVE = re.compile(r"(?:all-|reduce-scatter|collective-|ragged-|send|recv|
 _TAKES_A_PART = frozenset({"dynamic-slice", "gather", "slice"})
 _CONTRACTED = re.compile(r"\blhs_contracting_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"\bdim_labels=\w+_(\w+)->")
+_BESIDE = frozenset({"copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"})
+_NAMED = re.compile(r'custom_call_target="(?:ConcatBitcast|AllocateBuffer|AsyncCollective\w+|Sharding)"')
+_ARRAY = re.compile(r"[a-z]+\d*(?:e\d+m\d+\w*)?\[[\d,<=]*\](\{[^}]*\})?")
+_IN_CORE = re.compile(r":T\(.*S\(1\)")
 _PRODUCTS = frozenset({"dot", "convolution"})
 _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
@@ -68,6 +74,8 @@ def _works(program: HloProgram) -> Iterator[OpWork]:
         computation = program.computations[name]
         for op in computation.ops.values():
             if op.opcode in _NAMES_A_BUFFER or _COLLECTIVE.match(op.opcode) or op.opcode.endswith("-done"):
+                continue
+            if op.opcode in _BESIDE or _passes_on(program, op):
                 continue
             flops = float(_flops(program, computation, op))
             element = op.shapes[0].element if op.shapes else "f32"
@@ -96,6 +104,15 @@ def _inside(program: HloProgram, op: HloOp) -> Computation | None:
     return program.computations.get(named)
 
 
+def _passes_on(program: HloProgram, op: HloOp) -> bool:
+    """Whether an op only names buffers, or is a collective in the form of a fusion."""
+    inner = _inside(program, op)
+    root = op if inner is None else inner.root
+    if root is not None and root.opcode == "custom-call" and _NAMED.search(root.attributes):
+        return True
+    return inner is not None and any(name.startswith("all-reduce-scatter") for _, name in op.called)
+
+
 def _flops(program: HloProgram, computation: Computation, op: HloOp) -> int:
     inner = _inside(program, op)
     if inner is not None:
@@ -117,7 +134,7 @@ def _flops(program: HloProgram, computation: Computation, op: HloOp) -> int:
 
 
 def _bytes(program: HloProgram, computation: Computation, op: HloOp) -> int:
-    written = sum(shape.bytes for shape in op.shapes)
+    written = _stored(op)
     if op.opcode in _TAKES_A_PART:
         return 2 * written
     if op.opcode == "dynamic-update-slice" and len(op.operands) > 1:
@@ -129,11 +146,15 @@ def _bytes(program: HloProgram, computation: Computation, op: HloOp) -> int:
     updated = inner.root if inner.root is not None and inner.root.opcode == "dynamic-update-slice" else None
     if updated is not None and len(updated.operands) > 1:
         written = _size(inner, updated.operands[1])
+    passed = _passed(inner)
+    written -= sum(_stored(inner.ops[name]) for name in passed)
     for number, name in enumerate(op.operands):
         parameter = inner.parameters.get(number)
         if parameter is None:
             continue
         users = inner.users.get(parameter.name, [])
+        if parameter.name in passed and len(users) == sum(_only_passes(user) for user in users):
+            continue
         if users and all(
             user.operands[0] == parameter.name and (user.opcode in _TAKES_A_PART or user is updated) for user in users
         ):
@@ -150,4 +171,28 @@ def _sizes(computation: Computation, name: str) -> tuple[int, ...]:
 
 def _size(computation: Computation, name: str) -> int:
     op = computation.ops.get(name)
-    return 0 if op is None else sum(shape.bytes for shape in op.shapes)
+    return 0 if op is None else _stored(op)
+
+
+def _stored(op: HloOp) -> int:
+    """Returns the bytes of an op's results in the memory of the device."""
+    if ":T(" not in op.type or "S(1)" not in op.type:
+        return sum(shape.bytes for shape in op.shapes)
+    layouts = [array[1] or "" for array in _ARRAY.finditer(op.type)]
+    return sum(s.bytes for s, layout in zip(op.shapes, layouts, strict=False) if not _IN_CORE.search(layout))
+
+
+def _passed(inner: Computation) -> frozenset[str]:
+    """Returns the names of the elements of a fusion's result that it does not compute: of a collective beside it."""
+    root = inner.root
+    if root is None or root.opcode != "tuple":
+        return frozenset()
+    return frozenset(n for n in root.operands if n in inner.ops and _is_passed(inner.ops[n]))
+
+
+def _is_passed(op: HloOp) -> bool:
+    return op.opcode == "parameter" or _COLLECTIVE.match(op.opcode) is not None
+
+
+def _only_passes(user: HloOp) -> bool:
+    return user.opcode == "tuple" or _COLLECTIVE.match(user.opcode) is not None

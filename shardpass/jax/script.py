@@ -112,6 +112,19 @@ def _run_as_main(target: str, arguments: Sequence[str]) -> None:
         runpy.run_path(target, run_name="__main__")
 
 
+def _lowered(computation: Any) -> Any:
+    """Lowers again, for the platform that the environment names, what JAX is about to compile for the CPU.
+
+    ``jitted.lower(...).compile()`` has lost the function by then: its module is returned, lowered for the CPU.
+    """
+    platform = os.environ.get("SHARDPASS_LOWERS_FOR", "cpu")
+    call = None if platform == "cpu" else jax_private.call_being_compiled()
+    if call is None:
+        return computation
+    jitted, arguments, keywords = call
+    return jitted.trace(*arguments, **keywords).lower(lowering_platforms=(platform,)).compiler_ir()
+
+
 def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], None]) -> None:
     """Notes the name of each program that JAX compiles; the program ``function`` is written instead, and is the end."""
     wanted = re.sub(r"\W", "_", function.rpartition(".")[2])
@@ -122,8 +135,8 @@ def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], 
         name = computation.operation.attributes["sym_name"].value.removeprefix("jit_").removeprefix("pmap_")
         if name == wanted:
             file = io.BytesIO()
-            computation.operation.write_bytecode(file)
             try:
+                _lowered(computation).operation.write_bytecode(file)
                 look()
             finally:
                 _write_whole(folder / MODULE, file.getvalue())

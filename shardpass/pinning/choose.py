@@ -36,7 +36,7 @@ from shardpass.pinning.insert import pinned_module
 from shardpass.pinning.points import ARGUMENT, COSTLY, OPERAND, RESULT, Decided, Point
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import Compiler
-from shardpass.targets.target import cpu
+from shardpass.targets.target import Target, cpu
 
 MOST = 40  # variants of a program
 NEAR = 0.0005  # of the price: a set with fewer points may have so much more
@@ -90,16 +90,22 @@ NONE = Score(math.inf, math.inf, math.inf)
 
 
 def choose(
-    module: Any, decided: Decided, machine: Machine, most: int = MOST, within: Callable[[int], Decided] | None = None
+    module: Any,
+    decided: Decided,
+    machine: Machine,
+    most: int = MOST,
+    within: Callable[[int], Decided] | None = None,
+    target: Target | None = None,
 ) -> Chosen:
     """Chooses the points of ``decided`` to pin in ``module``; at most ``most`` variants are compiled.
 
     ``within``: decides again, with a limit of the bytes that are alive on a device; or raises ShardpassError.
+    ``target``: the devices for which variants are compiled; by default virtual CPU devices.
 
-    Raises ShardpassError (SP553) where XLA refuses ``module`` itself.
+    Raises ShardpassError (SP553, SP911) where XLA refuses ``module`` itself.
     """
     borders = tuple(decided.mesh.strides.values()) if decided.mesh.is_iota else ()
-    with Compiler(cpu(decided.mesh.size)) as compiler:
+    with Compiler(target or cpu(decided.mesh.size)) as compiler:
         return _Choosing(module, decided, machine, borders, compiler, most, within).run()
 
 

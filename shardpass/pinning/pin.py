@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.cost.chosen import chosen
+from shardpass.cost.chosen import chosen, machine_text
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.printable import joined
 from shardpass.ir.annotations import get_text
@@ -22,6 +22,8 @@ from shardpass.pinning.points import ARGUMENT, OPERAND, Point, decided
 from shardpass.pipeline.resolve import resolve
 from shardpass.report.text import show_bytes, show_seconds
 from shardpass.targets.compiled import Compiled
+from shardpass.targets.machine import machine_of
+from shardpass.targets.target import Target
 
 PROPAGATE = "propagate"
 
@@ -94,7 +96,13 @@ class Pins:
 
 
 def pin_module(
-    module: Any, *, machine: str | None = None, verify: bool = True, most: int = MOST, pipeline: str = PROPAGATE
+    module: Any,
+    *,
+    machine: str | None = None,
+    verify: bool = True,
+    most: int = MOST,
+    pipeline: str = PROPAGATE,
+    target: Target | None = None,
 ) -> tuple[Any, Pins]:
     """Pins shardpass's decisions in ``module``, as JAX lowered it or a person annotated it. Returns the module with
     constraints, and the pins.
@@ -102,11 +110,13 @@ def pin_module(
     ``machine``: for which the program is decided; by default the one that the module names, or the usual one.
     ``verify``: XLA compiles variants in a child process, ``most`` at most, and those constraints are kept under which
     its program is cheapest, and above the plain one in nothing; else all that shardpass decides is written.
-    ``pipeline``: imports and decides.
+    ``pipeline``: imports and decides. ``target``: the devices for which variants are compiled; their machine
+    decides unless one is named.
 
-    Raises ShardpassError as the pipeline does; SP553 where XLA makes no program of the module as it is.
+    Raises ShardpassError as the pipeline does; SP553 and SP911 where XLA makes no program of the module as it is.
     """
     copy = copy_module(module)
+    machine = machine or (None if target is None else machine_text(machine_of(target)))
     if machine is not None:
         set_module_machine(copy, machine)
     on = chosen(module_machine(copy))
@@ -116,7 +126,7 @@ def pin_module(
     if not verify:
         texts = tuple(map(constraint_text, decision.points))
         return pinned_module(module, decision.mesh, decision.points), Pins(name, axes, on.name, texts)
-    best = choose(module, decision, on, most, lambda limit: decided(copy, within(pipeline, limit)))
+    best = choose(module, decision, on, most, lambda limit: decided(copy, within(pipeline, limit)), target)
     texts = tuple(map(constraint_text, best.points))
     before, after = (_figures(*side) for side in zip((best.plain, best.pinned), best.seconds, strict=True))
     return pinned_module(module, decision.mesh, best.points), Pins(

@@ -6,7 +6,8 @@ arguments stand in the HLO of jaxlib 0.10; those of results, and in 0.12 of argu
 (``partitioned_by_xla``), or the whole program's where a text is all there is. Where neither names the sharding of a
 result, the module marks it (``UNNAMED``), and the proof reads it from the tiles.
 
-``partitioned_by_xla`` compiles in a process of its own, which writes the program as it is after the partitioner.
+``partitioned_by_xla`` compiles in a process of its own, which writes the program as it is after the partitioner. The
+devices are virtual CPU devices, or those of a target, whose compiler partitions by passes of its own.
 """
 
 from __future__ import annotations
@@ -39,10 +40,13 @@ from shardpass.proving.signature import UNNAMED
 from shardpass.proving.verdict import COMPILED, OBJECT, PARTITIONED
 from shardpass.sharding import Mesh, parse_sharding
 from shardpass.sharding.notations.sdy import parse_sdy
+from shardpass.targets.child import devices_of, mesh_sizes
+from shardpass.targets.compiler import child_environment
+from shardpass.targets.target import Target, parse_target
 
 SECONDS = 600.0
 PASS = "spmd-partitioning"
-_CHILD = "from shardpass.proving.xla import serve; serve()"
+_AFTER = re.compile(rf"after_(?:tpu-)?{PASS}\b")
 _LEFT_OUT = "constant({...})"
 _ORDINAL = re.compile(r"num_partitions=(\d+)")
 _SCHEDULED = re.compile(r"\A\s*HloModule [^\n]*\bis_scheduled=true")
@@ -131,20 +135,24 @@ def _write(row: dict[str, Any], sharding: str, kind: Any) -> None:
     row[names.GLOBAL_TYPE] = ir.TypeAttr.get(ir.Type.parse(str(kind)))
 
 
-def partitioned_by_xla(whole: Any) -> Any:
-    """XLA's program of one device of the module ``whole``. Raises ShardpassError (SP553) where XLA makes none."""
+def partitioned_by_xla(whole: Any, target: Target | None = None) -> Any:
+    """Returns XLA's program of one device of the module ``whole``, as the compiler of ``target`` partitions it.
+
+    Raises ShardpassError (SP553) where XLA makes none.
+    """
+    name = "" if target is None else str(target)
     with tempfile.TemporaryDirectory() as folder:
         flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={folder} --xla_dump_hlo_pass_re={PASS}"
         flags += " --xla_dump_hlo_as_text --xla_dump_large_constants --xla_backend_optimization_level=0"
-        environment = {**os.environ, "XLA_FLAGS": flags}
-        command = [sys.executable, "-c", _CHILD]
+        environment = {**(os.environ if target is None else child_environment()), "XLA_FLAGS": flags}
+        command = [sys.executable, "-c", f"from shardpass.proving.xla import serve; serve({name!r})"]
         try:
             child = subprocess.run(command, input=bytecode(whole), capture_output=True, env=environment,
                                    timeout=SECONDS, check=False)  # fmt: skip
         except subprocess.TimeoutExpired:
             raise PEER_FAILED.error(way="xla", reason=f"it took more than {SECONDS:.0f} s") from None
         answers = [line for line in child.stdout.decode(errors="replace").splitlines() if line.startswith("@")]
-        dumps = sorted(Path(folder).glob(f"*after_{PASS}*.txt"))
+        dumps = sorted(path for path in Path(folder).glob("*.txt") if _AFTER.search(path.name))
         if child.returncode or not answers or not dumps:
             lines = [line for line in child.stderr.decode(errors="replace").splitlines() if line.strip()]
             reason = lines[-1] if lines else f"its process ended with status {child.returncode}"
@@ -152,15 +160,20 @@ def partitioned_by_xla(whole: Any) -> Any:
         return from_hlo(dumps[-1].read_text(), whole, **json.loads(answers[-1].removeprefix("@")))
 
 
-def serve() -> None:
-    """The child: a module on stdin; on stdout the shardings of its arguments and results as one line of JSON."""
+def serve(target: str) -> None:
+    """Compiles the module on stdin and prints the shardings of its arguments and results as one line of JSON."""
     import jax
 
     given = parse_module(sys.stdin.buffer.read())
     jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", given.operation.attributes[names.NUM_PARTITIONS].value)
+    devices = None
+    if target:
+        described = parse_target(target)
+        devices = devices_of(described, mesh_sizes(given, described))
+    else:
+        jax.config.update("jax_num_cpu_devices", given.operation.attributes[names.NUM_PARTITIONS].value)
     from shardpass.runtime.reference import compile_by_xla
 
-    signature = compile_by_xla(given, donate=False).signature
+    signature = compile_by_xla(given, devices, donate=False).signature
     sides = {"arguments": signature.arguments, "results": signature.results}
     print("@" + json.dumps({side: [str(b.sharding) for b in rows] for side, rows in sides.items()}), flush=True)

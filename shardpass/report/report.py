@@ -65,6 +65,9 @@ class Report(Totals):
         trips: the number of trips to assume for loops of unknown length; None: none.
         loops: collective matmuls, whose permutes are overlapped with products.
         partitioner: the partitioner of the program: "shardpass", "xla" or "shardy".
+        compiler: what compiled the program and for which devices, "XLA:TPU for v5e:4x4 (libtpu 0.0.42.1)"; "" where
+            that is not known.
+        estimated_seconds: of a device's work by the compiler's own estimate, of the ops that have one; None without.
         command: the command line that made the report; "" where none did.
         hints: annotations that save; None where the report was made without hints.
         memory_limit: bytes that a device has, by the machine or by the user's option; None: no limit.
@@ -94,6 +97,8 @@ class Report(Totals):
     hints: tuple[HintFact, ...] | None = None
     loops: tuple[LoopFact, ...] = ()
     partitioner: str = "shardpass"
+    compiler: str = ""
+    estimated_seconds: float | None = None
     command: str = ""
     find_findings: Callable[[], Findings | None] = field(default=_none, repr=False, compare=False)
     find_decided: Callable[[], tuple[DecidedFact, ...]] = field(default=tuple, repr=False, compare=False)
@@ -205,10 +210,12 @@ class Report(Totals):
             "mesh": dict(self.mesh),
             "profile": self.profile,
             "partitioner": self.partitioner,
+            **({"compiler": self.compiler} if self.compiler else {}),
             "total_bytes_received": self.total_bytes_received,
             "seconds": self.seconds,
             "compute_seconds": self.compute_seconds,
             "step_seconds": self.step_seconds,
+            **({} if self.estimated_seconds is None else {"estimated_compute_seconds": self.estimated_seconds}),
             "bound_by": self.bound_by,
             "collectives_in_loops_of_unknown_length": self.unknown_loops,
             "collectives": self._collectives(),

@@ -66,6 +66,7 @@ class Schedule:
         exposed: for each row of the report, the seconds in which it runs and nothing computes.
         needs: for each span, the numbers of those whose results it reads.
         around: for each span, the number of the loop or branch that contains it, None if none does.
+        compiler: whose order the spans have, as "XLA:TPU"; "" where they start as early as their inputs let them.
     """
 
     spans: tuple[Span, ...]
@@ -74,6 +75,7 @@ class Schedule:
     exposed: tuple[float, ...]
     needs: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
     around: tuple[int | None, ...] = field(default=(), repr=False)
+    compiler: str = ""
 
     @property
     def tracks(self) -> tuple[str, ...]:
@@ -130,7 +132,11 @@ def alone(tasks: Sequence[Task]) -> Task | None:
 
 def schedule_of(tasks: Sequence[Task], rows: Sequence[Row]) -> Schedule:
     """Schedules ``tasks``, whose keys are ``Mark`` with numbers of ``rows``."""
-    slots = schedule(tasks)
+    return made_of(schedule(tasks), tasks, rows)
+
+
+def made_of(slots: Sequence[Slot], tasks: Sequence[Task], rows: Sequence[Row], compiler: str = "") -> Schedule:
+    """Returns the schedule of ``slots``, in which ``tasks`` run; ``compiler``: whose order it is."""
     bare = exposed(slots)
     seconds: dict[int, float] = {}
     for key, share in bare.items():
@@ -144,6 +150,7 @@ def schedule_of(tasks: Sequence[Task], rows: Sequence[Row]) -> Schedule:
         total,
         tuple(min(row.seconds, seconds.get(number, 0.0)) for number, row in enumerate(rows)),
         *_graph(tasks, slots),
+        compiler=compiler,
     )
 
 

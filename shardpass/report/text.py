@@ -64,6 +64,8 @@ def _head(report: Report, width: int) -> Iterator[str]:
     over = "".join(f" {name}={size}" for name, size in report.mesh)
     by = PARTITIONED.get(report.partitioner, "")
     yield shortened(f"{report.file}: {counted(report.devices, 'device')}{',' if over else ''}{over}{by}", width)
+    if report.compiler:
+        yield from wrapped(f"compiled by {report.compiler}", width)
     if not report.rows:
         yield "no collectives"
     else:
@@ -122,7 +124,10 @@ def step_text(report: Report) -> str:
         return ""
     most = next(((place, share) for place, share in report.compute_by_line() if place != NOWHERE and share), None)
     where = "" if most is None else f" ({100 * most[1] / compute:.0f}% at {short(most[0])})"
-    return f"computes for {show_seconds(compute)}{where}; {report.bound_by} bounds a step of {show_seconds(step)}"
+    guess = report.estimated_seconds
+    beside = "" if guess is None else f", {show_seconds(guess)} by the compiler's own estimate"
+    words = f"computes for {show_seconds(compute)}{where}{beside}"
+    return f"{words}; {report.bound_by} bounds a step of {show_seconds(step)}"
 
 
 def overlap_text(report: Report) -> str:
@@ -133,7 +138,8 @@ def overlap_text(report: Report) -> str:
     if plan is None or not report.seconds or not plan.seconds:
         return ""
     bare = sum(plan.exposed)
-    words = f"overlapped it takes {show_seconds(plan.seconds)}: {show_seconds(bare)} of the collectives are exposed"
+    how = f"in {plan.compiler}'s own order" if plan.compiler else "overlapped"
+    words = f"{how} it takes {show_seconds(plan.seconds)}: {show_seconds(bare)} of the collectives are exposed"
     place, most = max(exposed_by_line(report).items(), key=lambda one: one[1], default=(NOWHERE, 0.0))
     return f"{words}, {100 * most / bare:.0f}% of that at {short(place)}" if most and place != NOWHERE else words
 

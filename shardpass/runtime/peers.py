@@ -17,8 +17,8 @@ from shardpass.diagnostics.table_runtime import PEER_FAILED
 from shardpass.ir.doors import Given, LargeFile
 from shardpass.runtime.hlo_traffic import received
 
-OURS = "shardpass"
-WAYS = ("xla", "shardy")
+OURS, XLA = "shardpass", "xla"
+WAYS = (XLA, "shardy")
 TIMEOUT = 600.0
 
 

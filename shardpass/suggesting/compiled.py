@@ -30,6 +30,7 @@ from shardpass.sharding.quoting import mlir_quoted
 from shardpass.suggesting.apply import annotated
 from shardpass.suggesting.places import ARGUMENT
 from shardpass.suggesting.trials import Annotation
+from shardpass.targets.target import Target
 
 SHARDY, MESH = "sdy.sharding", "sdy.mesh"
 
@@ -43,11 +44,12 @@ def compiled(
     places: dict[int, int],
     mesh: PrimeMesh,
     machine: str,
+    target: Target | None = None,
 ) -> Explanation:
     """Compiles a program with ``annotations`` of arguments and results by ``partitioner`` and reports the result.
 
-    ``imported``: the module, in which values are numbered. ``places``: of each argument. Raises ShardpassError (SP553)
-    where the partitioner makes no program.
+    ``imported``: the module, in which values are numbered. ``places``: of each argument. ``target``: the devices for
+    which the program is compiled. Raises ShardpassError (SP553, SP911) where there is no program.
     """
     module = parse_module(data, file)
     with module.context, ir.Location.unknown():
@@ -57,7 +59,7 @@ def compiled(
             _say(module, signature, annotations, places, mesh)
     if not alike:
         module = annotated(imported, annotations)
-    return explain_partitioned_by(partitioner, module, file, mesh.mesh, machine, ())
+    return explain_partitioned_by(partitioner, module, file, mesh.mesh, machine, (), target)
 
 
 def total(built: Explanation) -> int:

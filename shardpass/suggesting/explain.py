@@ -10,7 +10,7 @@ from typing import Any
 
 from shardpass.advise.findings import with_decided, with_findings
 from shardpass.cost import machine as cost
-from shardpass.cost.chosen import chosen
+from shardpass.cost.chosen import chosen, machine_text
 from shardpass.diagnostics import Place, ShardpassError, collect
 from shardpass.diagnostics.arguments import has, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_report import NOT_MEASURED
@@ -29,10 +29,21 @@ from shardpass.report.hlo.explain import explain_hlo
 from shardpass.report.hlo.programs import explain_compiled, explain_partitioned_by, is_compiled, partitioned_text
 from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact
-from shardpass.runtime.peers import OURS
+from shardpass.runtime.peers import OURS, XLA
 from shardpass.sharding import Mesh
 from shardpass.suggesting.hints import find_hints
-from shardpass.suggesting.take import decide_for, effort_of, machine_of, partitioner_of, put_mesh, read_mesh, take
+from shardpass.suggesting.take import (
+    decide_for,
+    effort_of,
+    machine_of,
+    partitioner_of,
+    put_mesh,
+    read_mesh,
+    take,
+    target_of,
+)
+from shardpass.targets.machine import machine_of as machine_for
+from shardpass.targets.target import Target
 
 UNSAID = object()
 
@@ -50,7 +61,8 @@ def explain(
     hints: bool = False,
     matmul_loops: str = OFF,
     constraints: str = EXACT,
-    partitioner: str = OURS,
+    partitioner: str | None = None,
+    target: str | Target | None = None,
     profile: str | None = None,
     profile_dir: str | os.PathLike[str] | None = None,
     **kwargs: Any,
@@ -78,18 +90,26 @@ def explain(
         matmul_loops: which products are overlapped with their collective (collective matmul), as the pipeline's option.
         constraints: "exact", or "free" to see what the program would cost if its constraints did not hold; as the
             option of ``shardpass-propagate``.
-        partitioner: whose program is reported: "shardpass"; "xla", what ``jax.jit`` runs; or "shardy", Shardy's own
-            passes. A process of its own compiles the program of the latter two for virtual CPU devices. ``effort``,
-            ``matmul_loops``, ``constraints`` and ``hints`` are of shardpass alone.
+        partitioner: whose program is reported: "shardpass" (default without a target); "xla" (default with one), what
+            ``jax.jit`` runs; or "shardy", Shardy's own passes. A process of its own compiles the program of the latter
+            two for virtual CPU devices. ``effort``, ``matmul_loops``, ``constraints`` and ``hints`` are of shardpass
+            alone.
+        target: the devices that ``f`` is lowered and compiled for, by their own compiler and without them: "v5e:16x16",
+            "h100:4x8", as docs/howto/accelerators.md lists them. The machine follows.
         profile: the old name of ``machine``.
         profile_dir: the folder that ``jax.profiler.trace`` wrote while the program ran, or one of its xplane files:
             what the collectives took is reported beside what they are modelled to take. Of programs of HLO.
 
     Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises; SP553
-    where another partitioner makes no program; SP629 to SP631 where ``profile_dir`` is no profile of the program.
+    where another partitioner makes no program; SP629 to SP631 where ``profile_dir`` is no profile of the program; SP908
+    to SP912 about the target.
     """
     read_limit(memory_limit)
     machine = machine_of("explain", machine, profile)
+    built_for = target_of(target)
+    machine = machine or (None if built_for is None else machine_text(machine_for(built_for)))
+    if partitioner is None:
+        partitioner = OURS if built_for is None else XLA
     constraints = text_of("explain", "constraints", constraints, "exact, or free")
     over = read_mesh(mesh, "explain")
     effort = effort_of("explain", effort, 0)
@@ -107,16 +127,16 @@ def explain(
         if hints:
             raise no_hints(explanation)
         return measured(dataclasses.replace(within(explanation, memory_limit), trips=trips), profile_dir)
-    data, file, usual = take(wrapped, args, kwargs)
+    data, file, usual = take(wrapped, args, kwargs, None if built_for is None else built_for.platform)
     folders = [Path.cwd()] if _is_file(f) else None
     passes = pipeline(effort, matmul_loops, constraints=constraints)
     asked = partitioner, over, machine, usual
 
     def explained(text: str) -> Explanation:
-        return explain_data(text, file, *asked, passes=passes)
+        return explain_data(text, file, *asked, passes=passes, target=built_for)
 
     with collect():
-        explanation = explain_data(data, file, *asked, passes=passes, folders=folders)
+        explanation = explain_data(data, file, *asked, passes=passes, folders=folders, target=built_for)
     if has(wrapped, "trace"):
         from shardpass.explicit.door import with_findings as with_reshards
         from shardpass.explicit.retrace import Retracer
@@ -138,10 +158,12 @@ def explain_data(
     *,
     passes: str = PIPELINE,
     folders: Sequence[Path] | None = None,
+    target: Target | None = None,
 ) -> Explanation:
     """Reports a program in any form. ``over``, ``usual``: the mesh and the machine of a program that names none.
+    ``target``: the devices for which XLA compiles what is reported.
 
-    Raises ShardpassError where the program does not parse or cannot be partitioned.
+    Raises ShardpassError where the program does not parse, or cannot be partitioned or compiled.
     """
     text = partitioned_text(data, file)
     if text is not None:
@@ -151,10 +173,14 @@ def explain_data(
     if not partitioned:
         put_mesh(module, over, file)
     if partitioner != OURS and not partitioned:
-        explanation = explain_partitioned_by(partitioner, module, file, over, machine or usual, folders)
+        explanation = explain_partitioned_by(partitioner, module, file, over, machine or usual, folders, target)
         return with_findings(explanation, file, machine or usual, folders)
     given_text = data if over is None else str(module.operation.get_asm(enable_debug_info=True))
     decide_for(module, machine, usual)
+    if target is not None:
+        if not partitioned:
+            run_in_place(module, passes)
+        return explain_partitioned_by(OURS, module, file, over, machine or usual, folders, target)
     explanation = explain_module(module, file, pipeline=passes, folders=folders)
     return with_decided(dataclasses.replace(explanation, given=given_text), file, folders)
 

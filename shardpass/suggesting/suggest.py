@@ -52,7 +52,7 @@ from shardpass.program.read import read_program
 from shardpass.propagation.program import Propagated
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
 from shardpass.report.explanation import Explanation
-from shardpass.runtime.peers import OURS
+from shardpass.runtime.peers import OURS, XLA
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
 from shardpass.suggesting import places, questioned
@@ -63,8 +63,19 @@ from shardpass.suggesting.places import ARGUMENT, RESULT
 from shardpass.suggesting.questioned import without_annotations
 from shardpass.suggesting.report import Advice, Suggestion
 from shardpass.suggesting.specs import sayable, spec_text
-from shardpass.suggesting.take import effort_of, imported, is_abstract, machine_of, partitioner_of, read_mesh, take
+from shardpass.suggesting.take import (
+    effort_of,
+    imported,
+    is_abstract,
+    machine_of,
+    partitioner_of,
+    read_mesh,
+    take,
+    target_of,
+)
 from shardpass.suggesting.trials import Annotation, Trials, nothing_annotated
+from shardpass.targets.machine import machine_of as machine_for
+from shardpass.targets.target import Target
 
 if TYPE_CHECKING:
     from shardpass.explicit.repair import Repairs
@@ -83,7 +94,8 @@ def suggest(
     memory_limit: int | str | None = None,
     effort: int = 1,
     machine: str | os.PathLike[str] | cost.Machine | None = None,
-    partitioner: str = OURS,
+    partitioner: str | None = None,
+    target: str | Target | None = None,
     profile: str | None = None,
     **kwargs: Any,
 ) -> Suggestion | Repairs:
@@ -99,6 +111,8 @@ def suggest(
     limit. ``effort``: of the passes, 1 or 2. ``machine``: for which the program is decided, and by which figures are
     modelled, as ``explain`` takes it; ``profile``: its old name. ``partitioner``: "shardpass"; or "xla" or "shardy",
     which compile the program with an annotation of every argument and result, for its memory and bytes sent.
+    ``target``: the devices for which XLA compiles it, as ``explain`` takes it; "xla" is then the default, and the
+    machine follows.
 
     Raises ShardpassError: SP801 to SP804, SP840, SP843, SP412 to SP414, what lowering and import raise, and SP553 where
     another partitioner makes no program.
@@ -108,9 +122,13 @@ def suggest(
     machine = machine_of("suggest", machine, profile)
     if memory_limit is not None:
         read_limit(memory_limit)
-    partitioner = partitioner_of("suggest", partitioner)
+    built_for = target_of(target)
+    if built_for is not None:
+        machine = machine or machine_text(machine_for(built_for))
+    default = OURS if built_for is None else XLA
+    partitioner = partitioner_of("suggest", default if partitioner is None else partitioner)
     try:
-        data, file, usual = take(f, args, kwargs)
+        data, file, usual = take(f, args, kwargs, None if built_for is None else built_for.platform)
     except ShardpassError:
         raise
     except Exception as error:  # whatever the user's function raises
@@ -119,7 +137,7 @@ def suggest(
             raise
         return repaired
     usual = None if is_abstract(mesh) else usual
-    return suggest_module(data, file, over, memory_limit, effort, machine or usual, partitioner)
+    return suggest_module(data, file, over, memory_limit, effort, machine or usual, partitioner, built_for)
 
 
 def _repairs(
@@ -145,6 +163,7 @@ def suggest_module(
     effort: int = 1,
     machine: str | None = None,
     partitioner: str = OURS,
+    target: Target | None = None,
 ) -> Suggestion:
     """Suggests annotations, as ``suggest``, for a module's text or bytecode."""
     limit = read_limit(memory_limit)
@@ -152,7 +171,7 @@ def suggest_module(
     machine = machine_text(machine or module_machine(module))
     on = chosen(machine)
     allowed = on.memory_limit if memory_limit is None else limit if isinstance(limit, int) else None
-    rest = file, allowed, effort, on, _propagate(effort, machine)
+    rest = file, allowed, effort, on, _propagate(effort, machine), target
     with module.context:
         asked = _Suggesting(module, *rest)
     try:
@@ -197,8 +216,10 @@ class _Suggesting:
         effort: int,
         machine: Machine,
         propagate: str,
+        target: Target | None = None,
         user: _Suggesting | None = None,
     ) -> None:
+        self.target = target
         self.user = user or self
         self.least: int | None = None if user is None else user.least
         self.module, self.file, self.limit = module, file, limit
@@ -257,7 +278,7 @@ class _Suggesting:
     def _compiled(self, partitioner: str, data: Given, annotations: Sequence[Annotation]) -> Explanation:
         numbers = {value: place for place, value in enumerate(self.program.body.arguments)}
         asked = partitioner, data, self.file, self.module, annotations, numbers, self.program.mesh
-        return compiled(*asked, machine_text(self.machine))
+        return compiled(*asked, machine_text(self.machine), self.target)
 
     def _suggestion_for(
         self, partitioner: str, data: Given, answer: Answer, every: Sequence[Annotation], built: Explanation

@@ -21,6 +21,7 @@ from shardpass.ir.machines import module_machine, set_module_machine
 from shardpass.pipeline.run import run_in_place
 from shardpass.runtime.peers import OURS, WAYS
 from shardpass.sharding import Mesh
+from shardpass.targets.target import Target, parse_target
 
 PARTITIONERS = (OURS, *WAYS)
 
@@ -33,10 +34,11 @@ class GivenProgram(NamedTuple):
     machine: str | None = None
 
 
-def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> GivenProgram:
+def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platform: str | None = None) -> GivenProgram:
     """Reads the program of a function, of what ``jax.jit`` or ``lower`` made of one, or of a module.
 
-    A string is MLIR's text, or the path of a file that holds it. Raises ShardpassError (SP801) for anything else.
+    A string is MLIR's text, or the path of a file that holds it. ``platform``: for which a function is lowered, by
+    default that of its devices. Raises ShardpassError (SP801) for anything else.
     """
     if isinstance(given, os.PathLike) or (isinstance(given, str) and "\n" not in given and os.path.exists(given)):
         try:
@@ -55,7 +57,7 @@ def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Gi
         import jax
 
         jitted = given if has(given, "lower") else jax.jit(given)
-        given = _lowered(jitted, arguments, keywords)
+        given = _lowered(jitted, arguments, keywords, platform)
     if has(given, "stablehlo"):  # of ``shardpass.jax.partition``
         text = _text(given, lambda: given.stablehlo.operation.get_asm(enable_debug_info=True))
         return GivenProgram(text, machine=given.machine if has(given, "machine") else None)
@@ -86,8 +88,10 @@ def _no_program(given: Any) -> ShardpassError:
     return NOT_A_PROGRAM.error(given=f"an object of class {type(given).__name__}")
 
 
-def _lowered(jitted: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def _lowered(jitted: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platform: str | None) -> Any:
     """Lowers a jitted function; over an abstract mesh, which has no devices, for the CPU."""
+    if platform is not None and hasattr(jitted, "trace"):
+        return jitted.trace(*arguments, **keywords).lower(lowering_platforms=(platform,))
     try:
         return jitted.lower(*arguments, **keywords)
     except ValueError as error:
@@ -119,6 +123,11 @@ def partitioner_of(function: str, given: Any) -> str:
     if name not in PARTITIONERS:
         raise wrong_argument(function, "partitioner", name, f"one of {', '.join(PARTITIONERS)}")
     return name
+
+
+def target_of(given: Any) -> Target | None:
+    """Reads the name of a target. Raises ShardpassError (SP908) for any other value."""
+    return given if given is None or isinstance(given, Target) else parse_target(given)
 
 
 def effort_of(function: str, effort: Any, least: int) -> int:

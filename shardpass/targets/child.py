@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from shardpass.diagnostics import ShardpassError
 from shardpass.targets.compiler import ENDED_IDLE
 from shardpass.targets.target import CPU, TPU, Target, parse_target
 
@@ -43,6 +44,8 @@ def _answer(module: bytes, target: Target, donate: bool) -> tuple[dict[str, Any]
         executable = _built(parse_module(module, trusted=True), target, donate)
         hlo = executable.hlo_modules()[0].to_string().encode()
         stats = executable.get_compiled_memory_stats()
+    except ShardpassError as error:
+        return {"failed": error.diagnostics[0].message.removeprefix("XLA refuses the module: ")}, b""
     except Exception as error:  # whatever XLA raises: the parent says it
         return {"failed": " ".join(str(error).split())}, b""
     return {

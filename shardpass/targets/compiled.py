@@ -12,6 +12,7 @@ from shardpass.cost.collective import ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 from shardpass.cost.groups import seconds
 from shardpass.cost.machine import Machine
 from shardpass.hlo.collectives import HloCollective, HloCollectives
+from shardpass.hlo.estimates import estimated_cycles
 from shardpass.hlo.read import HloProgram, read_program
 from shardpass.hlo.slices import Slices
 from shardpass.hlo.work import work_of
@@ -65,10 +66,15 @@ class Compiled:
     def seconds(self, machine: Machine, borders: Sequence[int] = ()) -> float:
         """Models the seconds of the collectives on ``machine``, one after the other, and then of a device's work.
 
-        Sums are scattered as in ``bytes_scattered``. A loop counts as often as it runs, once where that is unknown.
-        ``borders``: the strides of the mesh's axes, as ``cost.groups.seconds`` takes them.
+        Work takes what the compiler estimates, where it does. Sums are scattered as in ``bytes_scattered``. A loop
+        counts as often as it runs, once where that is unknown. ``borders``: the strides of the mesh's axes, as
+        ``cost.groups.seconds`` takes them.
         """
-        total = sum(one.times * machine.seconds(one.work) for one in work_of(self._program))
+        clock = self.target.chip.clock
+        total = 0.0
+        for work in work_of(self._program):
+            cycles = estimated_cycles(work.op) if clock else None
+            total += work.times * (machine.seconds(work.work) if cycles is None else cycles / clock)
         for one, sliced in self._counted:
             whole = max(one.received, default=0)
             size = max(map(len, one.groups))

@@ -35,8 +35,13 @@ from shardpass.targets.versions import compiler_version
 WAY = "xla"
 IDLE = 60.0  # seconds after which the child of ``shared`` ends by itself
 ENDED_IDLE = 75  # its status then
-# libtpu asks a server of metadata for the host that it runs on, unless told
-ENVIRONMENT = {"TPU_SKIP_MDS_QUERY": "1", "TPU_WORKER_HOSTNAMES": "localhost", "JAX_PLATFORMS": "cpu"}
+# libtpu asks a server of metadata for its host unless it is named, and locks a file that the calling process may hold
+ENVIRONMENT = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "JAX_PLATFORMS": "cpu",
+}
 QUICK = "--xla_backend_optimization_level=0"  # of machine code, which is never run: HLO and memory stay the same
 
 

@@ -131,6 +131,12 @@ def _unknown(text: object, reason: str) -> ShardpassError:
     return UNKNOWN_TARGET.error(name=repr(shown(text)), reason=reason, near=hint, known=", ".join(CHIPS))
 
 
+def clock_of(machine: str) -> float:
+    """Returns the cycles a second of the chip of a machine (``cost.machines``), which compilers count; else 0.0."""
+    name = machine.removesuffix("-slices")
+    return chip(name).clock if name in CHIPS else 0.0
+
+
 @lru_cache(maxsize=64)
 def chip(name: str) -> Chip:
     """Reads the file of the chip ``name``."""

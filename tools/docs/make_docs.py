@@ -35,6 +35,7 @@ SUBJECTS = (
     ("SP7", "ONNX"),
     ("SP8", "Suggestions"),
     ("SP90", "Machines"),
+    ("SP91", "Targets"),
     ("SP95", "Proofs"),
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,9 @@ from shardpass.cost.groups import seconds
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_READ
+from shardpass.hlo.asynchronous import backend_of
 from shardpass.hlo.collectives import HloCollective, HloCollectives
+from shardpass.hlo.estimates import estimated_cycles
 from shardpass.hlo.read import HloProgram, read_program
 from shardpass.hlo.slices import Slices
 from shardpass.hlo.work import OpWork, work_of
@@ -35,6 +38,7 @@ from shardpass.report.naming import Sources, path_of, seen_frame
 from shardpass.report.rows import BACKWARD, FORWARD, MemoryFacts, Row, WorkFact
 from shardpass.sharding import Mesh
 from shardpass.sharding.quoting import shown
+from shardpass.targets.target import clock_of
 
 _RAGGED = "ragged_all_to_all"
 _MESH = re.compile(r"\bmesh\[('[^\]]*)\]|#sdy\.mesh<\[([^\]]*)\]>")
@@ -51,11 +55,13 @@ def explain_hlo(
     machine: Machine | str | None = None,
     memory: MemoryFacts | None = None,
     folders: Sequence[Path] | None = None,
+    compiler: str = "",
 ) -> Explanation:
     """Explains a partitioned program in HLO's text.
 
     ``mesh``: whose axes name the groups; by default the one that the text names, if any. ``machine``: whose time is
-    modelled. ``memory``: what XLA counted. ``folders``: as ``explain_module`` takes them.
+    modelled. ``memory``: what XLA counted. ``folders``: as ``explain_module`` takes them. ``compiler``: what compiled
+    the program, and for which devices.
 
     Raises ShardpassError: SP120 for replica groups that are none, SP901 to SP903 for a machine that is none.
     """
@@ -75,6 +81,10 @@ def explain_hlo(
     rows = tuple(row for row, _ in made)
     every = work_of(program)
     work = _work(program, every, machine)
+    clock = clock_of(machine.name)
+    estimates = _estimates(every, clock)
+    timed = {key: replace(one, seconds=estimates.get(key, one.seconds)) for key, one in work.items()}
+    estimated = sum(estimates[key] * work[key].times for key in estimates) if estimates else None
     name = program.name.removeprefix("jit_") if file == UNNAMED else file
     return Explanation(
         name,
@@ -85,11 +95,13 @@ def explain_hlo(
         compute=tuple(WorkFact(-1, one.place, one.seconds * one.times) for one in work.values()),
         flops=round(sum(one.times * one.work.flops for one in every)),
         measure=lambda folder: measured(program, made, folder),
-        find_schedule=lambda: schedule_hlo(program, rows, [one.op for _, one in made], work),
+        estimated_seconds=estimated,
+        find_schedule=lambda: schedule_hlo(program, rows, [one.op for _, one in made], timed, backend_of(text)),
         memory=memory,
         sources=sources,
         partitioner=partitioner,
         memory_limit=machine.memory_limit,
+        compiler=compiler,
     )
 
 
@@ -118,6 +130,14 @@ def _work(program: HloProgram, every: Sequence[OpWork], machine: Machine) -> dic
         earlier = result[id(one.op)].times if id(one.op) in result else 0
         result[id(one.op)] = OwnWork(machine.seconds(one.work), earlier + one.times, places[key])
     return result
+
+
+def _estimates(every: Sequence[OpWork], clock: float) -> dict[int, float]:
+    """Maps the ``id`` of an op to the seconds that its compiler estimates for one run."""
+    if not clock:
+        return {}
+    cycles = ((id(one.op), estimated_cycles(one.op)) for one in every)
+    return {key: count / clock for key, count in cycles if count is not None}
 
 
 class _Rows:

@@ -2,8 +2,8 @@
 
 1. A file, or a text, of HLO that is partitioned already, before or after XLA's optimizations: as it is.
 2. A ``jax.stages.Compiled``: the text that it prints, with XLA's statistics of its memory.
-3. An annotated module for which another partitioner is asked: a process of its own compiles the module for virtual CPU
-   devices (``verify``, ``runtime.peers``). Nothing runs.
+3. An annotated module for which another partitioner or a target is asked: a process of its own compiles the module,
+   for virtual CPU devices or for those of the target (``targets.compiler``, ``runtime.peers``). Nothing runs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from shardpass.cost.machine import Machine
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.diagnostics.table_cost import TARGET_PARTITIONER, TARGET_SIZE
 from shardpass.diagnostics.table_suggest import NOT_A_PROGRAM
 from shardpass.ir.annotations import mesh_of, num_devices, set_num_devices
 from shardpass.ir.context import UNNAMED
@@ -30,7 +32,7 @@ from shardpass.runtime.peers import PeerProgram, build
 from shardpass.sharding import Mesh
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import shared
-from shardpass.targets.target import cpu
+from shardpass.targets.target import CPU, Target, cpu
 
 _HEADER = re.compile(r"^HloModule\s[^\n]*", re.MULTILINE)
 _SCHEDULED = re.compile(r"\bis_scheduled=true\b")
@@ -38,6 +40,7 @@ _PARTITIONED = re.compile(r"^ENTRY %?[\w.\-]+_spmd\b", re.MULTILINE)
 _COLLECTIVE = re.compile(
     r" (?:all-gather|all-reduce|all-to-all|collective-permute|collective-broadcast|reduce-scatter)(?:-start)?\("
 )
+_ORDER = ", devices ordered as jax.make_mesh orders them"
 _ANNOTATED = re.compile(r'custom_call_target="(?:Sharding|SPMD\w+|xla\.sdy\.\w+)"|\bxla\.sdy\.(?:meshes|sharding)\b')
 
 
@@ -101,12 +104,15 @@ def explain_partitioned_by(
     mesh: Mesh | None,
     machine: Machine | str | None,
     folders: Sequence[Path] | None,
+    target: Target | None = None,
 ) -> Explanation:
-    """Explains the program that ``partitioner`` makes of ``module``, which is annotated and not partitioned.
+    """Explains the program that ``partitioner`` makes of ``module``, which is annotated, or partitioned by shardpass.
 
-    Its ``given`` is the module, with its number of devices, and its ``built`` the partitioner's program.
+    Its ``given`` is the module, with its number of devices, and its ``built`` the partitioner's program. ``target``:
+    the devices for which XLA compiles it; by default virtual CPU devices.
 
-    Raises ShardpassError (SP553) where it makes none.
+    Raises ShardpassError: SP553 and SP911 where there is no program, SP909 without the compiler, SP910 for another
+    number of devices than the target's.
     """
     with module.context:
         meshes = [one for one in meshes_of(module).values() if isinstance(one, Mesh)]
@@ -117,9 +123,17 @@ def explain_partitioned_by(
             set_num_devices(module, devices)
     given: bytes | str
     program: Compiled | PeerProgram
-    if partitioner == "xla":
+    target = cpu(devices) if target is None else target
+    if target.devices != devices:
+        where = NOWHERE if file == UNNAMED else Place(file)
+        raise TARGET_SIZE.error(where, count=devices, target=str(target), size=target.devices)
+    if partitioner == "shardy" and target.platform != CPU:
+        raise TARGET_PARTITIONER.error(target=str(target), partitioner=partitioner)
+    compiler = ""
+    if partitioner != "shardy":
         given = bytecode(module)
-        program = shared(cpu(devices)).compile(given)
+        program = shared(target).compile(given)
+        compiler = "" if target.platform == CPU else f"{target.compiler} for {target} ({program.version}){_ORDER}"
     else:
         given = str(module.operation.get_asm(enable_debug_info=True))
         program = build(partitioner, given, devices)
@@ -132,5 +146,6 @@ def explain_partitioned_by(
         machine=machine,
         memory=memory,
         folders=folders,
+        compiler=compiler,
     )
     return replace(report, given=given, built=program)

@@ -1,4 +1,8 @@
-"""The tasks of a program of HLO: its ops by their data, asynchronous collectives from start to done.
+"""The tasks of a program of HLO: its ops by their data, or in the order in which its compiler runs them.
+
+XLA:TPU and XLA:GPU start collectives early and await them late, and the order of their ops is the order in which a
+device runs them: such a program is timed in this order. XLA:CPU overlaps nothing; of its program ops start as early as
+their data let them, as a compiler for an accelerator would arrange.
 
 Work is that of ``hlo.work``: of ops that run by themselves. A computation that an op calls is inside of its task, a
 loop's body as often as it runs; of a conditional all branches run, one after the other, as ``hlo.work`` counts them.
@@ -11,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from shardpass.cost.in_order import Step, in_order
 from shardpass.cost.schedule import COMPUTE, Task
 from shardpass.diagnostics import Place
+from shardpass.hlo.asynchronous import CPU, GPU, blocks, dones
 from shardpass.hlo.read import HloOp, HloProgram
 from shardpass.hlo.trip_counts import trip_count
 from shardpass.report.rows import Row
-from shardpass.report.schedule import Mark, Schedule, alone, beside, links, schedule_of
+from shardpass.report.schedule import LINK, Mark, Schedule, alone, beside, links, made_of, schedule_of
 
 _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
@@ -35,9 +41,31 @@ def schedule_hlo(
     rows: Sequence[Row],
     owners: Sequence[HloOp],
     work: Mapping[int, OwnWork],
+    backend: str = CPU,
 ) -> Schedule:
     """Schedules ``program``. ``owners``: the op of each row; ``work``: by the ``id`` of an op."""
-    return schedule_of(_Tasks(program, rows, owners, work).of(program.entry), rows)
+    if backend == CPU:
+        return schedule_of(_Tasks(program, rows, owners, work).of(program.entry), rows)
+    steps = _Steps(program, rows, owners, work, backend).of(program.entry)
+    slots, _ = in_order(steps)
+    return made_of(slots, [step.task for step in steps], rows, f"XLA:{backend.upper()}")
+
+
+def _numbers(owners: Sequence[HloOp]) -> dict[int, list[int]]:
+    """Maps the ``id`` of an op to the numbers of its rows."""
+    numbers: dict[int, list[int]] = {}
+    for number, op in enumerate(owners):
+        numbers.setdefault(id(op), []).append(number)
+    return numbers
+
+
+def _collective(every: Sequence[Row], numbers: tuple[int, ...], needs: tuple[int, ...] = ()) -> Task:
+    """Returns the task of one run of a collective; ``numbers``: of its rows, one for each place where it runs."""
+    rows = [every[number] for number in numbers]
+    runs = sum(row.times for row in rows if row.counted and not row.joined)
+    first = rows[0]
+    mark = Mark(first.kind, first.place, numbers)
+    return Task(mark, sum(row.seconds for row in rows) / max(1, runs), links(first.axes), needs)
 
 
 class _Tasks:
@@ -49,9 +77,7 @@ class _Tasks:
         work: Mapping[int, OwnWork],
     ) -> None:
         self.program, self.rows, self.work = program, rows, work
-        self.numbers: dict[int, list[int]] = {}
-        for number, op in enumerate(owners):
-            self.numbers.setdefault(id(op), []).append(number)
+        self.numbers = _numbers(owners)
         self.made: dict[str, tuple[Task, ...]] = {}
         self.open: set[str] = set()  # computations around this one: a call back to these is passed over
 
@@ -73,7 +99,7 @@ class _Tasks:
     def _task(self, computation: str, op: HloOp, needs: tuple[int, ...]) -> Task:
         numbers = tuple(self.numbers.get(id(op), ()))
         if numbers:
-            return self._collective(numbers, needs)
+            return _collective(self.rows, numbers, needs)
         lists = [tasks for name in self._called(op) if (tasks := self.of(name))]
         if (known := self.work.get(id(op))) is not None and known.seconds:
             own = Task(Mark(op.name, known.place), known.seconds, (COMPUTE,))
@@ -97,15 +123,75 @@ class _Tasks:
             return [name for _, name in op.called if self._sends(name)]
         return [name for _, name in op.called] if op.opcode in _RUNS else []
 
-    def _collective(self, numbers: tuple[int, ...], needs: tuple[int, ...]) -> Task:
-        """Returns the task of one run of a collective; ``numbers``: of its rows, one for each place where it runs."""
-        rows = [self.rows[number] for number in numbers]
-        runs = sum(row.times for row in rows if row.counted and not row.joined)
-        first = rows[0]
-        mark = Mark(first.kind, first.place, numbers)
-        return Task(mark, sum(row.seconds for row in rows) / max(1, runs), links(first.axes), needs)
-
     def _sends(self, name: str) -> bool:
         """Whether a fused computation has collectives."""
         computation = self.program.computations.get(name)
         return computation is not None and any(id(op) in self.numbers for op in computation.ops.values())
+
+
+class _Steps:
+    """The steps of a program in its compiler's order."""
+
+    def __init__(
+        self,
+        program: HloProgram,
+        rows: Sequence[Row],
+        owners: Sequence[HloOp],
+        work: Mapping[int, OwnWork],
+        backend: str,
+    ) -> None:
+        self.program, self.rows, self.work, self.backend = program, rows, work, backend
+        self.numbers = _numbers(owners)
+        self.steps: dict[str, tuple[Step, ...]] = {}
+        self.open: set[str] = set()
+
+    def of(self, name: str) -> tuple[Step, ...]:
+        """Returns the steps of a computation."""
+        if name not in self.steps and name not in self.open and name in self.program.computations:
+            self.open.add(name)
+            self.steps[name] = tuple(self._in_turn(name))
+            self.open.discard(name)
+        return self.steps.get(name, ())
+
+    def _in_turn(self, name: str) -> Iterator[Step]:
+        computation = self.program.computations[name]
+        ended_by = dones(self.program, computation)
+        started: dict[str, list[int]] = {}  # by the op that ends it
+        count = 0
+        for op in computation.ops.values():
+            awaits = tuple(started.get(op.name, ()))
+            if numbers := self._sent_by(op):
+                task = _collective(self.rows, numbers)
+                if self.backend == GPU:  # one stream has all collectives
+                    task = replace(task, resources=(LINK,))
+                done = "" if blocks(op) else ended_by.get(op.name, "")
+                if done:
+                    started.setdefault(done, []).append(count)
+                yield Step(task, awaits, blocks=not done)
+            elif awaits or self._takes_time(op):
+                yield self._step(name, op, awaits)
+            else:
+                continue
+            count += 1
+
+    def _takes_time(self, op: HloOp) -> bool:
+        return op.opcode in _RUNS or id(op) in self.work
+
+    def _step(self, computation: str, op: HloOp, awaits: tuple[int, ...]) -> Step:
+        known = self.work.get(id(op))
+        own = Task(Mark(op.name, known.place), known.seconds, (COMPUTE,)) if known is not None else Task(Mark(op.name))
+        inside = tuple(step for _, called in op.called for step in self.of(called)) if op.opcode in _RUNS else ()
+        if not inside:
+            return Step(own, awaits)
+        trips = trip_count(self.program, computation, op) or 1 if op.opcode == "while" else 1
+        own = Task(Mark(op.name), trips=trips, inside=tuple(step.task for step in inside))
+        return Step(own, awaits, inside=inside)
+
+    def _sent_by(self, op: HloOp) -> tuple[int, ...]:
+        """Returns the rows of the collectives that run as ``op``: it is one, or a fusion or a start around some."""
+        sent = list(self.numbers.get(id(op), ()))
+        if not sent and op.opcode in ("fusion", "async-start"):
+            for _, name in op.called:
+                inner = self.program.computations.get(name)
+                sent += [n for one in inner.ops.values() for n in self.numbers.get(id(one), ())] if inner else []
+        return tuple(sent)

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from shardpass.cost.collective import REDUCE_SCATTER
 from shardpass.hlo.collectives import HloCollective
 from shardpass.hlo.read import Computation, HloOp, HloProgram, Shape
 from shardpass.ir.frames import NO_FRAME, Frame
@@ -76,6 +77,8 @@ class Values:
         """Yields ``op``, the ops behind its operands, then the users of its result, the nearest first."""
         yield computation, op
         inner = self.program.computations[computation]
+        if (around := self._fusions.get(computation)) is not None:
+            yield around  # XLA:TPU writes the line of a collective on the fusion that runs it
         for users in (False, True):
             queue, seen = deque([op]), {op.name}
             while queue and len(seen) < _NEAR:
@@ -94,7 +97,7 @@ class Values:
 
         ``sliced``: the numbers of the results whose devices use only their own slices; these are parts of their own.
         """
-        inner, results = self.program.computations[one.computation], one.op.results
+        inner, results = self.program.computations[one.computation], self._results(one)
         names = () if one.op.opcode == "recv" else one.op.operands  # which takes a token
         operands = [inner.ops[name] for name in names if name in inner.ops]
         whole = Part(self.nearest(one.computation, one.op), tuple(operands), results, len(sliced) == len(results))
@@ -115,6 +118,12 @@ class Values:
             )
             for (_, keeps), some in lines.items()
         ]
+
+    def _results(self, one: HloCollective) -> tuple[Shape, ...]:
+        """Returns the arrays that a device gets; of a fusion that scatters sums, its slices."""
+        root = self.program.computations[one.computation].root
+        scatters = one.kind == REDUCE_SCATTER and one.op.opcode == "all-reduce" and root is not None
+        return root.shapes if scatters and root is not None else one.op.results
 
     def array(self, computation: str, part: Part) -> str:
         """Returns the names of the arrays that the collective moves."""
@@ -197,6 +206,17 @@ class Values:
         else:
             source = None
         return None if source is None else (computation, source)
+
+    @cached_property
+    def _fusions(self) -> dict[str, Spot]:
+        """Maps the name of each fused computation to the fusion."""
+        return {
+            name: (computation, op)
+            for computation, inner in self.program.computations.items()
+            for op in inner.ops.values()
+            if op.opcode == "fusion"
+            for _, name in op.called
+        }
 
     @cached_property
     def _loops(self) -> dict[str, Spot]:

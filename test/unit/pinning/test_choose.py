@@ -44,7 +44,7 @@ def points(count):
 
 
 class Formula:
-    """Stands in for the verifier: ``effects`` of each point on the plain program; ``fails`` where all of some are."""
+    """Stands in for the compiler: ``effects`` of each point on the plain program; ``fails`` where all of some are."""
 
     def __init__(self, effects, fails=()):
         self.effects, self.fails = effects, frozenset(fails)
@@ -59,7 +59,7 @@ class Formula:
     def __exit__(self, *_):
         pass
 
-    def build(self, kept):
+    def compile(self, kept):
         self.compiled += 1
         if self.fails and self.fails <= {point.spot.op for point in kept}:
             raise PEER_FAILED.error(way="xla", reason="RET_CHECK")
@@ -93,7 +93,7 @@ class Plan:
 
 def chosen(monkeypatch, count, effects, fails=(), most=40, plan=Plan(), within=None):
     formula = Formula(effects, fails)
-    monkeypatch.setattr(choosing, "Verifier", formula)
+    monkeypatch.setattr(choosing, "Compiler", formula)
     monkeypatch.setattr(choosing, "pinned_module", lambda module, mesh, kept: kept)
     monkeypatch.setattr(choosing, "bytecode", lambda kept: kept)
     found = choosing.choose(_Module(), Decided(Mesh([("data", 8)]), points(count), plan), IDEAL, most, within)
@@ -141,7 +141,9 @@ def test_a_set_over_which_xla_fails_is_as_bad_as_can_be(monkeypatch):
 def test_where_xla_reaches_the_plan_no_other_set_is_a_start(monkeypatch):
     """All points are as good as shardpass's plan: only sets that leave points out of all are compiled."""
     compiled = []
-    monkeypatch.setattr(Formula, "build", lambda self, kept: (compiled.append(len(kept)), build(self, kept))[1])
+    monkeypatch.setattr(
+        Formula, "compile", lambda self, kept: (compiled.append(len(kept)), compile_variant(self, kept))[1]
+    )
     kept, found, _ = chosen(monkeypatch, 12, {5: (-400, 0)}, plan=Plan(bytes_received=600))
     assert kept == [5]
     assert found.pinned.bytes_received == 600
@@ -150,7 +152,7 @@ def test_where_xla_reaches_the_plan_no_other_set_is_a_start(monkeypatch):
     assert compiled[2:4] != starts[1:3]
 
 
-build = Formula.build
+compile_variant = Formula.compile
 
 
 def test_where_the_plan_receives_no_less_nothing_else_is_compiled(monkeypatch):
@@ -186,7 +188,7 @@ def test_where_nothing_is_that_small_the_first_decision_stays(monkeypatch):
 
 def test_where_xla_refuses_the_plain_program_that_is_the_error(monkeypatch):
     formula = Formula({})
-    monkeypatch.setattr(choosing, "Verifier", formula)
+    monkeypatch.setattr(choosing, "Compiler", formula)
     monkeypatch.setattr(choosing, "pinned_module", lambda module, mesh, kept: kept)
     monkeypatch.setattr(choosing, "bytecode", _refused)
     with pytest.raises(Exception, match=r"RET_CHECK"):

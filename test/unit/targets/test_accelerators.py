@@ -65,3 +65,62 @@ def test_devices_come_in_the_order_of_jax():
         [sys.executable, "-c", code], env=child_environment(), capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout.splitlines()[-1]) == [0, 1, 2, 3, 7, 6, 5, 4]  # a ring of neighbours in 2x4
+
+
+@pytest.mark.parametrize(("name", "compiled_by"), [("v5e:2x4", "XLA:TPU"), ("h100:8", "XLA:GPU")])
+def test_a_function_is_lowered_and_compiled_for_the_target(name, compiled_by):
+    compiler(name).close()
+    import jax
+    import jax.numpy as jnp
+    from jax.sharding import AxisType, NamedSharding
+    from jax.sharding import PartitionSpec as P
+
+    import shardpass
+
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+    step = jax.jit(
+        lambda x, w: x @ w,
+        in_shardings=(NamedSharding(mesh, P("data")), NamedSharding(mesh, P())),
+        out_shardings=NamedSharding(mesh, P()),
+    )
+    arrays = jax.ShapeDtypeStruct((64, 32), jnp.float32), jax.ShapeDtypeStruct((32, 16), jnp.float32)
+    for whose in (None, "shardpass"):
+        report = shardpass.explain(step, *arrays, target=name, partitioner=whose)
+        assert report.compiler.startswith(f"{compiled_by} for {name} (")
+        assert report.total_bytes_received == 7 * 8 * 16 * 4
+        assert report.profile == parse_target(name).machine
+        assert f"compiled by {compiled_by} for {name}" in str(report)
+
+
+def test_a_target_of_another_size_is_an_error():
+    import shardpass
+
+    with pytest.raises(ShardpassError) as raised:
+        shardpass.explain(PROGRAM, target="cpu:4")
+    assert raised.value.diagnostics[0].code == "SP910"
+    with pytest.raises(ShardpassError) as raised:
+        shardpass.explain(PROGRAM, target="v5x:4x4")
+    assert raised.value.diagnostics[0].code == "SP908"
+
+
+@pytest.mark.parametrize("name", ["v5e:2x4", "h100:8"])
+def test_the_program_of_the_partitioner_of_a_target_is_proved(name):
+    compiler(name).close()
+    from shardpass.ir.context import parse_module
+    from shardpass.proving import prove
+    from shardpass.proving.xla import partitioned_by_xla
+
+    whole = parse_module(PROGRAM)
+    assert prove(whole, partitioned_by_xla(whole, parse_target(name))).proved
+
+
+def test_constraints_are_pinned_by_the_compiler_of_a_target():
+    compiler("h100:8").close()
+    from shardpass.ir.context import parse_module
+    from shardpass.pinning.pin import pin_module
+
+    module = parse_module(PROGRAM)
+    with module.context:
+        _, pins = pin_module(module, target=parse_target("h100:8"), most=4)
+    assert pins.before.bytes_received == 7 * 8 * 16 * 4
+    assert pins.after.bytes_received <= pins.before.bytes_received

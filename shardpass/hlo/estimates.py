@@ -1,0 +1,15 @@
+"""What a compiler writes beside its ops: XLA:TPU's estimate of the cycles that a fusion takes."""
+
+from __future__ import annotations
+
+import re
+
+from shardpass.hlo.read import HloOp
+
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+
+
+def estimated_cycles(op: HloOp) -> int | None:
+    """Returns the compiler's estimate of one run of ``op``; None where it has none."""
+    match = _CYCLES.search(op.attributes)
+    return None if match is None or match[1] == "0" else int(match[1])

@@ -1,0 +1,27 @@
+"""The machine of prices of a target: its chip's, with the slice or the hosts that the target has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardpass.cost.links import Link, Switch, Torus
+from shardpass.cost.machine import Machine, find_machine
+from shardpass.targets.target import CUDA, TPU, Target
+
+
+def machine_of(target: Target) -> Machine:
+    """Returns the machine whose links are those of ``target``.
+
+    A mesh axis of 16 lies along one dimension of a whole pod of v5e, and along two of a slice of 4x4; hosts of 4 cards
+    join fewer of them by NVLink than hosts of 8.
+    """
+    machine = find_machine(target.machine)
+    first, *others = machine.links
+    return replace(machine, links=(_inner(first, target), *others))
+
+
+def _inner(link: Link, target: Target) -> Link:
+    if target.platform == TPU and isinstance(link, Torus):
+        return replace(link, shape=target.shape)
+    hosts, cards = target.shape if target.platform == CUDA else (1, 0)
+    return replace(link, devices=cards) if hosts > 1 and isinstance(link, Switch) else link

@@ -1,0 +1,80 @@
+"""Programs of XLA:TPU and XLA:GPU, compiled without the devices: two layers' gradient on a mesh of 4 x 2.
+
+``programs`` has what XLA made of one function for v5e:2x4 and for 8 H100s. The figures are arithmetic on its shapes:
+the weight [1024, 4096] bf16 is gathered over 4, 3/4 of [1024, 2048]; the product [4096, 2048] likewise; the gradient
+[1024, 2048] is scattered over 4.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from shardpass.report.hlo.explain import explain_hlo
+from shardpass.sharding import Mesh
+
+PROGRAMS = Path(__file__).parent / "programs"
+MESH = Mesh([("data", 4), ("model", 2)])
+MIB = 2**20
+WEIGHT, PRODUCT, GRADIENT = 3 * MIB, 12 * MIB, 3 * MIB
+
+
+def explained(name, machine):
+    return explain_hlo((PROGRAMS / f"{name}.hlo").read_text(), "train.py", mesh=MESH, machine=machine)
+
+
+def test_a_collective_that_tpu_runs_beside_fusions_counts_once():
+    report = explained("v5e", "v5e")
+    assert sorted((row.kind, row.bytes_received) for row in report.rows) == sorted(
+        [
+            ("all_gather", WEIGHT),
+            ("all_gather", PRODUCT),
+            ("reduce_scatter", GRADIENT),
+            ("all_reduce", 2 * 2048 * 2 * 3 // 4),
+        ]
+    )
+    assert report.total_bytes_received == WEIGHT + PRODUCT + GRADIENT + 6 * 1024
+
+
+def test_the_line_of_a_scatter_is_on_the_fusion_that_runs_it():
+    (row,) = (row for row in explained("v5e", "v5e").rows if row.kind == "reduce_scatter")
+    assert (row.place.file, row.place.line) == ("train.py", 12)
+    assert row.result == "tensor<256x2048xbf16>"
+    assert "keeps its part, bf16[256,2048]" in row.reason
+
+
+def test_the_schedule_is_in_the_order_of_the_compiler():
+    report = explained("v5e", "v5e")
+    plan = report.schedule
+    assert plan.compiler == "XLA:TPU"
+    compute = (38748 + 8340 + 38748 + 11112 + 36658) / 1.5e9
+    beside = (8340 + 38748 + 11112) / 1.5e9  # what XLA:TPU puts between start and done of the gathered product
+    assert plan.seconds == pytest.approx(report.seconds + compute - beside, rel=0.02)
+    assert sum(plan.exposed) == pytest.approx(report.seconds - beside, rel=0.02)
+    (weight,) = (n for n, row in enumerate(report.rows) if row.kind == "all_gather" and row.bytes_received == WEIGHT)
+    assert plan.exposed[weight] == pytest.approx(report.rows[weight].seconds)  # it blocks
+
+
+def test_the_estimate_of_the_compiler_stands_beside_the_model():
+    report = explained("v5e", "v5e")
+    assert report.estimated_seconds == pytest.approx((38748 + 8340 + 38748 + 11112 + 36658) / 1.5e9)
+    assert explained("h100", "h100").estimated_seconds is None
+    assert "by the compiler's own estimate" in str(report).replace("\n  ", " ")
+
+
+def test_pairs_of_gpu_that_are_marked_as_one_op_block():
+    report = explained("h100", "h100")
+    assert report.schedule.compiler == "XLA:GPU"
+    assert report.total_bytes_received == WEIGHT + PRODUCT + 3 * MIB + GRADIENT
+    hidden = [row.kind for row, bare in zip(report.rows, report.schedule.exposed, strict=True) if bare < row.seconds]
+    assert set(hidden) <= {"reduce_scatter"}  # the only pair without is_sync
+
+
+def test_arrays_in_the_memory_of_the_core_pass_no_memory_of_the_device():
+    from shardpass.hlo.read import read_program
+    from shardpass.hlo.work import work_of
+
+    works = {one.op.name: one for one in work_of(read_program((PROGRAMS / "v5e.hlo").read_text()))}
+    assert not {"copy-start", "async-collective-start", "async-collective-done", "fusion"} & set(works)
+    product = works["broadcast_maximum_fusion"].work
+    assert product.flops == 2 * 1024 * 1024 * 2048
+    assert product.bytes == 0
