@@ -30,7 +30,7 @@ NO_RESULT_SHARDING = Code(
 
 REFUTED = Code(
     "SP954",
-    "the program of one device does not compute the whole program: `{op}`: {why} (result {result} of main)",
+    "the program of one device does not compute the whole program: `{op}`: {why} ({about})",
     remedy="do not run the program of one device; report both programs to the authors of the partitioner",
     explanation="The two programs differ on StableHLO's reference interpreter, and the notes list the inputs with "
     "which they do. The op is the first at which the proof ends. A partitioned program is compared with the module "
@@ -39,8 +39,8 @@ REFUTED = Code(
 
 NOT_PROVED = Code(
     "SP955",
-    "it is not proved that the program of one device computes the whole program: `{op}`: {why} (result {result} of "
-    "main)",
+    "it is not proved that the program of one device computes the whole program: `{op}`: {why} "
+    "({about})",
     remedy="nothing needs to be done, as no difference was seen; docs/proving.md lists the ops of which nothing is "
     "proved yet",
     severity=Severity.WARNING,
@@ -50,8 +50,8 @@ NOT_PROVED = Code(
 
 NO_PROOF = Code(
     "SP956",
-    "it is not proved that the program of one device computes the whole program: `{op}`: {why} (result {result} of "
-    "main)",
+    "it is not proved that the program of one device computes the whole program: `{op}`: {why} "
+    "({about})",
     remedy="leave out require-proof=true, or prove=True of use(), to run programs that are not proved",
     explanation="With `require-proof=true` a program that `shardpass-prove` does not prove is an error. "
     "`shardpass.jax.use(prove=True)` asks for that, so such a program is left to XLA.",

@@ -75,7 +75,7 @@ class Prove(ModulePass):
             finding = prove(whole, module, refute=not self.require_proof).diagnostic(without)
         except ShardpassError as error:  # main of the whole program takes tokens, or partial sums
             first = error.diagnostics[0]
-            finding = without.at(first.place, op="func.func", why=first.message, result=0)
+            finding = without.at(first.place, op="func.func", why=first.message, about="main")
         if finding is not None:
             report(finding)
 

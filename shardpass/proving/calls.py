@@ -11,9 +11,12 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from shardpass.diagnostics.table_passes import RECURSION
+from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import every_op, operation
 
+# ops that may wait for other devices, or run forever
+WAITING = frozenset((*OPS, "stablehlo.while", "stablehlo.if", "stablehlo.case"))
 CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 
@@ -39,6 +42,13 @@ def reached(op: Any, functions: Mapping[str, Any]) -> Iterator[Any]:
             if name in functions and name not in entered:
                 entered.add(name)
                 todo.append(functions[name])
+
+
+def waiting_in(op: Any, functions: Mapping[str, Any]) -> list[Any]:
+    """Return the ops in ``op``, with itself and what it calls, that may wait for other devices or run forever."""
+    if op.name not in CALLEE and op.name not in WAITING and not len(op.regions):
+        return []
+    return [inner for inner in reached(op, functions) if inner.name in WAITING]
 
 
 def meets(op: Any, functions: Mapping[str, Any], names: Collection[str]) -> bool:

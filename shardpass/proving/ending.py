@@ -9,7 +9,7 @@ from shardpass.ir.annotations import main_of
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import every_op, operation
 from shardpass.proving.relations.compare import described
-from shardpass.proving.relations.evaluate import Loss, Walk
+from shardpass.proving.relations.evaluate import Loss, Walk, is_token
 from shardpass.proving.relations.pieces import Content
 from shardpass.proving.verdict import Finding
 
@@ -24,7 +24,10 @@ def where_it_ends(
 
     ``walk`` and ``known`` are those over ``local`` and ``whole``; ``elements``: the losses of the walk over elements.
     """
-    value, returned = (_last(module).operands[index] for module in (local, whole))
+    value, returned = (
+        [operand for operand in _last(module).operands if not is_token(operand.type)][index]
+        for module in (local, whole)
+    )
     before = _behind(value)
     order = {op: number for number, op in enumerate(every_op(operation(main_of(local))))}
     boxes, ended = (

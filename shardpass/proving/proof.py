@@ -6,7 +6,9 @@ only where its pieces name, for every element that is no padding, the term and t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -16,12 +18,14 @@ from shardpass.diagnostics.table_driver import TOO_DEEP
 from shardpass.ir.annotations import TO_SHARD, custom_call_target, main_of
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import every_op, operation
-from shardpass.proving.calls import refuse_circles
+from shardpass.proving.calls import functions_of, refuse_circles
+from shardpass.proving.effects import Effects, effects_in, token
 from shardpass.proving.ending import where_it_ends
 from shardpass.proving.loop_sums import summed_inside
+from shardpass.proving.progress import without_partners
 from shardpass.proving.refuting import counterexample
 from shardpass.proving.relations.compare import differs
-from shardpass.proving.relations.evaluate import Walk
+from shardpass.proving.relations.evaluate import Loss, Walk, is_token
 from shardpass.proving.relations.lying import where_in
 from shardpass.proving.relations.pieces import Content, full
 from shardpass.proving.relations.sides import Side
@@ -29,7 +33,7 @@ from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.scalars.proof import ElementProof
 from shardpass.proving.signature import sides
 from shardpass.proving.table import RULES
-from shardpass.proving.verdict import ASSUMED, DRAWS, GIVEN, OBJECT, SHOWN, Verdict
+from shardpass.proving.verdict import ASSUMED, DRAWS, GIVEN, OBJECT, SHOWN, Finding, Verdict
 
 
 def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
@@ -54,15 +58,23 @@ def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
     arguments, results, devices = sides(whole, local)
     terms = Terms()
     count = devices if _has_regions(whole) else 1
-    known = Walk(terms, count, _functions(whole), RULES)
+    known = Walk(terms, count, functions_of(whole), RULES)
+    walk = Walk(terms, devices, functions_of(local), RULES)
+    if effects_in(main_of(whole), known.functions) or effects_in(main_of(local), walk.functions):
+        known.effects = Effects()
+        walk.effects = Effects(known.effects)
     inputs = [terms.make(Term(("argument", index), (), len(side.shape))) for index, side in enumerate(arguments)]
-    wanted = known.block(
-        _body(whole), [_whole_argument(t, side, count) for t, side in zip(inputs, arguments, strict=True)]
-    )
-    walk = Walk(terms, devices, _functions(local), RULES)
-    walk.known_loops, walk.sides = known.loops, [*arguments, *results]
+    given_whole = [_whole_argument(t, side, count) for t, side in zip(inputs, arguments, strict=True)]
+    wanted = _not_tokens(whole, known.block(_body(whole), _with_tokens(whole, given_whole, token(terms, count))))
+    walk.known_loops, walk.known_promises, walk.sides = known.loops, known.promises, [*arguments, *results]
     result = walk.block(_body(local), [_argument(t, side, devices) for t, side in zip(inputs, arguments, strict=True)])
-    elements: ElementProof | None = None
+
+    @cache
+    def elements() -> ElementProof:
+        return ElementProof(
+            (_body(whole), known.functions, count), (_body(local), walk.functions), arguments, results, devices
+        )
+
     drawn: tuple[str, ...] = ()
     results = [
         side if side.named else _as_it_lies(want, have, side)
@@ -71,27 +83,54 @@ def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
     unnamed = tuple(f"result {k} {_words(side)}" for k, side in enumerate(results) if not side.named)
     assumed = (*ASSUMED, *unnamed)
     refute = refute and all(side.named for side in results)
+    finding: Finding | None = None
     for index, (want, have, side) in enumerate(zip(wanted, result, results, strict=True)):
         why = differs(terms, want, have, side)
-        if why is not None:
-            if elements is None:
-                elements = ElementProof(
-                    (_body(whole), _functions(whole), count),
-                    (_body(local), _functions(local)),
-                    arguments,
-                    results,
-                    devices,
-                )
-            if elements.proved(index):
-                drawn = (DRAWS,) if elements.draws else ()
-                continue
-            finding = where_it_ends(walk, known, elements.losses(index), whole, local, index, want, why)
-            difference = counterexample(whole, given) if refute else None
-            if difference is None:
-                return Verdict(False, unknown=finding, assumed=assumed)
-            finding = replace(finding, why=f"{finding.why}; result {difference.result} differs: {difference}")
-            return Verdict(False, refuted=finding, difference=difference)
-    return Verdict(True, assumed=(*assumed, *drawn))
+        if why is None:
+            continue
+        if elements().proved(index):
+            drawn = (DRAWS,) if elements().draws else ()
+            continue
+        finding = where_it_ends(walk, known, elements().losses(index), whole, local, index, want, why)
+        break
+    if finding is None:
+        loss = _of_all(walk, local, elements)
+        if loss is None:
+            return Verdict(True, assumed=(*assumed, *drawn))
+        finding = Finding(loss.op.name, place_of(loss.op.location), loss.why, None)
+    difference = counterexample(whole, given) if refute else None
+    if difference is None:
+        return Verdict(False, unknown=finding, assumed=assumed)
+    finding = replace(finding, why=f"{finding.why}; result {difference.result} differs: {difference}")
+    return Verdict(False, refuted=finding, difference=difference)
+
+
+def _of_all(walk: Walk, local: Any, elements: Callable[[], ElementProof]) -> Loss | None:
+    """Return what is not proved though each result is: devices that may wait forever, effects, or promises."""
+    loss = without_partners(main_of(local), walk.functions, walk.devices)
+    if loss is not None:
+        return loss
+    if walk.stuck:
+        stuck = elements().stuck  # loops of known length are walked there
+        for loss in walk.stuck:
+            if stuck is None or loss.op in stuck:
+                return replace(loss, why=f"the devices may wait for one another here, or run forever: {loss.why}")
+    effect: Loss | None = None if walk.effects is None else walk.effects.missing()
+    return effect or next(iter(walk.unkept), None)
+
+
+def _is_token(module: Any, side: str) -> list[bool]:
+    return [is_token(kind) for kind in getattr(main_of(module).attributes["function_type"].value, side)]
+
+
+def _with_tokens(whole: Any, values: list[Content], one: Content) -> list[Content]:
+    """Return the arguments of main, with ``one`` for each that is a token."""
+    rest = iter(values)
+    return [one if token else next(rest) for token in _is_token(whole, "inputs")]
+
+
+def _not_tokens(whole: Any, values: list[Content]) -> list[Content]:
+    return [value for value, token in zip(values, _is_token(whole, "results"), strict=True) if not token]
 
 
 def _as_it_lies(want: Content, have: Content, side: Side) -> Side:
@@ -110,10 +149,6 @@ def _words(side: Side) -> str:
     places = ", ".join(f"at {side.offsets[device].tolist()} on device {device}" for device in devices)
     more = ", ..." if len(side.offsets) > SHOWN else ""
     return f"begins {places}{more}: no sharding in the programs says where"
-
-
-def _functions(module: Any) -> dict[str, Any]:
-    return {f.attributes["sym_name"].value: operation(f) for f in module.body.operations if "sym_name" in f.attributes}
 
 
 def _body(module: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from shardpass.diagnostics.table_proving import OTHER_SIGNATURE
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.locations import place_of
+from shardpass.proving.relations.evaluate import is_token
 from shardpass.proving.relations.sides import Side
 from shardpass.runtime.partitioned_signature import Boundary, read_signature
 
@@ -20,11 +21,14 @@ def sides(whole: Any, local: Any) -> tuple[list[Side], list[Side], int]:
     """Arguments, results and the number of devices. Raises ShardpassError SP951 where the two mains do not match."""
     signature = read_signature(local)
     kinds = main_of(whole).attributes["function_type"].value
+    inputs, outputs = (
+        [kind for kind in side if not is_token(kind)] for side in (kinds.inputs, kinds.results)
+    )  # shardpass's programs have numbers in the place of tokens
     Signature(main_of(whole))
     place = place_of(main_of(local).location)
     for what, types, boundaries in (
-        ("arguments", kinds.inputs, signature.arguments),
-        ("results", kinds.results, signature.results),
+        ("arguments", inputs, signature.arguments),
+        ("results", outputs, signature.results),
     ):
         if len(types) != len(boundaries):
             raise OTHER_SIGNATURE.error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shardpass.proving import effects, promises
 from shardpass.proving.relations.evaluate import Rule
 from shardpass.proving.rules import (
     blocks,
@@ -17,7 +18,19 @@ from shardpass.proving.rules import (
     windows,
 )
 
-FAMILIES = (blocks, calls, elementwise, lookups, movement, contraction, collectives, control, windows, decomposed)
+FAMILIES = (
+    blocks,
+    calls,
+    elementwise,
+    lookups,
+    movement,
+    contraction,
+    collectives,
+    control,
+    windows,
+    decomposed,
+    effects,
+)
 _FALLBACKS: dict[str, Rule] = {
     "stablehlo.reduce": blocks.reduce_rows,
     "stablehlo.dynamic_slice": rows.dynamic_slice_rows,
@@ -25,4 +38,5 @@ _FALLBACKS: dict[str, Rule] = {
     "stablehlo.pad": rows.pad_rows,
 }
 _FIRST: dict[str, Rule] = {name: rule for family in FAMILIES for name, rule in family.RULES.items()}
-RULES: dict[str, Rule] = _FIRST | {name: blocks.either(_FIRST[name], rule) for name, rule in _FALLBACKS.items()}
+_BOTH: dict[str, Rule] = _FIRST | {name: blocks.either(_FIRST[name], rule) for name, rule in _FALLBACKS.items()}
+RULES: dict[str, Rule] = _BOTH | {name: promises.noted(_BOTH[name]) for name in promises.OPS}

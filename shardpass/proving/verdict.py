@@ -35,25 +35,33 @@ SHOWN = 16  # elements of an argument that text shows
 class Finding:
     """The op of the program of one device at which the proof ends, and why; ``result``: the number of main's.
 
+    ``result`` is None where the results are proved, and what the devices do besides is not.
+
     ``whole_op``, ``whole_place``: the op of the whole program that it stands for; ``operands``: what was known of each.
     """
 
     op: str
     place: Place
     why: str
-    result: int
+    result: int | None
     whole_op: str = ""
     whole_place: Place = NOWHERE
     operands: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.op}: {self.why} (result {self.result} of main)"
+        return f"{self.place}: {self.op}: {self.why} ({self.about})"
+
+    @property
+    def about(self) -> str:
+        """What is not proved."""
+        return "progress, effects or promises" if self.result is None else f"result {self.result} of main"
 
     @property
     def more(self) -> tuple[str, ...]:
         """A line for the op of the whole program, and one for each operand."""
         known_of = (f"operand {number} holds {text}" for number, text in enumerate(self.operands))
-        return (f"in the whole program: {self.whole_place}: {self.whole_op}", *known_of)
+        other = (f"in the whole program: {self.whole_place}: {self.whole_op}",) if self.whole_op else ()
+        return (*other, *known_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +98,13 @@ class Verdict:
         finding = self.refuted or self.unknown
         if finding is None:
             return None
-        whole, *known_of = finding.more
+        first = 1 if finding.whole_op else 0
         notes = (
-            note(whole, finding.whole_place),
-            *(note(line, finding.place) for line in (*known_of, *self.more[len(finding.more) :])),
+            *(note(line, finding.whole_place) for line in finding.more[:first]),
+            *(note(line, finding.place) for line in self.more[first:]),
         )
         row = REFUTED if self.refuted else without
-        return row.at(finding.place, notes=notes, op=finding.op, why=finding.why, result=finding.result)
+        return row.at(finding.place, notes=notes, op=finding.op, why=finding.why, about=finding.about)
 
     def json(self) -> dict[str, Any]:
         """The verdict for ``--format json``."""

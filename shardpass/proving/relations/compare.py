@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from shardpass.proving.relations.combine import operands_of
-from shardpass.proving.relations.pieces import Content, Ints, Piece, common, minus
+from shardpass.proving.relations.evaluate import Step
+from shardpass.proving.relations.pieces import Bools, Content, Ints, Piece, common, minus
 from shardpass.proving.relations.reshaping import unmerged
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
@@ -20,13 +22,16 @@ def differs(terms: Terms, want: Content, have: Content, side: Side) -> str | Non
         return "the whole program's result is not known"
     if any((rows != rows[:1]).any() for p in want.pieces for rows in (p.b, p.lo, p.hi, p.on)):
         return "the whole program's result depends on the device"
-    for piece in want.pieces:
-        spread = piece.of_devices(np.zeros(devices, np.int64)).moved(-side.offsets)
-        limit = np.minimum(np.array(side.tile, np.int64), np.array(side.shape, np.int64) - side.offsets)
-        target = spread.boxed(np.zeros_like(limit), limit)
-        if target is None:
-            continue
-        target = Piece(target.term, target.a, target.b, target.lo, target.hi, target.on & side.counts)
+    limit = np.minimum(np.array(side.tile, np.int64), np.array(side.shape, np.int64) - side.offsets)
+    rows = np.zeros(devices, np.int64)
+    targets = [p.of_devices(rows).moved(-side.offsets).boxed(np.zeros_like(limit), limit) for p in want.pieces]
+    return _differs(terms, [target for target in targets if target is not None], have, side.counts)
+
+
+def _differs(terms: Terms, targets: Sequence[Piece], have: Content, counts: Bools) -> str | None:
+    """Return why ``have`` is not known to be ``targets`` on the devices that count; None where it is."""
+    for target in targets:
+        target = Piece(target.term, target.a, target.b, target.lo, target.hi, target.on & counts)
         if not target.on.any():
             continue
         left = [(target.lo, target.hi, target.on)]
@@ -41,6 +46,31 @@ def differs(terms: Terms, want: Content, have: Content, side: Side) -> str | Non
             device = int(left[0][2].argmax())
             return f"what it holds on device {device} at {left[0][0][device].tolist()} is not known"
     return None
+
+
+def differs_on(terms: Terms, want: Content, have: Content, on: Bools, *, each: bool = False) -> str | None:
+    """Return why the devices ``on`` are not known to have the whole ``want``; None where they are.
+
+    With ``each`` a device of the whole program has a value of its own, as in a manual region.
+    """
+    if want.shape != have.shape or want.element != have.element:
+        return "it is of another type"
+    if not want.covered():
+        return "the whole program's value is not known"
+    devices = len(on)
+    if not each and any((rows != rows[:1]).any() for p in want.pieces for rows in (p.b, p.lo, p.hi, p.on)):
+        return "the whole program's value depends on the device"
+    rows = np.arange(devices) if each else np.zeros(devices, np.int64)
+    return _differs(terms, [piece.of_devices(rows) for piece in want.pieces], have, on)
+
+
+def same_steps(terms: Terms, whole: Sequence[Step], local: Sequence[Step], on: Bools) -> bool:
+    """Whether a place of the program of one device is in the branches and loops of one of the whole program."""
+    return len(whole) == len(local) and all(
+        (one.name, one.number) == (other.name, other.number)
+        and (one.which is None or other.which is None or differs_on(terms, one.which, other.which, on) is None)
+        for one, other in zip(whole, local, strict=True)
+    )
 
 
 def equal(terms: Terms, one: Piece, other: Piece, box: tuple[Ints, Ints, Any], depth: int = 0) -> bool:

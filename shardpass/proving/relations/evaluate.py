@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from shardpass.ir.walk import operation
-from shardpass.proving.relations.pieces import Content, Ints, Piece, full, tidy
+from shardpass.proving.calls import waiting_in
+from shardpass.proving.relations.pieces import Bools, Content, Ints, Piece, full, tidy
 from shardpass.proving.relations.terms import Terms
 
 
@@ -28,6 +29,15 @@ class Loss:
 
     op: Any
     why: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """A branch or a loop that a walk is in: ``number`` of that, and ``which``, the value that chooses the branch."""
+
+    name: str
+    number: int
+    which: Content | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +74,13 @@ class Walk:
         self.new: list[tuple[Any, int]] = []  # ops that made terms, with the size of the table before
         self.loops: list[Any] = []  # those of the whole program
         self.known_loops: list[Any] | None = None  # of the whole program, for the walk of the other one
+        self.stuck: list[Loss] = []  # ops that may wait for other devices or run forever, for all that is known
+        self.steps: tuple[Step, ...] = ()
+        self.active = np.ones(devices, bool)  # the devices that take the branches that the walk is in
+        self.effects: Any = None  # where one of the programs has effects, those of this walk
+        self.promises: list[Any] = []  # of the whole program
+        self.known_promises: list[Any] | None = None  # of the whole program, for the walk of the other one
+        self.unkept: list[Loss] = []  # promises that do not follow from these
         self._loop_count = 0
         self.sides: list[Any] = []  # how arguments and results of main are cut
 
@@ -71,6 +88,32 @@ class Walk:
         """A number that no other loop of the walk has."""
         self._loop_count += 1
         return self._loop_count
+
+    def inside(
+        self, block: Any, arguments: Sequence[Content], step: Step | None, active: Bools | None = None
+    ) -> list[Content]:
+        """Return as ``block`` does, in a branch or a loop, for the devices ``active``."""
+        steps, devices = self.steps, self.active
+        self.steps = steps if step is None else (*steps, step)
+        self.active = devices if active is None else devices & active
+        result = self.block(block, arguments)
+        self.steps, self.active = steps, devices
+        return result
+
+    @property
+    def _noted(self) -> tuple[list[Any], ...]:
+        return self.losses, self.new, self.stuck, self.unkept, self.promises
+
+    def state(self) -> tuple[list[int], Any]:
+        """Return what ``back_to`` takes."""
+        return [len(rows) for rows in self._noted], None if self.effects is None else self.effects.state()
+
+    def back_to(self, state: tuple[list[int], Any]) -> None:
+        """Forget what the walk noted since ``state``."""
+        for rows, count in zip(self._noted, state[0], strict=True):
+            del rows[count:]
+        if self.effects is not None:
+            self.effects.back_to(state[1])
 
     def block(self, block: Any, arguments: Sequence[Content]) -> list[Content]:
         """What the terminator of ``block`` hands on."""
@@ -86,19 +129,25 @@ class Walk:
         operands = [self.values[value] for value in op.operands]
         before = len(self.terms.all)
         rule = self.rules.get(op.name)
+        noted = None if self.effects is None else self.effects.enter(op, self.functions)
+        steps, active = self.steps, self.active
         try:
             if rule is None:
                 raise Unknown("no rule knows this op")
             result = rule(Site(op, operands, self))
-        except Unknown as error:
-            self.losses.append(Loss(op, str(error)))
+        except (Unknown, IndexError, ValueError) as error:
+            self.steps, self.active = steps, active
+            why = str(error) if isinstance(error, Unknown) else f"its rule does not know this form of the op ({error})"
+            self.losses.append(Loss(op, why))
+            self.stuck += [Loss(inner, why) for inner in waiting_in(op, self.functions)]
+            if noted is not None:
+                self.effects.lose(op, why, noted, self.functions)
             return [nothing(value) for value in op.results]
-        except (IndexError, ValueError) as error:  # a form of the op that its rule does not know
-            self.losses.append(Loss(op, f"its rule does not know this form of the op ({error})"))
-            return [nothing(value) for value in op.results]
+        if noted is not None:
+            self.effects.leave(op, noted, self.functions)
         if len(self.terms.all) > before:
             self.new.append((op, before))
-        if not all(c.covered() for c in result) and all(c.covered() for c in operands):
+        if self.active.all() and not all(c.covered() for c in result) and all(c.covered() for c in operands):
             self.losses.append(Loss(op, "part of its result follows from nothing that is known"))
         return result
 
@@ -107,12 +156,16 @@ class Walk:
         return full(term, np.zeros((index.shape[1], len(shape)), np.int64), index, shape)
 
 
+def is_token(kind: Any) -> bool:
+    return str(kind) in ("!stablehlo.token", "!mhlo.token")
+
+
 def type_of(value: Any) -> tuple[tuple[int, ...], str]:
     kind = value.type
     try:
         return tuple(kind.shape), str(kind.element_type)
     except (AttributeError, ValueError):
-        return (), str(kind)
+        return (), "i32" if is_token(kind) else str(kind)  # a token is a number, as in shardpass's programs
 
 
 def nothing(value: Any) -> Content:

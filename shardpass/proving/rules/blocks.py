@@ -9,7 +9,7 @@ lie in them, and the position in the result; it is the same for the whole progra
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from shardpass.proving.relations.combine import cells, combine
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Piece, full, made, tidy
 from shardpass.proving.relations.terms import Key, Terms
-from shardpass.proving.rules.bodies import region_key
+from shardpass.proving.rules.bodies import functions_key, region_key
 from shardpass.proving.rules.contraction import kept_boxes, met
 from shardpass.proving.rules.elementwise import attribute_text, key_of
 from shardpass.proving.rules.integers import Box
@@ -29,8 +29,9 @@ from shardpass.proving.rules.integers import Box
 Labels = Sequence[object]
 SOLVE = re.compile(r"lapack_[sdcz]trsm_ffi")
 HOW, CONFIGURATION = "mhlo.backend_config", "backend_config"
-_USUAL = (("has_side_effect", "false"), ("called_computations", "[]"))
-_OF_CALLS = (HOW, CONFIGURATION, "api_version", "output_operand_aliases")  # aliases say where a result may lie
+ALIASES, CALLED = "output_operand_aliases", "called_computations"
+_USUAL = (("has_side_effect", "false"),)
+_OF_CALLS = (HOW, CONFIGURATION, "api_version", CALLED, ALIASES)  # aliases are promises
 SIDE_OF_SOLVE = re.compile(r"\bside = (\d+) : ui8")
 
 
@@ -157,15 +158,20 @@ def name_and(op: Any, *names: str) -> Key:
     return (op.name, *((name, attribute_text(op, name)) for name in names if name in op.attributes))
 
 
-def call_key(op: Any) -> Key:
-    """What an op computes, of a custom call with its configuration, which has two places, and with its layouts."""
+def call_key(op: Any, functions: Mapping[str, Any]) -> Key:
+    """Return what an op computes.
+
+    Of a custom call that has its configuration, which has two places, its layouts, and what the functions compute that
+    it calls.
+    """
     if op.name != "stablehlo.custom_call":
         return key_of(op)
     name, attributes, *_ = key_of(op)
     kept = tuple(row for row in attributes if row[0] not in _OF_CALLS and row not in _USUAL)
     typed = HOW in op.attributes or isinstance(op.attributes.get(CONFIGURATION), ir.DictAttr)
     version = "typed" if typed else attribute_text(op, "api_version") if "api_version" in op.attributes else ""
-    return (name, kept, version, _configuration(op))
+    called = [name.value for name in op.attributes[CALLED]] if CALLED in op.attributes else []
+    return (name, kept, version, _configuration(op), functions_key(called, functions))
 
 
 def _configuration(op: Any) -> str:
@@ -177,7 +183,7 @@ def everything(site: Site) -> list[Content]:
     """Every device needs all of each operand."""
     operands = [[None] * c.rank for c in site.operands]
     results = [[None] * len(type_of(r)[0]) for r in site.op.results]
-    return blockwise(site, operands, results, (call_key(site.op), region_key(site.op)))
+    return blockwise(site, operands, results, (call_key(site.op, site.walk.functions), region_key(site.op)))
 
 
 def leading_batch(site: Site) -> list[Content]:
@@ -190,13 +196,13 @@ def leading_batch(site: Site) -> list[Content]:
     if side:
         leading: list[object] = list(range(batch))
         of_b = [*leading, None, "free"] if side == "L" else [*leading, "free", None]
-        return blockwise(site, [[*leading, None, None], of_b], [of_b], call_key(site.op))
+        return blockwise(site, [[*leading, None, None], of_b], [of_b], call_key(site.op, site.walk.functions))
 
     def labels(rank: int) -> Labels:
         return [d if d < batch else None for d in range(rank)]
 
     results = [labels(len(type_of(r)[0])) for r in site.op.results]
-    return blockwise(site, [labels(c.rank) for c in site.operands], results, call_key(site.op))
+    return blockwise(site, [labels(c.rank) for c in site.operands], results, call_key(site.op, site.walk.functions))
 
 
 def _side(site: Site) -> str:

@@ -7,9 +7,10 @@ one key whether or not its constants stand before it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shardpass.cost.collective import KINDS
 from shardpass.ir.tensors import enum_word
 from shardpass.ir.walk import inputs_of, operation
 from shardpass.proving.relations.evaluate import Unknown
@@ -17,7 +18,10 @@ from shardpass.proving.relations.terms import Key
 from shardpass.proving.rules.elementwise import key_of, order_of
 
 # ops that do more than return a function of their operands, or that name a function of their module
-_OTHERS = ("rng", "custom_call", "infeed", "outfeed", "send", "recv", "call", "composite", "partition_id", "replica_id")
+_OTHERS = (
+    *("rng", "custom_call", "infeed", "outfeed", "send", "recv", "call", "composite", "partition_id", "replica_id"),
+    *KINDS,
+)
 
 
 def region_key(op: Any) -> Key:
@@ -31,6 +35,14 @@ def region_key(op: Any) -> Key:
             raise Unknown("its body uses values from outside of it")
     regions = tuple(body.region(region) for region in op.regions)
     return (regions, tuple(body.rows))
+
+
+def functions_key(names: Sequence[str], functions: Mapping[str, Any]) -> Key:
+    """Return what the functions ``names`` compute. Raises Unknown where one is missing or does more than compute."""
+    body = _Expressions()
+    if any(name not in functions or len(functions[name].regions[0].blocks) != 1 for name in names):
+        raise Unknown("it calls a function that the module does not have")
+    return tuple(body.region(functions[name].regions[0]) for name in names), tuple(body.rows)
 
 
 class _Expressions:

@@ -5,10 +5,11 @@ it says what a trip returns, from what it carries. A loop of the program of one 
 its tiles are those of the whole loop's values (1) at the entry, (2) after a trip, given that they were before it, and
 if (3) both have one condition. Then they are so at the end. It may carry fewer of them, and others that a trip returns
 as it is given them. Where the tiles lie follows from the entry, or, where that is a constant, from what a trip returns.
-A carried value that a trip returns unchanged is the value at the entry.
+A carried value that a trip returns unchanged is the value at the entry. It ends where the whole loop does, if it stands
+in the same branches and loops.
 
 **Branches**: where the choice is known, the branch; elsewhere a choice between what the branches return. A branch may
-hold collectives only if all devices choose alike.
+have collectives, in it or in what it calls, only if all devices choose alike.
 """
 
 from __future__ import annotations
@@ -21,18 +22,21 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.ir.walk import every_op, inputs_of, operation
+from shardpass.ir.collectives import OPS
+from shardpass.ir.walk import inputs_of, operation
+from shardpass.proving.calls import meets
 from shardpass.proving.relations.combine import cells, combine
-from shardpass.proving.relations.compare import differs
-from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.compare import differs, same_steps
+from shardpass.proving.relations.evaluate import Loss, Rule, Site, Step, Unknown, type_of
 from shardpass.proving.relations.lying import where_in
-from shardpass.proving.relations.pieces import Content, Ints, full
+from shardpass.proving.relations.pieces import Bools, Content, Ints, full, made
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.rules.integers import known_numbers
 from shardpass.proving.rules.manual import alike, computation
 
 MOST_CORRESPONDENCES = 4
+LOOP, CONDITION = "the body of a loop", "the condition of a loop"
 
 # ---------------------------------------------------------------- loops
 
@@ -48,6 +52,8 @@ class Loop:
     condition: Content
     trip: list[Content]
     results: list[Content]
+    steps: tuple[Step, ...]
+    on: Bools
     used: bool = field(default=False)
 
 
@@ -60,14 +66,21 @@ def while_(site: Site) -> list[Content]:
     reasons = []
     for loop in sorted(walk.known_loops, key=lambda loop: loop.used):
         for stands_for in _correspondences(site, loop):
-            losses, new = len(walk.losses), len(walk.new)
+            state = walk.state()
             result = _as_loop(site, loop, stands_for)
             if not isinstance(result, str):
                 loop.used = True
+                if not same_steps(site.terms, loop.steps, walk.steps, walk.active) or not _reached(loop, walk.active):
+                    walk.stuck.append(Loss(site.op, "the whole program has this loop in other branches or loops"))
                 return result
             reasons.append(result)
-            del walk.losses[losses:], walk.new[new:]
+            walk.back_to(state)
     raise Unknown(reasons[0] if reasons else "it is none of the whole program's loops")
+
+
+def _reached(loop: Loop, active: Bools) -> bool:
+    """Whether the devices ``active`` reach the whole program's loop."""
+    return bool((active <= loop.on).all()) if len(loop.on) == len(active) else bool(loop.on.all())
 
 
 def _correspondences(site: Site, loop: Loop) -> Iterator[list[int | None]]:
@@ -132,14 +145,15 @@ def _whole_loop(site: Site, number: int) -> Loop:
         _term_content(terms, terms.make(Term(("carried", number, i), (), c.rank)), c, site.devices)
         for i, c in enumerate(site.operands)
     ]
-    inner = len(walk.loops)
-    trip = walk.block(body, fresh)
+    inner, state = len(walk.loops), walk.state()
+    trip = walk.inside(body, fresh, Step(LOOP, number))
     fixed = [_same_piece(one, other) for one, other in zip(fresh, trip, strict=True)]
     carried = [entry if keep else new for entry, keep, new in zip(site.operands, fixed, fresh, strict=True)]
     if any(fixed):
         del walk.loops[inner:]  # loops in the body are walked again
-        trip = walk.block(body, carried)
-    (again,) = walk.block(condition, carried)
+        walk.back_to(state)
+        trip = walk.inside(body, carried, Step(LOOP, number))
+    (again,) = walk.inside(condition, carried, Step(CONDITION, number))
     if not all(alike(c) for c in (again, *trip)):
         raise Unknown("a loop in a manual region carries another value on each device")
     results = [
@@ -148,15 +162,13 @@ def _whole_loop(site: Site, number: int) -> Loop:
         else _term_content(terms, terms.make(Term(("after loop", number, i), (), entry.rank)), entry, site.devices)
         for i, (entry, keep) in enumerate(zip(site.operands, fixed, strict=True))
     ]
-    return Loop(number, list(site.operands), carried, fixed, again, trip, results)
+    return Loop(number, list(site.operands), carried, fixed, again, trip, results, walk.steps, walk.active)
 
 
 def _one_for_all(site: Site) -> bool:
     """Whether all devices carry, and use, the same."""
-    names = {
-        op.name for region in site.op.regions for top in region.blocks[0].operations for op in every_op(top.operation)
-    }
-    return "stablehlo.partition_id" not in names and all(alike(site.walk.values[v]) for v in inputs_of(site.op))
+    by_device = meets(site.op, site.walk.functions, ("stablehlo.partition_id",))
+    return not by_device and all(alike(site.walk.values[v]) for v in inputs_of(site.op))
 
 
 def _same_piece(one: Content, other: Content) -> bool:
@@ -173,15 +185,17 @@ def _as_loop(site: Site, loop: Loop, stands_for: Sequence[int | None]) -> list[C
     pairs = list(zip(stands_for, site.operands, strict=True))
     sides = [None if k is None else where_in(loop.entry[k], have, site.devices) for k, have in pairs]
     if any(side is None and k is not None for side, k in zip(sides, stands_for, strict=True)):
-        trip = walk.block(body, _carried(site, loop, stands_for, sides))
+        state = walk.state()
+        trip = walk.inside(body, _carried(site, loop, stands_for, sides), Step(LOOP, loop.number))
+        walk.back_to(state)
         returned = list(body.operations)[-1].operands
         for i, (k, have, value) in enumerate(zip(stands_for, trip, returned, strict=True)):
             if k is not None:
                 known = sides[i] or where_in(loop.trip[k], have, site.devices)
                 sides[i] = known or _usual(site, loop.trip[k], have, value)
     carried = _carried(site, loop, stands_for, sides)
-    trip = walk.block(body, carried)
-    (again,) = walk.block(condition, carried)
+    trip = walk.inside(body, carried, Step(LOOP, loop.number))
+    (again,) = walk.inside(condition, carried, Step(CONDITION, loop.number))
     scalar = Side((), "i1", (), np.zeros((site.devices, 0), np.int64), np.ones(site.devices, bool))
     why = differs(site.terms, loop.condition, again, scalar)
     if why is not None:
@@ -271,18 +285,22 @@ def branches(site: Site) -> list[Content]:
     known = known_numbers(site.terms, which)
     if known is not None and (known == known[0]).all():
         return site.walk.block(blocks[_taken(site.op.name, int(known[0]), len(blocks))], [])
-    if any(collective_in(block) for block in blocks) and not _alike_everywhere(which):
+    if not _alike_everywhere(which) and meets(site.op, site.walk.functions, OPS):
         raise Unknown("devices that may choose differently meet a collective in a branch")
-    rows = [site.walk.block(block, []) for block in blocks]
+    rows = [site.walk.inside(block, [], *_into(site, known, number)) for number, block in enumerate(blocks)]
     result = []
     for index, column in enumerate(zip(*rows, strict=True)):
         shape, element = type_of(site.op.results[index])
+        if known is not None:
+            taken = [(p, _into(site, known, number)[1]) for number, c in enumerate(column) for p in c.pieces]
+            result.append(site.result([made(p.term, p.a, p.b, p.lo, p.hi, p.on & on) for p, on in taken], index))
+            continue
         choice = [p.columns([-1] * len(shape), shape) for p in which.pieces]
-        made = [
+        chosen_pieces = [
             combine(site.terms, (site.op.name, element), chosen, box)
             for chosen, box in cells([choice, *(c.pieces for c in column)])
         ]
-        result.append(site.result(made, index))
+        result.append(site.result(chosen_pieces, index))
     return result
 
 
@@ -292,11 +310,12 @@ def _taken(name: str, value: int, count: int) -> int:
     return value if 0 <= value < count else count - 1
 
 
-def collective_in(block: Any) -> bool:
-    names = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter", "collective_permute", "collective_broadcast")
-    return any(
-        op.name in {f"stablehlo.{n}" for n in names} for top in block.operations for op in every_op(top.operation)
-    )
+def _into(site: Site, known: Ints | None, number: int) -> tuple[Step | None, Bools | None]:
+    """Return the step into a branch, or, where each device's choice is known, the devices that take it."""
+    if known is None:
+        return Step(site.op.name, number, site.operands[0]), None
+    count = len(site.op.regions)
+    return None, np.array([_taken(site.op.name, int(value), count) == number for value in known])
 
 
 def _alike_everywhere(content: Content) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.annotations import MANUAL, SHARDING, get_text
 from shardpass.ir.walk import operation
-from shardpass.proving.relations.evaluate import Site, Unknown, type_of
+from shardpass.proving.relations.evaluate import Site, Unknown, Walk, type_of
 from shardpass.proving.relations.pieces import Bools, Content, Ints, Piece
 from shardpass.sharding import Mesh, Sharding, parse_sharding
 from shardpass.sharding.notations.sdy import mesh_or_device, parse_sdy
@@ -82,11 +82,22 @@ def computation(site: Site) -> list[Content]:
         offsets = borders.offsets("in_shardings", k, operand.shape, shape)
         tiles.append(Content(shape, element, tuple(p for p in cut_for(operand, offsets, shape) if p is not None)))
     result = []
-    for k, tile in enumerate(site.walk.block(block, tiles)):
+    for k, tile in enumerate(_in_region(site.walk, block, tiles)):
         shape, _ = type_of(site.op.results[k])
         offsets = borders.offsets("out_shardings", k, shape, tile.shape)
         result.append(site.result(put_together(tile, offsets, shape, site.devices), k))
     return result
+
+
+def _in_region(walk: Walk, block: Any, tiles: list[Content]) -> list[Content]:
+    effects = walk.effects
+    if effects is None:
+        return walk.block(block, tiles)
+    outer, effects.in_region = effects.in_region, True
+    try:
+        return walk.block(block, tiles)
+    finally:
+        effects.in_region = outer
 
 
 class Borders:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from shardpass.ir.annotations import SHARDING, get_text
+from shardpass.ir.collectives import OPS
 from shardpass.ir.walk import operation
+from shardpass.proving.calls import meets
 from shardpass.proving.relations.evaluate import Unknown, type_of
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.blocks import everything, leading_batch
 from shardpass.proving.rules.calls import CustomCalls, called, custom_call_by
-from shardpass.proving.rules.control import collective_in
 from shardpass.proving.rules.manual import Borders, is_manual, offsets_of
 from shardpass.proving.scalars.choices import picked
 from shardpass.proving.scalars.elementwise import each
@@ -114,7 +115,7 @@ def branches(site: ScalarSite) -> list[Value]:
     (which,) = site.operands
     blocks = [region.blocks[0] for region in site.op.regions]
     ids, element = which.ids.ravel(), which.element
-    if (ids != ids[0]).any() and any(collective_in(block) for block in blocks):
+    if (ids != ids[0]).any() and meets(site.op, site.walk.functions, OPS):
         raise Unknown("devices that may choose differently meet a collective in a branch")
     if site.table.known(ids).all() and (ids == ids[0]).all():
         value = int(site.table.values(ids)[0])

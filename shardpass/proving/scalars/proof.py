@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.proving.relations.evaluate import Loss
+from shardpass.ir.walk import operation
+from shardpass.proving.relations.evaluate import Loss, is_token
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.rules import decomposed
@@ -45,6 +46,7 @@ class ElementProof:
                  arguments: Sequence[Side], results: Sequence[Side], devices: int) -> None:  # fmt: skip
         self.table, self.results = Scalars(), results
         self._losses: list[Loss] = []
+        self.stuck: list[Any] | None = None  # ops that may wait forever; None where the walk ended before
         self.draws = 0  # ops of ``stablehlo.rng`` in the whole program
         body, functions, count = whole
         self.wanted: Sequence[Value | None] = []
@@ -52,13 +54,14 @@ class ElementProof:
         try:
             inputs = [self._whole(k, side) for k, side in enumerate(arguments)]
             known = ScalarWalk(self.table, count, functions, RULES)
-            self.wanted = known.block(
-                body,
-                [
-                    None if ids is None else Value(np.broadcast_to(ids, (count, *ids.shape)), s.element)
-                    for ids, s in zip(inputs, arguments, strict=True)
-                ],
+            values = (
+                None if ids is None else Value(np.broadcast_to(ids, (count, *ids.shape)), s.element)
+                for ids, s in zip(inputs, arguments, strict=True)
             )
+            wanted = known.block(body, [None if is_token(a.type) else next(values) for a in body.arguments])
+            *_, end = body.operations
+            returned = operation(end).operands
+            self.wanted = [v for v, value in zip(wanted, returned, strict=True) if not is_token(value.type)]
             self.draws = known.draws
             if all(value is None for value in self.wanted):
                 return
@@ -69,6 +72,7 @@ class ElementProof:
             walk = ScalarWalk(self.table, devices, local[1], RULES, len(self.table.terms))
             self._losses = walk.losses
             self.tiles = walk.block(local[0], tiles)
+            self.stuck = walk.stuck
         except TooLarge:
             self.wanted = self.tiles = []
 

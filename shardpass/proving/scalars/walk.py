@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from shardpass.ir.walk import operation
+from shardpass.proving.calls import waiting_in
 from shardpass.proving.relations.evaluate import Loss, Unknown, type_of
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.scalars.table import MOST, TERM, ManyElements, Scalars, TooLarge
@@ -78,6 +79,7 @@ class ScalarWalk:
         self.whole_terms = borders  # terms below this number are of the whole program
         self.values: dict[Any, Value | None] = {}
         self.losses: list[Loss] = []
+        self.stuck: list[Any] = []  # ops that may wait for other devices or run forever, for all that is known
         self.in_region = False  # of a ``sdy.manual_computation``
         self._names = self._draws = 0
 
@@ -120,6 +122,7 @@ class ScalarWalk:
                 raise ManyElements
             known = [value for value in operands if value is not None]
             if len(known) < len(operands):
+                self.stuck += waiting_in(op, self.functions)
                 return [None] * len(op.results)
             self.table.spend(TERM + self.devices + sum(v.ids.size for v in known) // 64)
             return rule(ScalarSite(op, known, self))
@@ -132,4 +135,5 @@ class ScalarWalk:
             self.losses.append(Loss(op, str(error)))
         except (IndexError, ValueError) as error:  # a form of the op that its rule does not know
             self.losses.append(Loss(op, f"its rule does not know this form of the op ({error})"))
+        self.stuck += waiting_in(op, self.functions)
         return [None] * len(op.results)

@@ -64,7 +64,7 @@ class _Labels:
     """What the rules of ``blocks`` ask of a site."""
 
     def __init__(self, site: ScalarSite) -> None:
-        self.op, self.operands, self._site = site.op, site.operands, site
+        self.op, self.operands, self.walk, self._site = site.op, site.operands, site.walk, site
 
     def labelled(self, operands: Sequence[Labels], results: Sequence[Labels], key: Hashable) -> list[Value]:
         return labelled(self._site, operands, results, key)

@@ -1,0 +1,34 @@
+"""Where devices may wait for one another forever, or run forever: ops whose course a walk did not settle.
+
+A collective ends once every device of its group meets it, so all devices must meet the same collectives in the same
+order. The rules of branches and loops settle that for the ops that they enter: all devices choose alike where a branch
+has a collective, and a loop runs as often as one of the whole program, or for a known number of trips. An op that no
+rule entered settles nothing of what it has inside.
+
+Example: ``if partition_id == 1 { all_reduce }`` is not settled, whether or not anything uses the sum, and neither is a
+call of a function with the all_reduce in that branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from shardpass.ir.collectives import OPS
+from shardpass.ir.walk import operation
+from shardpass.proving.calls import reached
+from shardpass.proving.relations.evaluate import Loss, Unknown
+from shardpass.proving.rules.collectives import groups_of, pairs_of
+
+
+def without_partners(main: Any, functions: Mapping[str, Any], devices: int) -> Loss | None:
+    """Return the first collective whose groups do not say with whom each device meets; None without any."""
+    for op in reached(operation(main), functions):
+        if op.name in OPS:
+            site = SimpleNamespace(op=op, devices=devices)
+            try:
+                (pairs_of if op.name == "stablehlo.collective_permute" else groups_of)(site)
+            except Unknown as error:
+                return Loss(op, str(error))
+    return None
