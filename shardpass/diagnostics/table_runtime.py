@@ -132,6 +132,14 @@ INTERPRETER_FAILED = Code(
     "each other too long. shardpass runs it in a process of its own.",
 )
 
+DEVICES_WAIT = Code(
+    "SP541",
+    "the devices wait for one another: device {device} waits at {op} for device {other}, which {away}",
+    remedy="let all devices of a group choose alike where a branch or a loop has a collective",
+    explanation="A collective ends once every device of its group meets it. The program was run on all devices in step, "
+    "and with these arguments one of them never comes.",
+)
+
 CHECK_NEEDS_WHOLE = Code(
     "SP550",
     "--check needs the program before partitioning, and {file} is partitioned already",

@@ -23,7 +23,7 @@ from shardpass.proving.effects import Effects, effects_in, token
 from shardpass.proving.ending import where_it_ends
 from shardpass.proving.loop_sums import summed_inside
 from shardpass.proving.progress import without_partners
-from shardpass.proving.refuting import counterexample
+from shardpass.proving.refuting import Waits, counterexample
 from shardpass.proving.relations.compare import differs
 from shardpass.proving.relations.evaluate import Loss, Walk, is_token
 from shardpass.proving.relations.lying import where_in
@@ -101,6 +101,8 @@ def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
     difference = counterexample(whole, given) if refute else None
     if difference is None:
         return Verdict(False, unknown=finding, assumed=assumed)
+    if isinstance(difference, Waits):
+        return Verdict(False, refuted=replace(finding, why=f"{finding.why}; {difference}"), waits=difference)
     finding = replace(finding, why=f"{finding.why}; result {difference.result} differs: {difference}")
     return Verdict(False, refuted=finding, difference=difference)
 

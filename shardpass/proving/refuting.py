@@ -18,6 +18,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics.table_runtime import DEVICES_WAIT
 from shardpass.ir import annotations as names
 from shardpass.ir.context import copy_module
 from shardpass.ir.walk import every_op
@@ -51,8 +52,23 @@ class Difference:
         )
 
 
-def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Difference | None:
-    """The first difference; None where no run shows one. ``isolated``: in a process of its own, as ``interpret``."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Waits:
+    """Devices that wait for one another forever: ``why``, and the whole program's arguments with which they do."""
+
+    why: str
+    seed: int
+    inputs: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.why}, with the inputs of seed {self.seed}"
+
+
+def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Difference | Waits | None:
+    """Return the first difference; None where no run shows one. ``isolated``: in a separate process, as ``interpret``.
+
+    Devices that never end differ from the whole program, too.
+    """
     signature = read_signature(local)
     if _size(signature) > MOST or _ops(local) > OPS or _ops(whole) > OPS:
         return None
@@ -67,7 +83,12 @@ def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Differen
         try:
             wanted = interpret(one_device, *arrays, isolated=isolated, timeout=SECONDS)
             answer = interpret(local, *arrays, padding=5, isolated=isolated, timeout=SECONDS)
-        except (ShardpassError, ValueError, TypeError):
+        except ShardpassError as error:
+            first = error.diagnostics[0]
+            if first.code != DEVICES_WAIT.id:
+                return None
+            return Waits(f"{first.place}: {first.message}", seed, tuple(arrays))
+        except (ValueError, TypeError):
             return None
         for index, (one, other) in enumerate(zip(wanted, answer, strict=True)):
             at = _apart(one, other)

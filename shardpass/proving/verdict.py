@@ -11,7 +11,7 @@ from shardpass.diagnostics import NOWHERE, Code, Diagnostic, Place, note
 from shardpass.diagnostics.table_proving import NOT_PROVED, REFUTED
 
 if TYPE_CHECKING:
-    from shardpass.proving.refuting import Difference
+    from shardpass.proving.refuting import Difference, Waits
 
 ASSUMED = (
     "sums, products, maxima and minima may be taken in another order, and rounded otherwise",
@@ -66,7 +66,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``proved``, or a finding in ``refuted`` or ``unknown``; ``difference``: what refutes.
+    """``proved``, or a finding in ``refuted`` or ``unknown``; ``difference`` or ``waits``: what refutes.
 
     ``object``: the program that the verdict is about. What runs is made from it.
     """
@@ -76,6 +76,7 @@ class Verdict:
     unknown: Finding | None = None
     assumed: tuple[str, ...] = ASSUMED
     difference: Difference | None = None
+    waits: Waits | None = None
     object: str = GIVEN
 
     def __bool__(self) -> bool:
@@ -89,7 +90,8 @@ class Verdict:
     def more(self) -> tuple[str, ...]:
         """What stands below the first line: the other program's line, what was known there, the inputs that refute."""
         finding = self.refuted or self.unknown
-        inputs = () if self.difference is None else self.difference.inputs
+        seen = self.difference or self.waits
+        inputs = () if seen is None else seen.inputs
         shown = (f"argument {number} = {_shown(array)}" for number, array in enumerate(inputs))
         return (*(() if finding is None else finding.more), *shown)
 
@@ -125,6 +127,9 @@ class Verdict:
                 "whole_place": str(finding.whole_place),
                 "operands": list(finding.operands),
             }
+        if self.waits is not None:
+            inputs = [_plain(array) for array in self.waits.inputs]
+            answer["waits"] = {"why": self.waits.why, "seed": self.waits.seed, "inputs": inputs}
         if difference is not None:
             answer["difference"] = {
                 "result": difference.result,

@@ -26,6 +26,7 @@ from jaxlib.mlir.dialects import func
 from shardpass.diagnostics import table_runtime
 from shardpass.ir.annotations import main_of
 from shardpass.ir.context import make_context, parse_module
+from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import every_op, operation
 from shardpass.runtime.lockstep import Lockstep
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature
@@ -48,7 +49,8 @@ def interpret(
     instead of all in step; ``isolated``: in a process of its own; ``timeout`` in seconds.
 
     Raises:
-        ShardpassError: as ``compile`` and ``place`` do, and SP540 where the interpreter stops.
+        ShardpassError: as ``compile`` and ``place`` do, SP540 where the interpreter stops, and SP541 where devices wait
+            for one another forever.
     """
     copy = _own_copy(module)
     signature = read_signature(copy)
@@ -75,13 +77,35 @@ def run_tiles(
     devices = signature.num_devices
     with module.context, ir.Location.unknown():
         _spell_out_squares(module)
-        _wrap(module, signature, threads)
+        step = Lockstep({f.attributes["sym_name"].value: operation(f) for f in module.body.operations}, devices)
+        program = _wrap(module, signature, None if threads else step)
         text = module.operation.get_asm(binary=True)
     by_device = [np.ascontiguousarray(row[device]) for device in range(devices) for row in tiles]
     flat = _in_child(text, by_device, timeout) if isolated else evaluate(text, by_device)
     if isinstance(flat, str):
         raise table_runtime.INTERPRETER_FAILED.error(reason=flat)
+    if not threads:
+        *flat, noted = flat
+        _refuse_waiting(step, np.asarray(noted).tolist())
+    del program
     return _by_result(flat, signature)
+
+
+def _refuse_waiting(step: Lockstep, noted: Sequence[int]) -> None:
+    """Raises ShardpassError (SP541) where devices wait for one another, SP540 where the run cannot tell."""
+    if not noted[0]:
+        return
+    waits = step.waiting(noted)
+    if waits is None:
+        at = step.chosen[noted[0] - 1]
+        reason = f"devices choose differently in {at.name}, where a run of all devices in step cannot follow them"
+        raise table_runtime.INTERPRETER_FAILED.error(place_of(at.location), reason=reason)
+    collective, device, other, parted = waits
+    loop = parted.name == "stablehlo.while"
+    away = f"{'leaves' if loop else 'takes another branch of'} {parted.name} at {place_of(parted.location)}"
+    raise table_runtime.DEVICES_WAIT.error(
+        place_of(collective.location), device=device, op=collective.name, other=other, away=away
+    )
 
 
 def _own_copy(module: Any) -> Any:
@@ -102,8 +126,11 @@ _CARRIERS = {
 }
 
 
-def _wrap(module: Any, signature: Signature, threads: bool) -> None:
-    """Renames main to @spmd; a new main runs it on every device, with the arguments of all devices in a row."""
+def _wrap(module: Any, signature: Signature, step: Lockstep | None) -> Any:
+    """Renames main to @spmd, and makes a new main that runs it on every device, with all devices' arguments in a row.
+
+    Returns the old main, which the new one does not call where all devices run in ``step``.
+    """
     program = main_of(module)
     program.attributes["sym_name"] = ir.StringAttr.get(SPMD)
     program.attributes["sym_visibility"] = ir.StringAttr.get("private")
@@ -112,12 +139,17 @@ def _wrap(module: Any, signature: Signature, threads: bool) -> None:
         main = func.FuncOp("main", ir.FunctionType.get(inputs, []))
         block = main.add_entry_block()
     with ir.InsertionPoint(block):
-        emit = _threads if threads else _in_step
-        carried = [part for value in emit(module, program, block.arguments, signature) for part in _carried(value)]
+        values = (
+            _threads(program, block.arguments, signature)
+            if step is None
+            else _in_step(step, program, block.arguments, signature)
+        )
+        carried = [part for value in values for part in _carried(value)]
         func.ReturnOp(carried)
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [v.type for v in carried]))
-    if not threads:
-        program.operation.erase()
+    if step is not None:
+        program.operation.detach_from_parent()
+    return program
 
 
 def _spell_out_squares(module: Any) -> None:
@@ -131,7 +163,7 @@ def _spell_out_squares(module: Any) -> None:
             op.erase()
 
 
-def _threads(module: Any, program: Any, arguments: Any, signature: Signature) -> list[Any]:
+def _threads(program: Any, arguments: Any, signature: Signature) -> list[Any]:
     kind = program.attributes["function_type"].value
     grid = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.FlatSymbolRefAttr.get(SPMD)] * signature.num_devices)])
     run = ir.Operation.create(
@@ -143,12 +175,13 @@ def _threads(module: Any, program: Any, arguments: Any, signature: Signature) ->
     return list(run.results)
 
 
-def _in_step(module: Any, program: Any, arguments: Any, signature: Signature) -> list[Any]:
-    functions = {f.attributes["sym_name"].value: operation(f) for f in module.body.operations}
+def _in_step(step: Lockstep, program: Any, arguments: Any, signature: Signature) -> list[Any]:
+    """Emits the program of all devices; returns their results, and the note of those that chose differently."""
     devices, count = signature.num_devices, len(signature.arguments)
     copies = [[arguments[device * count + k] for device in range(devices)] for k in range(count)]
-    results = Lockstep(functions, devices).function(SPMD, copies)
-    return [row[device] for device in range(devices) for row in results]
+    step.functions[SPMD] = operation(program)
+    results = step.function(SPMD, copies)
+    return [*(row[device] for device in range(devices) for row in results), step.noted]
 
 
 def _carried(value: Any) -> list[Any]:

@@ -7,6 +7,9 @@ specification, over the values of all devices: concatenations, slices and reduct
 
 State: for each value of the program its N copies, one a device.
 
+State: ``noted``, an i32 vector: 0, or the number from 1 of the first op at which devices chose differently, followed by
+the choice of each device.
+
 Invariants: after an op is emitted, copy d of each result depends on device d alone, but for collectives; constants
 stand for `partition_id`.
 
@@ -14,8 +17,9 @@ Cases:
 1. a collective: over the copies of all devices;
 2. `partition_id`: a constant for each device;
 3. `call`: the callee is emitted in its place;
-4. `while`, `if` and `case` with a collective inside: one op that carries the values of all devices. Every device must
-   take the same branch, or its partners would wait for ever; so all take the branch of device 0;
+4. `while`, `if` and `case` with a collective inside: one op that carries the values of all devices, and takes the
+   branch of device 0. Where another device chooses another branch, the program notes the op and all choices, and later
+   results mean nothing: see ``waiting``;
 5. every other op: cloned, with its regions.
 """
 
@@ -43,9 +47,13 @@ class Lockstep:
     def __init__(self, functions: dict[str, Any], devices: int) -> None:
         self.functions = functions
         self.devices = devices
+        self.chosen: list[Any] = []  # the ops that ``noted`` numbers
+        self.noted: Any = None
 
     def function(self, name: str, arguments: Sequence[Values]) -> list[Values]:
         """Returns the results of a function, each on all devices."""
+        if self.noted is None:
+            self.noted = _integers([0] * (1 + self.devices))
         (block,) = self.functions[name].regions[0].blocks
         return self.run(block, dict(zip(block.arguments, arguments, strict=True)))
 
@@ -80,19 +88,112 @@ class Lockstep:
 
     def together(self, op: Any, operands: list[Values], table: Table) -> list[Values]:
         """Emits a control-flow op over the values of all devices; device 0 decides its branch."""
-        loop = op.name == "stablehlo.while"
-        given = [v for row in operands for v in row] if loop else [operands[0][0]]
-        types = [v.type for v in given] if loop else [r.type for r in op.results for _ in range(self.devices)]
-        new = ir.Operation.create(op.name, types, given, regions=len(op.regions))
-        for index, (source, target) in enumerate(zip(op.regions, new.regions, strict=True)):
+        number = self._number(op)
+        if op.name == "stablehlo.while":
+            return self._loop(op, operands, table, number)
+        choices = (
+            operands[0] if op.name == "stablehlo.if" else [_taken(choice, len(op.regions)) for choice in operands[0]]
+        )
+        self.noted = self._first(self.noted, self._differing(number, choices))
+        types = [*(r.type for r in op.results for _ in range(self.devices)), self.noted.type]
+        new = ir.Operation.create(op.name, types, [operands[0][0]], regions=len(op.regions))
+        before = self.noted
+        for source, target in zip(op.regions, new.regions, strict=True):
             (body,) = source.blocks
-            block = target.blocks.append(*(types if loop else []))
-            inner = {**table, **dict(zip(body.arguments, self.rows(block.arguments), strict=True))}
+            self.noted = before
+            with ir.InsertionPoint(target.blocks.append()):
+                rows = self.run(body, dict(table))
+                stablehlo.ReturnOp([*(v for row in rows for v in row), self.noted])
+        *results, self.noted = new.results
+        return self.rows(results)
+
+    def _loop(self, op: Any, operands: list[Values], table: Table, number: int) -> list[Values]:
+        """Emits a loop, which ends once devices choose differently; its condition is asked again after the loop."""
+        given = [*(v for row in operands for v in row), self.noted]
+        types = [v.type for v in given]
+        condition, body = (region.blocks[0] for region in op.regions)
+        new = ir.Operation.create(op.name, types, given, regions=2)
+        for source, target in zip((condition, body), new.regions, strict=True):
+            block = target.blocks.append(*types)
+            *arguments, self.noted = block.arguments
+            inner = {**table, **dict(zip(source.arguments, self.rows(arguments), strict=True))}
             with ir.InsertionPoint(block):
-                rows = self.run(body, inner)
-                condition = loop and index == 0
-                stablehlo.ReturnOp([rows[0][0]] if condition else [v for row in rows for v in row])
-        return self.rows(new.results)
+                rows = self.run(source, inner)
+                if source == condition:
+                    alike = self._first(self.noted, self._differing(number, rows[0]))
+                    stablehlo.ReturnOp([stablehlo.and_(rows[0][0], _is_zero(alike))])
+                else:
+                    stablehlo.ReturnOp([*(v for row in rows for v in row), self.noted])
+        *results, self.noted = new.results
+        values = self.rows(results)
+        (again,) = self.run(condition, {**table, **dict(zip(condition.arguments, values, strict=True))})
+        self.noted = self._first(self.noted, self._differing(number, again))
+        return values
+
+    def _number(self, op: Any) -> int:
+        if op not in self.chosen:
+            self.chosen.append(op)
+        return self.chosen.index(op) + 1
+
+    def _differing(self, number: int, choices: Values) -> Any:
+        """Emits the vector of an op's number and the devices' choices, which is 0 where these are one."""
+        one = ir.RankedTensorType.get([1], ir.IntegerType.get_signless(32))
+        scalar = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+        numbers = [stablehlo.reshape(one, stablehlo.convert(scalar, choice)) for choice in choices]
+        direction = stablehlo.ComparisonDirectionAttr.get("NE")
+        differ = [stablehlo.compare(numbers[0], other, direction) for other in numbers[1:]]
+        some = differ[0] if differ else stablehlo.compare(numbers[0], numbers[0], direction)
+        for other in differ[1:]:
+            some = stablehlo.or_(some, other)
+        vector = concatenate([_integers([number]), *numbers], 0)
+        return self._select(some, vector, _integers([0] * (1 + self.devices)))
+
+    def _first(self, earlier: Any, later: Any) -> Any:
+        """Emits the earlier note, or the later one where that is 0."""
+        one = stablehlo.slice(earlier, *map(ir.DenseI64ArrayAttr.get, ([0], [1], [1])))
+        some = stablehlo.compare(one, _integers([0]), stablehlo.ComparisonDirectionAttr.get("NE"))
+        return self._select(some, earlier, later)
+
+    def _select(self, which: Any, yes: Any, no: Any) -> Any:
+        wide = ir.RankedTensorType.get([1 + self.devices], ir.IntegerType.get_signless(1))
+        return stablehlo.select(stablehlo.broadcast_in_dim(wide, which, ir.DenseI64ArrayAttr.get([0])), yes, no)
+
+    def waiting(self, noted: Sequence[int]) -> tuple[Any, int, int, Any] | None:
+        """Returns (collective, device that waits there, device that never comes, op at which the two part).
+
+        ``noted``: the vector that the run gave. None where no device waits for certain: each may then go on, and what
+        it computes is not known.
+        """
+        op = self.chosen[noted[0] - 1]
+        choices = [_branch(op, int(number)) for number in noted[1:]]
+        for device, choice in enumerate(choices):
+            for collective in self._met(op, choice):
+                for group in _partners(collective):
+                    missing = [other for other in group if choices[other] != choice]
+                    if device in group and missing and self._waits(collective, device, missing[0]):
+                        return collective, device, missing[0], op
+        return None
+
+    def _met(self, op: Any, region: int) -> list[Any]:
+        """Returns the collectives that a device meets in a region, up to the first op that may pass some by."""
+        result = []
+        for inner in map(operation, op.regions[region].blocks[0].operations if region >= 0 else ()):
+            if inner.name in OPS:
+                result.append(inner)
+            elif inner.name == "func.call" and self.communicates(inner):
+                function = self.functions[inner.attributes["callee"].value]
+                result += self._met(function, 0)
+                if any(each.name in _CONTROL and self.communicates(each) for each in every_op(function)):
+                    break
+            elif self.communicates(inner):
+                break
+        return result
+
+    def _waits(self, collective: Any, device: int, other: int) -> bool:
+        """Whether ``device`` takes something from ``other``: of a permute only the target waits."""
+        if collective.name != "stablehlo.collective_permute":
+            return True
+        return [other, device] in np.array(collective.attributes["source_target_pairs"]).tolist()
 
     def rows(self, values: Any) -> list[Values]:
         """Splits a flat list, device by device within each value, into [value][device]."""
@@ -184,6 +285,20 @@ _COLLECTIVES: dict[str, Callable[[Lockstep, Any, list[Values]], list[Values]]] =
 _CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 
 
+def _branch(op: Any, choice: int) -> int:
+    """Returns the region that a device with ``choice`` enters; -1 where it leaves a loop."""
+    if op.name == "stablehlo.while":
+        return 1 if choice else -1
+    return 1 - choice if op.name == "stablehlo.if" else choice
+
+
+def _partners(op: Any) -> list[list[int]]:
+    """Returns the devices that meet in a collective, group by group."""
+    if op.name == "stablehlo.collective_permute":
+        return np.array(op.attributes["source_target_pairs"]).tolist()  # type: ignore[no-any-return]
+    return groups(op)
+
+
 def groups(op: Any) -> list[list[int]]:
     """Returns the device groups of a collective, in order."""
     return [[int(d) for d in row if d >= 0] for row in np.array(op.attributes["replica_groups"])]
@@ -195,6 +310,24 @@ def groups(op: Any) -> list[list[int]]:
 def _device_id(device: int) -> Any:
     ui32 = ir.IntegerType.get_unsigned(32)
     return stablehlo.constant(ir.DenseElementsAttr.get(np.array(device, np.uint32), type=ui32))
+
+
+def _taken(choice: Any, count: int) -> Any:
+    """Emits the number of the branch that a case takes: the last one for a choice outside of its branches."""
+    ui32 = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
+    last = stablehlo.constant(ir.DenseElementsAttr.get(np.array(count - 1, np.uint32), type=ui32.element_type))
+    return stablehlo.minimum(stablehlo.convert(ui32, choice), last)
+
+
+def _integers(numbers: Sequence[int]) -> Any:
+    i32 = ir.IntegerType.get_signless(32)
+    return stablehlo.constant(ir.DenseElementsAttr.get(np.array(numbers, np.int32), type=i32))
+
+
+def _is_zero(noted: Any) -> Any:
+    first = stablehlo.slice(noted, *map(ir.DenseI64ArrayAttr.get, ([0], [1], [1])))
+    same = stablehlo.compare(first, _integers([0]), stablehlo.ComparisonDirectionAttr.get("EQ"))
+    return stablehlo.reshape(ir.RankedTensorType.get([], ir.IntegerType.get_signless(1)), same)
 
 
 def concatenate(values: Sequence[Any], dim: int) -> Any:

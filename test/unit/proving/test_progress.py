@@ -92,6 +92,17 @@ def test_devices_that_do_not_meet_are_not_proved(fault):
     assert "(progress, effects or promises)" in str(verdict)
 
 
+WAITS = [("a branch of one device", 1), ("a call of a call in a branch", 1), ("a case", 0), ("a loop of other trips", 1)]
+
+
+@pytest.mark.parametrize(("fault", "device"), WAITS)
+def test_a_run_says_who_waits_for_whom(fault, device):
+    local = f"    {IS_ONE}\n    {TILE}\n    {WRONG[fault]}\n    return %x0 : tensor<4xf32>"
+    found = verdict(WHOLE, local, SIDES, [VECTOR], F, refute=True)
+    assert f"device {device} waits at stablehlo.all_reduce for device {1 - device}" in found.refuted.why
+    assert f"device {device} waits" in found.json()["waits"]["why"]
+
+
 RIGHT = {
     "both devices": SENT,
     "a call": CALL_G,
