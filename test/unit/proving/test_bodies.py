@@ -98,7 +98,7 @@ FORMS = (
 
 def configured(how):
     module, op = op_named(CALL.format(how=how), "stablehlo.custom_call")
-    result = call_key(op)
+    result = call_key(op, {})
     del module
     return result
 
