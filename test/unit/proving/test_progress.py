@@ -92,7 +92,12 @@ def test_devices_that_do_not_meet_are_not_proved(fault):
     assert "(progress, effects or promises)" in str(verdict)
 
 
-WAITS = [("a branch of one device", 1), ("a call of a call in a branch", 1), ("a case", 0), ("a loop of other trips", 1)]
+WAITS = [
+    ("a branch of one device", 1),
+    ("a call of a call in a branch", 1),
+    ("a case", 0),
+    ("a loop of other trips", 1),
+]
 
 
 @pytest.mark.parametrize(("fault", "device"), WAITS)

@@ -10,7 +10,8 @@ from jaxlib.mlir import ir
 from shardpass.ir.annotations import main_of
 from shardpass.ir.context import copy_module, parse_module
 from shardpass.ir.tensors import every_op, operation
-from shardpass.proving.proof import _body, _functions
+from shardpass.proving.calls import functions_of
+from shardpass.proving.proof import _body
 from shardpass.proving.relations.evaluate import type_of
 from shardpass.proving.scalars.proof import RULES
 from shardpass.proving.scalars.table import Scalars
@@ -159,7 +160,7 @@ def test_elements_with_one_number_have_one_value(name):
         if module is None or (fault is not None and no_monoid(base, fault)):
             continue
         module, versions, table.work = exposed(module), versions + 1, 0
-        found = ScalarWalk(table, 1, _functions(module), RULES, len(table.terms)).block(_body(module), arguments)
+        found = ScalarWalk(table, 1, functions_of(module), RULES, len(table.terms)).block(_body(module), arguments)
         runs = [evaluate(module.operation.get_asm().encode(), inputs(seed)) for seed in range(3)]
         for k, value in enumerate(found):
             assert value is not None or fault is not None, (name, k)

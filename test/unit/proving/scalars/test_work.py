@@ -9,6 +9,7 @@ import shardpass
 from shardpass.diagnostics import collect
 from shardpass.ir.context import parse_module
 from shardpass.proving import proof
+from shardpass.proving.calls import functions_of
 from shardpass.proving.relations.evaluate import type_of
 from shardpass.proving.scalars import table as scalars
 from shardpass.proving.scalars.partial import summed
@@ -51,7 +52,7 @@ def test_partial_sums_are_put_together_in_one_pass():
 
 def elements(whole, local):
     arguments, results, devices = sides(whole, local)
-    programs = [(proof._body(module), proof._functions(module)) for module in (whole, local)]
+    programs = [(proof._body(module), functions_of(module)) for module in (whole, local)]
     return ElementProof((*programs[0], 1), programs[1], arguments, results, devices)
 
 
