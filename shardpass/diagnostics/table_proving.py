@@ -39,8 +39,7 @@ REFUTED = Code(
 
 NOT_PROVED = Code(
     "SP955",
-    "it is not proved that the program of one device computes the whole program: `{op}`: {why} "
-    "({about})",
+    "it is not proved that the program of one device computes the whole program: `{op}`: {why} ({about})",
     remedy="nothing needs to be done, as no difference was seen; docs/proving.md lists the ops of which nothing is "
     "proved yet",
     severity=Severity.WARNING,
@@ -50,8 +49,7 @@ NOT_PROVED = Code(
 
 NO_PROOF = Code(
     "SP956",
-    "it is not proved that the program of one device computes the whole program: `{op}`: {why} "
-    "({about})",
+    "it is not proved that the program of one device computes the whole program: `{op}`: {why} ({about})",
     remedy="leave out require-proof=true, or prove=True of use(), to run programs that are not proved",
     explanation="With `require-proof=true` a program that `shardpass-prove` does not prove is an error. "
     "`shardpass.jax.use(prove=True)` asks for that, so such a program is left to XLA.",

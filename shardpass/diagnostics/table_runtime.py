@@ -136,7 +136,7 @@ DEVICES_WAIT = Code(
     "SP541",
     "the devices wait for one another: device {device} waits at {op} for device {other}, which {away}",
     remedy="let all devices of a group choose alike where a branch or a loop has a collective",
-    explanation="A collective ends once every device of its group meets it. The program was run on all devices in step, "
+    explanation="A collective ends once every device of its group meets it. The program ran on all devices in step, "
     "and with these arguments one of them never comes.",
 )
 

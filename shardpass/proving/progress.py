@@ -1,12 +1,13 @@
-"""Where devices may wait for one another forever, or run forever: ops whose course a walk did not settle.
+"""Where devices may wait for one another forever: collectives without partners.
 
 A collective ends once every device of its group meets it, so all devices must meet the same collectives in the same
-order. The rules of branches and loops settle that for the ops that they enter: all devices choose alike where a branch
-has a collective, and a loop runs as often as one of the whole program, or for a known number of trips. An op that no
-rule entered settles nothing of what it has inside.
+order. The rules of branches and loops prove that for the ops that they enter: all devices choose alike where a branch
+has a collective, and a loop runs as often as one of the whole program, or for a known number of trips. The walks list
+the other ops (``stuck``), and all ops inside of an op that they did not get through. Here are collectives whose groups
+leave a device alone.
 
-Example: ``if partition_id == 1 { all_reduce }`` is not settled, whether or not anything uses the sum, and neither is a
-call of a function with the all_reduce in that branch.
+Example: ``if partition_id == 1 { all_reduce }`` is listed, whether or not anything uses the sum, and so is a call of a
+function with the all_reduce in that branch.
 """
 
 from __future__ import annotations

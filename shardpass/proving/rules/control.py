@@ -292,8 +292,8 @@ def branches(site: Site) -> list[Content]:
     for index, column in enumerate(zip(*rows, strict=True)):
         shape, element = type_of(site.op.results[index])
         if known is not None:
-            taken = [(p, _into(site, known, number)[1]) for number, c in enumerate(column) for p in c.pieces]
-            result.append(site.result([made(p.term, p.a, p.b, p.lo, p.hi, p.on & on) for p, on in taken], index))
+            chosen_by = [(p, _into(site, known, number)[1]) for number, c in enumerate(column) for p in c.pieces]
+            result.append(site.result([made(p.term, p.a, p.b, p.lo, p.hi, p.on & on) for p, on in chosen_by], index))
             continue
         choice = [p.columns([-1] * len(shape), shape) for p in which.pieces]
         chosen_pieces = [
