@@ -81,10 +81,12 @@ OTHER_JOB = Code(
 
 TRANSFER_FAILED = Code(
     "SP617",
-    "redistribute() moved {moved} of {count} arrays to their new devices, and then a transfer failed: {reason}",
+    "redistribute() moved {moved} of {count} arrays to their new devices, and then stopped: {reason}",
     remedy="free memory or mend the connection, and call again with `error.arrays`, in which every array is whole",
-    explanation="A source is freed only when its array has arrived as a whole (`donate=True`). The attribute `arrays` "
-    "of the error lists the leaves of the tree: those that have moved, and the others where they were.",
+    explanation="A source is freed only when its array has arrived as a whole in every process (`donate=True`). The "
+    "attribute `arrays` of the error lists the leaves of the tree: those that have moved, and the others where they "
+    "were. So do KeyboardInterrupt, SystemExit, and whatever else a handler of signals raises: these stay what they "
+    "are, with this message as a note. A process that stops while the others confirm a wave frees none of its sources.",
 )
 
 CONSTRAINTS_OF_PIPELINE = Code(

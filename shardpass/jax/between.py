@@ -6,14 +6,19 @@ State of a wave: for each array the tiles of its source and of its target, by th
 2. In each round the pieces are cut from source tiles, or from target tiles into which they came, moved
    (``transport``), and written into target tiles. The round is done before the next one begins, so that the messages
    of one round alone are alive.
-3. After the last round an array is put together from its tiles. Its source is freed, if that is wanted, once the array
-   is whole: where a transfer fails every array is whole in its old place or in its new one.
+3. After the last round each array of the wave is put together from its tiles, and takes its source's place in the
+   list of leaves.
+4. The processes agree that each of them has come so far. Only then are sources freed, if that is wanted. So an
+   exception at any moment, of any kind and in any process, leaves every leaf of the list whole.
+
+Two arrays may have the same buffers, as ``jax.device_put`` makes an array that is there already. A source is freed once
+no leaf of the tree needs its buffers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,6 +33,7 @@ from shardpass.jax.here import machine_of_mesh
 from shardpass.jax.transport import Copies, Permutes, Piece, Transport
 from shardpass.redistribute import TransferPlan, plan_reshard_tree
 from shardpass.redistribute.between.sides import Box, Side
+from shardpass.redistribute.between.waves import Wave
 from shardpass.redistribute.terms.limit import Limit
 
 
@@ -40,39 +46,66 @@ def is_between(x: Any, target: Any) -> bool:
     return list(x.sharding.mesh.devices.flat) != list(target.mesh.devices.flat)
 
 
-def move(
-    arrays: Sequence[Any], targets: Sequence[NamedSharding], machine: str, limit: Limit, donate: bool
-) -> list[Any]:
-    """Moves ``arrays`` to the shardings ``targets``. Raises ShardpassError (SP616, SP413); SP617 where a transfer
-    fails.
+def move(leaves: list[Any], targets: Mapping[int, NamedSharding], machine: str, limit: Limit, donate: bool) -> None:
+    """Moves ``leaves[k]`` to the sharding ``targets[k]``, and puts it in the place of its source in ``leaves``.
+
+    Raises ShardpassError (SP616, SP413); SP617 where a transfer fails.
     """
-    facts = tuple((x.shape, x.dtype, x.sharding, target) for x, target in zip(arrays, targets, strict=True))
-    plan = planned(facts, machine or machine_of_mesh(targets[0].mesh), limit)
+    places, arrays = list(targets), [leaves[k] for k in targets]
+    facts = tuple((x.shape, x.dtype, x.sharding, to) for x, to in zip(arrays, targets.values(), strict=True))
+    plan = planned(facts, machine or machine_of_mesh(facts[0][3].mesh), limit)
     transport = _transport(facts)
-    moved = list(arrays)
-    uses = Counter(id(arrays[k]) for wave in plan.waves for k in wave.arrays)
-    for wave in plan.waves:
-        try:
-            tiles = _Tiles(plan, arrays, targets, wave.arrays)
-            for number, messages in enumerate(wave.rounds):
-                pieces = [
-                    Piece(message.sender, message.receiver, k, *_extent(cell.box), arrays[k].dtype)
-                    for message in messages
-                    for cell in message.cells
-                    for k in cell.arrays
-                ]
-                tiles.round(pieces, transport)
-                done(number, tiles)
-            whole = {k: tiles.array(k, arrays[k], targets[k]) for k in wave.arrays}
-            jax.block_until_ready(list(whole.values()))
-        except Exception as failure:
-            raise _failed(failure, moved, arrays) from failure
-        for k, array in whole.items():
-            moved[k] = array
-            uses[id(arrays[k])] -= 1
-            if donate and not uses[id(arrays[k])]:
-                arrays[k].delete()
-    return moved
+    buffers = [_buffers(x) for x in arrays] if donate else []
+    uses = Counter(buffer for leaf in leaves if donate for buffer in _buffers(leaf))
+    moved: list[int] = []
+    try:
+        for wave in plan.waves:
+            whole = _received(plan, wave, arrays, list(targets.values()), transport)
+            for k, array in whole.items():
+                leaves[places[k]] = array
+            moved += whole
+            transport.agree()
+            if donate:
+                uses.subtract(buffer for k in whole for buffer in buffers[k])
+                for k in moved:
+                    if not any(uses[buffer] for buffer in buffers[k]):
+                        arrays[k].delete()
+    except BaseException as failure:
+        reason = (str(failure).splitlines() or [type(failure).__name__])[0]
+        there = sum(leaves[k] is not array for k, array in zip(places, arrays, strict=True))
+        stopped = table_jax.TRANSFER_FAILED.error(reason=reason, moved=there, count=len(arrays))
+        if isinstance(failure, Exception):
+            raise stopped from failure
+        failure.add_note(str(stopped))
+        raise
+
+
+def _received(
+    plan: TransferPlan, wave: Wave, arrays: Sequence[Any], targets: Sequence[NamedSharding], transport: Transport
+) -> dict[int, Any]:
+    """Returns the arrays of a wave in their new places."""
+    tiles = _Tiles(plan, arrays, targets, wave.arrays)
+    for number, messages in enumerate(wave.rounds):
+        pieces = [
+            Piece(message.sender, message.receiver, k, *_extent(cell.box), arrays[k].dtype)
+            for message in messages
+            for cell in message.cells
+            for k in cell.arrays
+        ]
+        tiles.round(pieces, transport)
+        done(number, tiles)
+    whole = {k: tiles.array(k, arrays[k], targets[k]) for k in wave.arrays}
+    jax.block_until_ready(whole)
+    return whole
+
+
+def _buffers(leaf: Any) -> list[Any]:
+    """Names what ``delete`` of ``leaf`` would free: the array itself, and its buffers on devices of this process."""
+    if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+        return []
+    if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.extended):
+        return []
+    return [id(leaf), *((s.device.id, s.data.unsafe_buffer_pointer()) for s in leaf.addressable_shards)]
 
 
 @lru_cache(maxsize=64)
@@ -84,15 +117,6 @@ def planned(facts: tuple[Any, ...], machine: str, limit: Limit) -> TransferPlan:
 def done(number: int, tiles: _Tiles) -> None:
     """Waits for the messages of round ``number``."""
     jax.block_until_ready([tile for kept in tiles.after.values() for tile in kept.values()])
-
-
-def _failed(failure: Exception, moved: Sequence[Any], arrays: Sequence[Any]) -> Exception:
-    there = sum(new is not old for new, old in zip(moved, arrays, strict=True))
-    error = table_jax.TRANSFER_FAILED.error(
-        reason=(str(failure).splitlines() or [type(failure).__name__])[0], moved=there, count=len(arrays)
-    )
-    error.arrays = list(moved)  # type: ignore[attr-defined]
-    return error
 
 
 def _transport(facts: Sequence[tuple[Any, ...]]) -> Transport:

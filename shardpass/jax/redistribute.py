@@ -53,7 +53,8 @@ def redistribute(
             meshes with explicit axes.
         machine: for which the way is planned, as ``use`` takes it; by default that of ``use``, or else what the devices
             of the mesh are.
-        donate: frees each array that is on other devices than its target, when the whole array has arrived.
+        donate: frees each array that is on other devices than its target, when the whole array has arrived, and no
+            other leaf of the tree has its buffers.
         memory_limit: for arrays that go to other devices, with ``donate=True``: the bytes of these that may be alive
             together on a device; the arrays move in several waves. "max": all at once.
 
@@ -64,22 +65,30 @@ def redistribute(
         ShardpassError: SP610 (not a NamedSharding of all dimensions), SP611 (a dimension does not divide), SP612 (a
             tree of shardings that does not fit the tree of arrays), SP412 (no limit of memory), SP901 to SP903 (no such
             machine); of arrays on other devices SP413 (over the memory limit), SP616 (devices of another job), SP617
-            (a transfer failed; no array is lost); ShardingError where a sharding has more dimensions than its array.
+            (a transfer failed); ShardingError where a sharding has more dimensions than its array.
+
+    No exception loses an array, KeyboardInterrupt and those of signal handlers among them: ``error.arrays`` lists the
+    leaves, each whole in its new place or in its old one.
     """
     leaves, tree = jax.tree.flatten(x)
     targets, sources = _for_each(sharding, x, "sharding"), _for_each(source, x, "source")
     limit = read_limit(memory_limit)
     text = "" if machine is None else content_text(machine)
     ends = [_checked(*each) for each in zip(leaves, targets, sources, strict=True)]
-    away = [k for k, (leaf, (target, _)) in enumerate(zip(leaves, ends, strict=True)) if is_between(leaf, target)]
-    if away:
-        arrays = move([leaves[k] for k in away], [ends[k][0] for k in away], text, limit, donate)
-        leaves = [dict(zip(away, arrays, strict=True)).get(k, leaf) for k, leaf in enumerate(leaves)]
-    moved = [
-        leaf if k in away else _redistribute(leaf, *end, text)
-        for k, (leaf, end) in enumerate(zip(leaves, ends, strict=True))
-    ]
-    return jax.tree.unflatten(tree, moved)
+    away = {
+        k: target for k, (leaf, (target, _)) in enumerate(zip(leaves, ends, strict=True)) if is_between(leaf, target)
+    }
+    try:
+        for k, (target, known) in enumerate(ends):
+            if k not in away:
+                leaves[k] = _redistribute(leaves[k], target, known, text)
+        if away:
+            move(leaves, away, text, limit, donate)
+        return jax.tree.unflatten(tree, leaves)
+    except BaseException as error:
+        if away:  # no call: Python runs the handlers of signals after calls, so that no second exception comes between
+            error.arrays = leaves  # type: ignore[attr-defined]
+        raise
 
 
 def _for_each(sharding: Any, tree: Any, name: str) -> list[Any]:

@@ -41,6 +41,10 @@ class Transport(Protocol):
         """
         ...
 
+    def agree(self) -> None:
+        """Returns once every process of the transport has called this."""
+        ...
+
 
 @dataclass(frozen=True)
 class Copies:
@@ -51,6 +55,9 @@ class Copies:
     def exchange(self, pieces: Sequence[Piece], values: Mapping[int, Any]) -> Iterable[tuple[Piece, Any]]:
         receivers = [self.devices[piece.receiver] for piece in pieces]
         return zip(pieces, jax.device_put([values[k] for k in range(len(pieces))], receivers), strict=True)
+
+    def agree(self) -> None:
+        """Returns at once: there is one process."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,14 @@ class Permutes:
                     yield piece, offsets.cut_flat(here[piece.receiver], at, piece.shape)
                 at += count
 
+    def agree(self) -> None:
+        """Adds up a number of each device: no process has the sum before all have begun."""
+        sharding = NamedSharding(self.mesh, PartitionSpec("device"))
+        here = [device for device in self.mesh.devices.flat if device.process_index == jax.process_index()]
+        ones = [jax.numpy.ones(1, "int32", device=device) for device in here]
+        whole = jax.make_array_from_single_device_arrays((self.mesh.size,), sharding, ones, dtype="int32")
+        jax.block_until_ready(_sum(self.mesh)(whole))
+
 
 def one_each(pairs: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
     """Splits ``pairs`` into groups in which no device sends twice or receives twice."""
@@ -119,6 +134,14 @@ def _permute(mesh: Mesh, pairs: tuple[tuple[int, int], ...]) -> Any:
             out_specs=spec,
             check_vma=False,
         )
+    )
+
+
+@lru_cache(maxsize=64)
+def _sum(mesh: Mesh) -> Any:
+    spec = PartitionSpec("device")
+    return jax.jit(
+        jax.shard_map(lambda one: jax.lax.psum(one, "device"), mesh=mesh, in_specs=spec, out_specs=PartitionSpec())
     )
 
 

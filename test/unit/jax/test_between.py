@@ -14,6 +14,7 @@ import shardpass.jax as spj
 from shardpass import ShardpassError
 from shardpass.jax import between, transport
 from tools.prove.between import differences
+from tools.prove.interrupted_moves import every_moment, in_moves
 
 DEVICES = np.array(jax.devices())
 SIX = Mesh(DEVICES[:6], ("x",))
@@ -140,12 +141,67 @@ def test_nothing_is_lost_when_a_transfer_fails(donate, monkeypatch):
     error = raised.value
     assert error.diagnostics[0].code == "SP617"
     assert error.diagnostics[0].message.endswith(
-        f"moved {len(first.arrays)} of 6 arrays to their new devices, and then a transfer failed: the cable is cut"
+        f"moved {len(first.arrays)} of 6 arrays to their new devices, and then stopped: the cable is cut"
     )
     for k, array in enumerate(error.arrays):
         np.testing.assert_array_equal(np.asarray(array), values[k])
         assert array.sharding == (target if k in first.arrays else tree[k].sharding)
     assert [array.is_deleted() for array in tree] == [donate and k in first.arrays for k in range(6)]
+
+
+def test_nothing_is_lost_by_an_exception_before_any_instruction():
+    moments, faults = every_moment(in_moves, 48)
+    assert moments > 500
+    assert faults == []
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_an_interrupt_carries_the_arrays(kind, monkeypatch):
+    """The leaf that stays on its devices is in its new sharding, the others are where they were."""
+
+    class Interrupted(transport.Copies):
+        def exchange(self, pieces, values):
+            raise kind("of the user")
+
+    monkeypatch.setattr(between, "Copies", Interrupted)
+    tree = {"far": put(numbers(12, 4), SIX, "x"), "near": put(numbers(8, 4), FOUR, "a")}
+    to = NamedSharding(FOUR, P("b"))
+    with pytest.raises(kind, match="of the user") as raised:
+        spj.redistribute(tree, to, donate=True)
+    far, near = raised.value.arrays
+    assert far is tree["far"]
+    assert near.sharding == to
+    np.testing.assert_array_equal(np.asarray(far), numbers(12, 4))
+    np.testing.assert_array_equal(np.asarray(near), numbers(8, 4))
+    (note,) = raised.value.__notes__
+    assert "moved 0 of 1 arrays" in note
+    assert "`error.arrays`" in note
+
+
+def test_a_source_is_kept_while_a_leaf_has_its_buffers():
+    source, stays, target = put(numbers(12, 4), SIX), NamedSharding(SIX, P()), NamedSharding(FOUR, P("a"))
+    other_name = jax.device_put(source, NamedSharding(SIX, P(None, None)))
+    moved = spj.redistribute([source, other_name, source], [target, stays, target], donate=True)
+    for array in moved:
+        np.testing.assert_array_equal(np.asarray(array), numbers(12, 4))
+    assert not source.is_deleted()
+
+
+def test_no_source_is_freed_before_all_processes_agree(monkeypatch):
+    """Another process that has stopped never agrees: both ends of the wave's arrays are whole here."""
+
+    class Alone(transport.Copies):
+        def agree(self):
+            raise RuntimeError("the other process has ended")
+
+    monkeypatch.setattr(between, "Copies", Alone)
+    tree = [put(numbers(12, 4) + k, SIX, "x") for k in range(3)]
+    with pytest.raises(ShardpassError) as raised:
+        spj.redistribute(tree, NamedSharding(FOUR, P("b")), donate=True)
+    for ends in (tree, raised.value.arrays):
+        for k, array in enumerate(ends):
+            np.testing.assert_array_equal(np.asarray(array), numbers(12, 4) + k)
+    assert all(array.sharding.mesh == FOUR for array in raised.value.arrays)
 
 
 def test_devices_of_another_backend(monkeypatch):
