@@ -491,6 +491,14 @@ def _unpacked(sharding: Any, count: int) -> list[str]:
     return [repr(part) for part in (sharding.tuple_elements() if count > 1 else [sharding])]
 
 
+def only_described(devices: Sequence[Any]) -> bool:
+    """Whether ``devices`` are those of ``jax.experimental.topologies``, for which programs are compiled and never run.
+
+    Leans on ``jaxlib._jax.CompileOnlyPyClient``.
+    """
+    return any(isinstance(getattr(device, "client", None), _jax.CompileOnlyPyClient) for device in devices)
+
+
 def wait_for_processes(name: str, seconds: float, processes: Sequence[int] | None = None) -> None:
     """Waits until all ``processes`` (default: all of the program) have called this with ``name``, usable once.
 

@@ -18,6 +18,7 @@ The order of the steps matters. Each says which others it must follow:
    ``hold_resources`` then: constants whose elements stand beside the module get them.
 6. ``split_variadic``. After 5, since each new collective needs a channel of its own: two copies of a body that was
    split before would share channels. ``type_channels`` follows: exported programs leave the type of channels open.
+   ``drop_groups_of_one`` then, which reads the single operand of each.
 7. Drop the constraints of a reducer's scalars, which say nothing. After 4, which makes such constraints.
 8. Read ``unspecified_dims``, which a constraint's ``backend_config`` holds. After 4 and 5, which make constraints.
    ``stack_partial_sums`` follows, which says partial sums at borders in whole arrays, and then the dimensions of
@@ -59,6 +60,7 @@ from shardpass.importing.constraints import (
 from shardpass.importing.erase_and_copy import erase_unused_and_copy_constants
 from shardpass.importing.find_mesh import device_count, find_mesh
 from shardpass.importing.futures import begin_at_once
+from shardpass.importing.groups_of_one import drop_groups_of_one
 from shardpass.importing.host_calls import mark_host_calls
 from shardpass.importing.inline_calls import inline_calls
 from shardpass.importing.partial_sums import stack_partial_sums
@@ -144,10 +146,11 @@ class Import(ModulePass):
             split_variadic(module)
             lists.changed()
         type_channels(lists)
-        drop_constraints_in_reducers(lists)
-        read_unspecified_dims(lists)
         signature = Signature(main)
         devices = num_devices(module) or (sdy_mesh.size if sdy_mesh else None)
+        drop_groups_of_one(lists, devices)
+        drop_constraints_in_reducers(lists)
+        read_unspecified_dims(lists)
         stack_partial_sums(main, signature, lists, devices, prefer or sdy_mesh)
         open_unreduced_constraints(lists)
         expand_ops(lists)

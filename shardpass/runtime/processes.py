@@ -16,7 +16,8 @@ Cases, for a program over processes 0 and 1:
 1. both show the same hash: both compile;
 2. the hashes differ (another version, other data in a constant): SP560 in both;
 3. both failed to partition with the same code: both raise what they raised, so that the hook leaves it to XLA in both;
-4. process 1 never comes: SP561 in process 0 after ``PATIENCE`` seconds, naming process 1.
+4. process 1 never comes: SP561 in process 0 after ``PATIENCE`` seconds, naming process 1;
+5. the devices are only described (``jax.experimental.topologies``): their processes do not run, and none is asked.
 
 Cost: a barrier and one read of P short texts a program, of JAX's coordination service.
 """
@@ -159,8 +160,9 @@ def agreed(module: Any, devices: Iterable[Any], make: Callable[[], tuple[Any, T]
     Raises:
         Disagreement: SP560, SP561.
     """
+    devices = list(devices)
     processes = processes_of(devices)
-    if len(processes) == 1:
+    if len(processes) == 1 or jax_private.only_described(devices):
         return make()
     name = get_text(module.operation, "sym_name") or "main"
     try:

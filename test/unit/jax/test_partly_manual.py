@@ -49,9 +49,9 @@ def looped(tile):
 
 
 @contextmanager
-def in_shardy():
+def in_shardy(value=True):
     before = jax.config.jax_use_shardy_partitioner
-    jax.config.update("jax_use_shardy_partitioner", True)
+    jax.config.update("jax_use_shardy_partitioner", value)
     yield
     jax.config.update("jax_use_shardy_partitioner", before)
 
@@ -79,3 +79,35 @@ def test_the_other_axes_are_partitioned(shardy, function):
     assert spj.stats()["fallback"] == before["fallback"]
     assert spj.stats()["partitioned"] > before["partitioned"]
     np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=1e-5)
+
+
+ONE = jax.make_mesh((8, 1), ("x", "y"), axis_types=(AxisType.Auto,) * 2, devices=jax.devices()[:8])
+# NumPy's value beside each: over one device a sum is its operand
+OVER_ONE = {
+    "psum": (lambda t: jax.lax.psum(t * 2, "y"), lambda t: t * 2),
+    "pmean and pmax": (lambda t: jax.lax.pmean(t, "y") + jax.lax.pmax(t, "y"), lambda t: 2 * t),
+    "all_gather": (lambda t: jax.lax.all_gather(t, "y")[0], lambda t: t),
+    "psum_scatter": (lambda t: jax.lax.psum_scatter(t, "y", tiled=True), lambda t: t),
+    "ppermute": (lambda t: t + jax.lax.ppermute(t, "y", [(0, 0)]), lambda t: 2 * t),
+    "nobody sends": (lambda t: t + jax.lax.ppermute(t, "y", []), lambda t: t),
+    "product": (lambda t: jax.lax.psum(t @ t.T, "y") @ t, lambda t: t @ t.T @ t),
+    "loop": (
+        lambda t: jax.lax.scan(lambda c, _: (jax.lax.psum(c, "y") * 0.5, None), t, None, length=3)[0],
+        lambda t: t / 8,
+    ),
+    "gradient": (jax.grad(lambda t: jax.lax.psum(t * t, "y").sum()), lambda t: 2 * t),
+}
+
+
+@pytest.mark.parametrize("shardy", [True, False])
+@pytest.mark.parametrize("name", OVER_ONE)
+def test_an_axis_of_one_device(name, shardy):
+    """JAX drops the region, and its collectives stay in groups of one device. XLA refuses the sums of these."""
+    tile, wanted = OVER_ONE[name]
+    x = np.arange(64, dtype=np.float32).reshape(8, 8) % 5
+    region = jax.shard_map(
+        tile, mesh=ONE, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"}, check_vma=False
+    )
+    with in_shardy(shardy), spj.use(strict=True):
+        found = jax.jit(region, in_shardings=NamedSharding(ONE, P("x")))(x)
+    np.testing.assert_array_equal(np.asarray(found), wanted(x))

@@ -120,6 +120,14 @@ def test_one_process_asks_nobody(others):
     assert not others.topics
 
 
+def test_devices_that_are_only_described_are_of_no_process(others, monkeypatch):
+    client = type("CompileOnlyPyClient", (), {})
+    monkeypatch.setattr(processes.jax_private._jax, "CompileOnlyPyClient", client)
+    described = [SimpleNamespace(id=k, process_index=k, client=client()) for k in range(2)]
+    assert agreed(parse_module(TEXT), described, lambda: ("made", 7)) == ("made", 7)
+    assert not others.topics
+
+
 def test_several_agree_on_what_was_made(others):
     made = parse_module(TEXT)
     others.answers = with_answer(1, fingerprint(made))
