@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import (
     MODULE_HELP,
-    Pieces,
     add_target,
     add_timeout,
     argument_parser,
@@ -26,6 +25,7 @@ from shardpass.cli.findings import FORMATS, summary, written
 from shardpass.cli.onnx_input import add_onnx_options, is_model, model_of
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
 from shardpass.diagnostics.printable import joined, on_one_line
+from shardpass.ir.whole_file import Pieces
 
 if TYPE_CHECKING:
     from shardpass.ir.doors import Given, LargeFile

@@ -15,7 +15,6 @@ import errno
 import io
 import os
 import re
-import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from shardpass.ir.doors import LargeFile
+    from shardpass.ir.whole_file import Writer
     from shardpass.sharding import Mesh
     from shardpass.targets.target import Target
 
@@ -159,25 +159,6 @@ def interrupts_end_the_process() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@contextlib.contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Delays Ctrl-C to the end of the block, so that no file stays half written."""
-    import signal
-    import threading
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came:
-            signal.raise_signal(signal.SIGINT)
 
 
 def make_console(width: int | None = None) -> Console:
@@ -459,83 +440,23 @@ def _in_folder(path: str) -> str:
     return f"it is a folder: name a file in it ({shown})"
 
 
-Writer = Callable[["Pieces"], None]
-"""Writes texts that are too large for memory piece by piece."""
-
-
-class Pieces:
-    """Writes pieces to ``file``. What fails is raised at the end: C++ hands the pieces out, and knows no exceptions."""
-
-    def __init__(self, file: Any) -> None:
-        self.file = file
-        self.failed: Exception | None = None
-        self.last = b""
-
-    def write(self, piece: bytes) -> None:
-        if self.failed is None and piece:
-            try:
-                rest = memoryview(piece)
-                while rest:  # with PYTHONUNBUFFERED a write to a pipe may take a part only
-                    rest = rest[self.file.write(rest) :]
-                self.last = piece[-1:]
-            except Exception as error:
-                self.failed = error
-
-    def written(self, data: bytes | Writer) -> None:
-        if callable(data):
-            data(self)
-        else:
-            self.write(data)
-        if self.failed is not None:
-            raise self.failed
-
-
 def write_output(path: str, data: str | bytes | Writer) -> None:
     """Writes ``data`` to the file ``path`` ("-": stdout), all of it or, where that fails, nothing.
 
-    The file is written beside its place and renamed. Raises ShardpassError (SP121) where that is impossible.
+    Raises ShardpassError (SP121) where that is impossible.
     """
-    raw = data.encode() if isinstance(data, str) else data
+    from shardpass.ir.whole_file import Pieces, write_whole
+
     if path == "-":
         sys.stdout.flush()
-        Pieces(sys.stdout.buffer).written(raw)
+        Pieces(sys.stdout.buffer).written(data)
         sys.stdout.buffer.flush()
         return
     try:
-        _replace(os.path.realpath(path), raw)
+        write_whole(path, data)
     except (OSError, ValueError) as error:
         from shardpass.diagnostics import Place
         from shardpass.diagnostics.table_driver import CANNOT_WRITE
 
         hint = "check that the folder exists and that you may write to it; no file was changed"
         raise CANNOT_WRITE.error(Place(path), reason=_reason(error), hint=hint) from None
-
-
-def _replace(target: str, data: bytes | Writer) -> None:
-    mode = os.stat(target).st_mode if os.path.exists(target) else None
-    if mode is not None and not stat.S_ISREG(mode):
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError("it is a directory")
-        with open(target, "wb") as device:  # a device or a pipe cannot be replaced
-            Pieces(device).written(data)
-        return
-    from tempfile import mkstemp
-
-    folder, last = os.path.split(target)
-    with _interrupts_wait():
-        descriptor, name = mkstemp(prefix=f".{last}.", dir=folder)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                Pieces(file).written(data)
-            os.chmod(name, stat.S_IMODE(mode) if mode is not None else 0o666 & ~_umask())
-            os.replace(name, target)
-        except BaseException:
-            if os.path.exists(name):
-                os.unlink(name)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
 
-from shardpass.cli.common import Pieces, Writer, module_at, write_output
+from shardpass.cli.common import module_at, write_output
 from shardpass.diagnostics import Diagnostic, Place, ShardpassError, collect, report
 from shardpass.diagnostics.table_driver import NO_REPRODUCER
 from shardpass.ir.context import decode, make_context, parse_module
 from shardpass.ir.doors import PIECE, Format, Given, LargeFile, format_of
+from shardpass.ir.whole_file import Pieces, Writer
 from shardpass.ir.written import Form, written
 from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import Instruments, run_in_place

@@ -28,6 +28,7 @@ from shardpass.explicit.retrace import Retracer
 from shardpass.ir import jax_private
 from shardpass.ir.context import parse_module
 from shardpass.ir.machines import set_module_machine
+from shardpass.ir.whole_file import write_whole
 from shardpass.jax.here import machine_here
 from shardpass.jax.script import run_script
 from shardpass.report.build import explain_module
@@ -70,7 +71,7 @@ def run(
 
     def look() -> None:
         if wanted and (text := _findings(function, machine)):
-            Path(folder, FINDINGS).write_text(text)
+            write_whole(Path(folder, FINDINGS), text)
 
     jax.set_mesh.__exit__ = left
     run_script(folder, ends, function, target, arguments, failed, look)

@@ -30,6 +30,7 @@ from jax.experimental import mesh_utils
 
 from shardpass.ir import jax_private
 from shardpass.ir.process_tree import ALIVE
+from shardpass.ir.whole_file import write_whole
 from shardpass.jax import hook
 from shardpass.jax.script_failure import explained
 
@@ -181,13 +182,11 @@ def _watch_threads(explain: Callable[[BaseException], None]) -> None:
 
 
 def _write_whole(file: Path, data: bytes) -> None:
-    """Writes a file that is never seen in part."""
+    """Writes a file that is never seen in part, after what the script printed."""
     with contextlib.suppress(ValueError, OSError):  # streams that the script closed, or nobody reads
         sys.stdout.flush()
         sys.stderr.flush()
-    part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
-    part.write_bytes(data)
-    part.replace(file)
+    write_whole(file, data)
 
 
 def _leave() -> NoReturn:

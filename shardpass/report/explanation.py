@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardpass.diagnostics.arguments import wrong_argument
+from shardpass.ir.whole_file import write_whole
 from shardpass.report.against import Against, against
 from shardpass.report.collectives import collectives_of
 from shardpass.report.diff import Difference, difference
@@ -56,4 +57,4 @@ class Explanation(Report):
 
     def html(self, path: str | Path) -> None:
         """Writes the report as one page that needs no other file."""
-        Path(path).write_text(to_html(self), encoding="utf-8")
+        write_whole(path, to_html(self))

@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 
 from shardpass.diagnostics import table_sharding as table
+from shardpass.ir.whole_file import write_whole
 from shardpass.report import picture_svg, picture_text
 from shardpass.report.picture_grid import Cell, Grid, grid_of
 from shardpass.sharding import Sharding, TupleSharding, parse_sharding
@@ -78,7 +79,7 @@ def show(text: str, type_text: str, *, svg: Path | None = None, console: Console
     if svg is not None:
         for path, one in zip(files_for(svg, len(pictures)), pictures, strict=True):
             try:
-                path.write_text(one.svg(), encoding="utf-8")
+                write_whole(path, one.svg())
             except OSError as error:
                 raise table.CANNOT_WRITE.error(path=path, reason=error.strerror) from None
 
