@@ -7,6 +7,8 @@ PLAIN := $(VENV)/.package
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 MINUTES ?= 60
+PART ?= 1
+NEWEST ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3)
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -38,13 +40,25 @@ lint: $(STAMP) ## ruff, mypy and import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-unit: $(STAMP) ## pytest
-	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' test
+unit: $(STAMP) ## pytest (PART=10 for one test of ten, others each day)
+	$(BIN)/python -m pytest -n $(JOBS) --part $(PART) -m 'not slow' test
 
 lit: $(STAMP) ## lit and FileCheck
 	$(BIN)/lit -v -j $(JOBS) test/lit
 
-test: lint unit lit ## everything that CI runs
+test: lint unit lit ## what each change must pass, with this Python
+
+# whole sweeps, each process started as a user starts it, no test left out
+.PHONY: night nightly
+night: $(STAMP) lint ## everything, with this Python: whole sweeps, slow tests, real processes (hours)
+	SHARDPASS_TEST_WHOLE=1 SHARDPASS_TEST_PROCESSES=real $(BIN)/python -m pytest -n $(JOBS) test
+	$(BIN)/lit -v -j $(JOBS) --param processes=all test/lit
+	$(BIN)/python -m tools.prove.validate_rules --reference
+	$(BIN)/python -m tools.fuzz.all --minutes $(MINUTES)
+
+nightly: ## make night with the oldest Python and with the newest
+	$(MAKE) night PYTHON=$(PYTHON)
+	$(MAKE) night PYTHON=$(NEWEST)
 
 package: ## build wheel and source distribution, install each in an empty environment, and try them
 	@$(PYTHON) tools/package/try_package.py

@@ -3,6 +3,9 @@
 Programs are small ones that stand for large ones: they are decided for the machine ``ideal``, also in the commands that
 tests start.
 
+Python processes start as forks (support/fork_server.py), sweeps are drawn (support/daily.py), and the slowest tests are
+listed (support/shares.py).
+
 Ctrl-C works: a shell that starts the tests in the background has it ignored in them, and in all that they start.
 """
 
@@ -10,7 +13,11 @@ import os
 import signal
 
 import jax
+import pytest
 from hypothesis import settings
+from support import daily, fork_server
+
+pytest_plugins = ["support.shares"]
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -21,3 +28,18 @@ jax.config.update("jax_num_cpu_devices", 12)
 # A test that counts seconds fails on a machine that is busy.
 settings.register_profile("shardpass", deadline=None)
 settings.load_profile("shardpass")
+daily.seed()
+fork_server.install()
+
+
+@pytest.fixture(autouse=True)
+def _processes(request):
+    """Lets a test that is marked so start its processes as usual."""
+    fork_server.server.enabled = request.node.get_closest_marker("fresh_process") is None
+    yield
+    fork_server.server.enabled = True
+
+
+def pytest_unconfigure():
+    """Ends the server of forks."""
+    fork_server.server.close()

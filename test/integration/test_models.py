@@ -3,7 +3,7 @@ collectives than shardpass wrote.
 
 How far a result may be from one device stands with each program (its ``tolerance``, relative to the result's greatest
 magnitude; integers must be equal): 1e-5 for few sums, 1e-4 for deep networks and loops, 1e-3 where a system is solved.
-What lies in the padding of uneven arguments is poison.
+What lies in the padding of uneven arguments is poison. A third of the programs run each day.
 """
 
 from collections import Counter
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from integration.models import PROGRAMS
 from integration.models.difference import difference, differences
+from support import daily
 
 import shardpass
 from shardpass.diagnostics import collect
@@ -28,12 +29,21 @@ EMITTED = "shardpass-import,shardpass-propagate,shardpass-partition,shardpass-re
 MESHES = {(8,), (4, 2), (2, 2, 2), (2, 3)}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_equal_to_one_device(name):
-    program = PROGRAMS[name]
+TODAY = daily.drawn(list(PROGRAMS), 30)
+
+
+@pytest.fixture(scope="module", params=TODAY)
+def case(request):
+    """A program with its StableHLO and its plan, which both tests of it share."""
+    program = PROGRAMS[request.param]
     if not program.available:
         pytest.skip(f"needs {program.needs}")
     lowered = program.lower()
+    return program, lowered, plan_module(lowered.text)
+
+
+def test_equal_to_one_device(case):
+    program, lowered, plan = case
     with collect():
         module = shardpass.run_pipeline(lowered.text, "partition")
     executable = compile(module)
@@ -48,7 +58,7 @@ def test_equal_to_one_device(name):
         apart = differences(found, known)
         assert max(apart) <= program.tolerance, f"from NumPy: {apart}"
     assert added_by_xla(executable.hlo_text(), module) == []
-    _sends_no_more_than_planned(executable.hlo_text(), plan_module(lowered.text), program.devices)
+    _sends_no_more_than_planned(executable.hlo_text(), plan, program.devices)
 
 
 def _sends_no_more_than_planned(hlo: str, plan: ProgramPlan, devices: int) -> None:
@@ -61,15 +71,10 @@ def _sends_no_more_than_planned(hlo: str, plan: ProgramPlan, devices: int) -> No
         assert counted.bytes <= plan.bytes_received + counted.collectives
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_the_plan_lists_every_collective_that_is_emitted(name):
-    program = PROGRAMS[name]
-    if not program.available:
-        pytest.skip(f"needs {program.needs}")
-    text = program.lower().text
+def test_the_plan_lists_every_collective_that_is_emitted(case):
+    _, lowered, plan = case
     with collect():
-        plan = plan_module(text)
-        module = shardpass.run_pipeline(text, EMITTED)
+        module = shardpass.run_pipeline(lowered.text, EMITTED)
     listed = Counter((sent.kind, sent.bytes) for sent in plan.collectives)
     assert listed == Counter((use.kind, use.bytes_each) for use in collectives(module))
 

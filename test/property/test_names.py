@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jax._src.lib import xla_client
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
+from support import daily
 
 from shardpass.ir.dialects import make_context
 from shardpass.sharding import AxisRef, Mesh, Sharding, parse_mesh, parse_sdy, parse_sharding, sdy_text
@@ -22,7 +23,7 @@ LETTERS = "'\"\\\n\r\t,=:()[]{}<>@? axy01n\x00\x7f\x85\u00e9\u2028\u202e\U0001f6
 names = st.text(st.sampled_from(LETTERS), max_size=6) | st.text(max_size=6)
 pairs = st.lists(names, min_size=2, max_size=2, unique=True)
 orders = st.sampled_from((None, (0, 2, 4, 6, 1, 3, 5, 7), (7, 6, 5, 4, 3, 2, 1, 0)))
-checked = settings(max_examples=200, deadline=None)
+checked = settings(max_examples=daily.scaled(200), deadline=None)
 
 
 def sharded(mesh: Mesh) -> Sharding:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import daily
 
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.program.evaluate import evaluate
@@ -78,7 +79,7 @@ WAYS = (("rink", "default"), ("best", "default"), ("best", "paper"))  # by "pape
 
 
 @pytest.mark.parametrize(("planner", "profile"), WAYS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=daily.scaled(150), deadline=None)
 @given(problem=problems(even=True))
 def test_even_plans(planner, profile, problem):
     shape, source, target = problem
@@ -92,7 +93,7 @@ def test_even_plans(planner, profile, problem):
 
 
 @pytest.mark.parametrize(("planner", "profile"), WAYS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=daily.scaled(100), deadline=None)
 @given(problem=problems(even=False))
 def test_uneven_plans(planner, profile, problem):
     shape, source, target = problem

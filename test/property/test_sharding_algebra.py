@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from support import daily
 
 from shardpass.sharding import Sharding, ShardingError, common_mesh, parse_sharding
 from shardpass.sharding.algebra import compose, from_tiles, refines, reshape, slices, transpose
@@ -190,7 +191,7 @@ SHAPES = [
 ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=daily.scaled(300))
 @given(grids(), st.data(), st.sampled_from(SHAPES))
 def test_reshape_moves_no_element(grid, data, new_shape) -> None:  # type: ignore[no-untyped-def]
     shape = data.draw(st.sampled_from([s for s in SHAPES if len(s) == len(grid[0])]))

@@ -6,6 +6,7 @@ import random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import daily
 
 from shardpass.sharding import ShardingError, ShardingParseError, TupleSharding, parse_sharding
 from shardpass.sharding.notations import by_grammar, mhlo, named_mesh
@@ -18,7 +19,7 @@ texts = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=daily.scaled(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts)
 def test_canonical_text_reads_back_as_the_same_sharding(text: str) -> None:
     try:
@@ -38,7 +39,7 @@ def test_canonical_text_reads_back_as_the_same_sharding(text: str) -> None:
         assert str(again) == str(sharding)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=daily.scaled(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts)
 def test_what_the_strict_parser_takes_the_lenient_one_takes_alike(text: str) -> None:
     try:
@@ -49,7 +50,7 @@ def test_what_the_strict_parser_takes_the_lenient_one_takes_alike(text: str) -> 
         assert str(parse_sharding(text, strict=False)) == str(strict)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=daily.scaled(200), deadline=None)
 @given(st.integers(0, 2**32))
 def test_an_error_points_into_the_text(seed: int) -> None:
     rng = random.Random(seed)
@@ -95,7 +96,7 @@ def all_of(sharding: object) -> object:
     return sharding, str(sharding), getattr(sharding, "notes", None), getattr(sharding, "axes", None)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=daily.scaled(300), deadline=None)
 @given(plain_shardings(), st.booleans())
 def test_plain_shardings_read_without_the_grammar_are_as_the_grammar_says(text: str, strict: bool) -> None:
     found = mhlo._plain(text)
@@ -103,7 +104,7 @@ def test_plain_shardings_read_without_the_grammar_are_as_the_grammar_says(text: 
     assert all_of(found) == all_of(by_grammar.parsed(text, strict))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=daily.scaled(300), deadline=None)
 @given(plain_meshes())
 def test_plain_meshes_read_without_the_grammar_are_as_the_grammar_says(text: str) -> None:
     found = named_mesh._plain(text)
@@ -111,7 +112,7 @@ def test_plain_meshes_read_without_the_grammar_are_as_the_grammar_says(text: str
     assert all_of(found) == all_of(named_mesh._parsed(text))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=daily.scaled(600), deadline=None)
 @given(spoiled(plain_shardings()), st.booleans())
 def test_what_is_read_without_the_grammar_is_what_the_grammar_takes(text: str, strict: bool) -> None:
     found = mhlo._plain(text)
@@ -119,7 +120,7 @@ def test_what_is_read_without_the_grammar_is_what_the_grammar_takes(text: str, s
         assert all_of(found) == all_of(by_grammar.parsed(text, strict))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=daily.scaled(600), deadline=None)
 @given(spoiled(plain_meshes()))
 def test_meshes_read_without_the_grammar_are_what_the_grammar_takes(text: str) -> None:
     found = named_mesh._plain(text)

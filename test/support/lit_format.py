@@ -10,32 +10,25 @@ joins the pipes and prints what failed.
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import importlib
-import io
 import os
 import re
-import runpy
 import shlex
-import signal
 import subprocess
 import sys
-import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from unittest import mock
 
 import lit.formats
 import lit.TestRunner
 
+from support.forks import Reports
+
 SUPPORT = Path(__file__).parents[1] / "lit" / "support"
 COMMAND, EXITS = str(SUPPORT / "command.py"), str(SUPPORT / "exits.py")
 FILECHECK = ("-m", "filecheck")
 REAL = re.compile(r"^\W*PROCESSES: real$", re.MULTILINE)
-REPORT = 1000  # the descriptor on which a child names the modules that it imported
-LINE = 4000  # bytes of one report, which the pipe takes whole
 
 
 class ForkedCommands(lit.formats.ShTest):
@@ -69,8 +62,12 @@ class _Processes:
         """Starts a process as ``subprocess.Popen`` does."""
         if not _is_forked(arguments) or any(env.get(name) != value for name, value in self.environment.items()):
             return subprocess.Popen(arguments, env=env, **options)
-        _parent.prepare(env)
-        return _parent.fork(arguments, env=env, **options)
+        if not _reports:
+            os.environ.clear()
+            os.environ.update(env)  # JAX reads it when it is imported
+            _reports.append(Reports())
+        _reports[0].follow()
+        return _fork(arguments, env=env, **options)
 
 
 def _is_forked(arguments: Sequence[str]) -> bool:
@@ -82,98 +79,25 @@ def _is_forked(arguments: Sequence[str]) -> bool:
     return arguments[1] == COMMAND or tuple(arguments[1:3]) == FILECHECK
 
 
-class _Parent:
-    """This process as the one that commands are forked from."""
-
-    def __init__(self) -> None:
-        self.reader, self.writer = -1, -1
-        self.met: set[str] = set()  # modules that children reported
-
-    def prepare(self, env: Mapping[str, str]) -> None:
-        """Imports what earlier children had to import."""
-        if self.reader < 0:
-            os.environ.clear()
-            os.environ.update(env)  # JAX reads it when it is imported
-            self.reader, self.writer = os.pipe()
-            os.set_blocking(self.reader, False)
-            os.set_blocking(self.writer, False)
-        with contextlib.suppress(BlockingIOError):
-            while report := os.read(self.reader, 1 << 20):
-                for name in set(report.decode().split()) - self.met:
-                    self.met.add(name)
-                    with contextlib.suppress(Exception):  # a module that its package makes, and no file
-                        importlib.import_module(name)
-                gc.freeze()  # a collection in a child would copy what it visits
-
-    def fork(self, arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-        """Starts a child that runs a script or a module of Python as ``arguments`` say."""
-
-        def child() -> None:
-            os.dup2(self.writer, REPORT)
-            os.closerange(3, REPORT)  # also the pipe on which Popen waits for the start of a program
-            self.writer = REPORT
-            if "env" in options:
-                os.environ.clear()
-                os.environ.update(options["env"])
-            before = set(sys.modules)
-            status = _run(arguments[1:])
-            self._report(name for name in list(sys.modules) if name not in before)
-            os._exit(status)
-
-        return subprocess.Popen(arguments, preexec_fn=child, **options)
-
-    def _report(self, names: Iterable[str]) -> None:
-        text = " ".join(names)
-        while text:
-            end = len(text) if len(text) < LINE else text.rindex(" ", 0, LINE)
-            with contextlib.suppress(BlockingIOError):  # nobody has read for long: the next child reports it
-                os.write(REPORT, text[:end].encode() + b" ")
-            text = text[end:].lstrip()
-
-
-_parent = _Parent()
+_reports: list[Reports] = []  # of this worker
 _subprocess_run = subprocess.run
 
 
-def _run(arguments: Sequence[str]) -> int:
-    """Runs a script or a module as Python does that has just started, and returns its exit status."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    sys.stdin, sys.stdout, sys.stderr = _stream(0, "r"), _stream(1, "w"), _stream(2, "w", "backslashreplace")
-    sys.stderr.reconfigure(line_buffering=True)
-    subprocess.run = _run_forked if arguments[0] == EXITS else _subprocess_run
-    try:
-        sys.argv = list(arguments)
-        if arguments[0] == "-m":
-            del sys.argv[0]
-            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
-        else:
-            runpy.run_path(arguments[0], run_name="__main__")
-        status = 0
-    except SystemExit as leaving:
-        if isinstance(leaving.code, str):
-            print(leaving.code, file=sys.stderr)
-        status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    except BaseException:
-        traceback.print_exc()
-        status = 1
-    return status & 255 if _flushed(sys.stdout) and _flushed(sys.stderr) else 120
+def _fork(arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+    """Starts a fork that becomes the script or module of ``arguments`` where other processes start a program."""
 
+    def child() -> None:
+        if "env" in options:
+            os.environ.clear()
+            os.environ.update(options["env"])
+        subprocess.run = _run_forked if arguments[1] == EXITS else _subprocess_run
+        _reports[0].run_and_leave(arguments[1:])
 
-def _stream(descriptor: int, mode: str, errors: str = "surrogateescape") -> io.TextIOWrapper:
-    return io.TextIOWrapper(open(descriptor, mode + "b", closefd=False), "utf-8", errors)
-
-
-def _flushed(stream: TextIO) -> bool:
-    try:
-        stream.flush()
-    except (OSError, ValueError):
-        return False
-    return True
+    return subprocess.Popen(arguments, preexec_fn=child, **options)
 
 
 def _run_forked(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
     """Stands for ``subprocess.run`` in exits.py."""
-    process = _parent.fork(command, **options)
+    process = _fork(command, **options)
     output, errors = process.communicate()
     return subprocess.CompletedProcess(command, process.returncode, output, errors)

@@ -6,6 +6,7 @@ import itertools
 import random
 
 import pytest
+from support import daily
 
 from shardpass.cost.schedule import COMPUTE, Slot, Task, exposed, schedule
 
@@ -72,7 +73,7 @@ def test_what_takes_no_time_hands_on_what_it_needs() -> None:
     assert schedule([]) == ()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", daily.drawn(range(60), 20))
 def test_laws(seed: int) -> None:
     """Needs come first, a resource does one thing at a time, and the end is compute and what is exposed beside it."""
     rng = random.Random(seed)

@@ -107,6 +107,7 @@ def test_a_pipe_that_breaks(few: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [d.code for d in caught.value.diagnostics] == ["SP120"]
 
 
+@pytest.mark.fresh_process  # its open files are looked at by its number
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_when_the_command_is_ended(how: signal.Signals, tmp_path: Path) -> None:
     code = "from shardpass.cli.explain import main; main()"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from support import daily
 from support.programs import read
 
 from shardpass import parse_sharding
@@ -82,7 +83,7 @@ def test_each_operand_of_a_barrier_is_an_op_of_its_own() -> None:
     assert {small.parts[op.number] for op in parts} == {barrier.number}
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", daily.drawn(range(30), 10))
 def test_the_price_is_that_of_the_whole_program_under_any_shardings(seed: int) -> None:
     """A value stands for several, and what one op brings is at hand for those alone that take the same of them."""
     draw = Random(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import daily
 
 from shardpass.ops.halo.placing import placed
 from shardpass.ops.halo.reach import Reach
@@ -75,7 +76,7 @@ def test_windows_of_tiles(count: int, size: int, results: int, first: int, step:
     assert all(r.source[p] != p for r in plan.rounds for p in range(count))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", daily.drawn(range(30), 10))
 def test_windows_at_random(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count, size = int(rng.integers(2, 7)), int(rng.integers(1, 30))
@@ -181,7 +182,7 @@ def test_strips_beside_the_tile(count: int, size: int, results: int, first: int,
     assert_beside(size, count, Reach(0, 0, size, results, first, step, span).window(count))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", daily.drawn(range(60), 20))
 def test_windows_at_random_beside_the_tile(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count, size, width = int(rng.integers(2, 7)), int(rng.integers(1, 30)), int(rng.integers(1, 12))

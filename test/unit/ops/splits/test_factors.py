@@ -6,6 +6,7 @@ from math import prod
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import daily
 
 from shardpass.ops.splits.factors import DimAxes, Kind, Rule, RuleBuilder, project, unproject, used_axes
 
@@ -51,7 +52,7 @@ def map_of(rule: Rule, side: int) -> tuple[tuple[int, ...], ...]:
     return (rule.operands[0], rule.results[0])[side]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=daily.scaled(300), deadline=None)
 @given(cases())
 def test_what_comes_back_is_the_beginning_of_what_was_said(case: tuple[Rule, int, DimAxes]) -> None:
     rule, side, dims = case
@@ -62,7 +63,7 @@ def test_what_comes_back_is_the_beginning_of_what_was_said(case: tuple[Rule, int
         assert said[: len(kept)] == kept
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=daily.scaled(300), deadline=None)
 @given(cases())
 def test_going_round_again_changes_nothing(case: tuple[Rule, int, DimAxes]) -> None:
     rule, side, dims = case
@@ -72,7 +73,7 @@ def test_going_round_again_changes_nothing(case: tuple[Rule, int, DimAxes]) -> N
     assert twice == once
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=daily.scaled(300), deadline=None)
 @given(cases())
 def test_no_sub_axis_stands_twice_in_one_tensor(case: tuple[Rule, int, DimAxes]) -> None:
     rule, side, dims = case
@@ -82,7 +83,7 @@ def test_no_sub_axis_stands_twice_in_one_tensor(case: tuple[Rule, int, DimAxes])
         assert len(used_axes(said)) == sum(map(len, said))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=daily.scaled(300), deadline=None)
 @given(cases())
 def test_dimensions_of_several_factors_are_split_evenly_and_in_order(case: tuple[Rule, int, DimAxes]) -> None:
     """A later factor is split only where those before it are split to the end."""

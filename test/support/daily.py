@@ -1,0 +1,40 @@
+"""Draw another part of a long sweep each day.
+
+The seed is the day, or SHARDPASS_TEST_SEED, and the header of a session prints it. With SHARDPASS_TEST_WHOLE=1, as in
+``make nightly``, sweeps are whole.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+SEED, WHOLE = "SHARDPASS_TEST_SEED", "SHARDPASS_TEST_WHOLE"
+T = TypeVar("T")
+
+
+def seed() -> int:
+    """Returns the seed of this session; the processes that it starts inherit it."""
+    given = os.environ.setdefault(SEED, str(datetime.datetime.now(datetime.UTC).date().toordinal()))
+    return int(given)
+
+
+def is_whole() -> bool:
+    """Returns whether this session runs sweeps whole."""
+    return os.environ.get(WHOLE) == "1"
+
+
+def drawn(cases: Sequence[T], count: int) -> list[T]:
+    """Returns ``count`` of ``cases`` in their order, others each day; all where the session is whole."""
+    if is_whole() or len(cases) <= count:
+        return list(cases)
+    places = random.Random(seed()).sample(range(len(cases)), count)
+    return [cases[place] for place in sorted(places)]
+
+
+def scaled(count: int, part: int = 4) -> int:
+    """Returns a ``part``-th of ``count``, and all of it where the session is whole."""
+    return count if is_whole() else max(1, count // part)

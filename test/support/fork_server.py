@@ -1,0 +1,196 @@
+"""Start the Python processes of a test session as forks of one that has jax and shardpass loaded.
+
+``install`` changes what ``subprocess.Popen`` does for ``python -m``, ``python -c`` and ``python FILE.py``, in tests and
+in what they test: the process that starts is fork_client.py, which this server gives a fork. These start as usual:
+
+- code that looks at ``sys.modules``, at signals or at the memory of its process
+- a process with settings of its own, such as limits or a session, or with another Python environment
+- all of a test that is marked ``fresh_process``, and all where SHARDPASS_TEST_PROCESSES=real
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import marshal
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from support.forks import Reports
+
+ROOT = Path(__file__).parents[2]
+CLIENT = Path(__file__).with_name("fork_client.py")
+REAL = "SHARDPASS_TEST_PROCESSES"
+OPTIONS = {"stdin", "stdout", "stderr", "env", "cwd", "text", "universal_newlines", "encoding", "errors", "bufsize"}
+ABOUT_ITSELF = ("sys.modules", "signal", "resource", "/proc/self", "meta_path", "rlimit")
+READ_AT_START = ("JAX_", "PYTHON", "LD_", "LC_", "LANG", "OMP_")  # variables that the server has read already
+SET_IN_FORKS = ("PYTHONPATH", "JAX_PLATFORMS")
+
+
+@dataclass
+class ForkServer:
+    """The server of this process, started when it is first asked for."""
+
+    folder: str = ""
+    process: subprocess.Popen[bytes] | None = None
+    enabled: bool = True
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def command(self, given: Any, options: Mapping[str, Any]) -> list[str] | None:
+        """Returns the command that has the server run ``given``, or None where that is to start as usual."""
+        if not self.enabled or not isinstance(given, list | tuple) or not set(options) <= OPTIONS:
+            return None
+        words = [os.fspath(word) for word in given]
+        safe = words[1:2] == ["-P"]
+        program = words[2 if safe else 1 :]
+        if words[0] != sys.executable or not program or not (program[0] in ("-m", "-c") or program[0].endswith(".py")):
+            return None
+        if program[0] == "-c" and any(word in program[1] for word in ABOUT_ITSELF):
+            return None
+        environment = dict(os.environ if options.get("env") is None else options["env"])
+        folder = Path(options.get("cwd") or ".").resolve()
+        path = environment.get("PYTHONPATH", "")
+        if not safe and folder != ROOT and (folder / "shardpass").exists():
+            return None
+        if path.split(os.pathsep)[0] != str(ROOT) and path != os.environ.get("PYTHONPATH", ""):
+            return None
+        if not self._is_alike(environment):
+            return None
+        self._start()
+        return [sys.executable, "-I", "-S", str(CLIENT), f"{self.folder}/socket", *(["-P"] if safe else []), *program]
+
+    def _is_alike(self, environment: Mapping[str, str]) -> bool:
+        own = self.environment or os.environ
+        names = {name for name in {*own, *environment} if name.startswith(READ_AT_START)} - {*SET_IN_FORKS}
+        return all(own.get(name) == environment.get(name) for name in names)
+
+    def _start(self) -> None:
+        if self.process is not None:
+            return
+        self.environment = dict(os.environ)
+        self.folder = tempfile.mkdtemp(prefix="forks-")
+        own = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}  # JAX sets it here
+        self.process = _Popen(
+            [sys.executable, "-P", "-c", "from support.fork_server import serve; serve()", f"{self.folder}/socket"],
+            env=own | {"PYTHONPATH": os.pathsep.join([str(ROOT / "test"), *_searched(os.environ), str(ROOT)])},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self.process.stdout is not None
+        self.process.stdout.readline()  # it listens
+
+    def close(self) -> None:
+        """Ends the server."""
+        if self.process is not None:
+            self.process.communicate()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.process = None
+
+
+server = ForkServer()
+_Popen = subprocess.Popen
+_start_as_usual: Callable[..., None] = subprocess.Popen.__init__
+
+
+def install() -> None:
+    """Has this process start Python processes by the server."""
+    if os.environ.get(REAL) == "real" or not hasattr(os, "pidfd_open"):
+        return
+
+    @functools.wraps(_start_as_usual)
+    def start(self: Any, args: Any, *rest: Any, **options: Any) -> None:
+        command = None if rest else server.command(args, options)
+        _start_as_usual(self, args if command is None else command, *rest, **options)
+        self.args = args
+
+    subprocess.Popen.__init__ = start  # type: ignore[method-assign]
+
+
+# --- in the server
+
+
+def serve() -> None:
+    """Runs the server at the socket that argv[1] names, until stdin ends."""
+    given = set(os.environ)
+    import shardpass  # noqa: F401
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    base = [entry for entry in sys.path if entry == str(ROOT) or entry not in _searched(os.environ)]
+    reports = Reports()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(sys.argv[1])
+    listener.listen(64)
+    print(flush=True)
+    events = selectors.DefaultSelector()
+    events.register(0, selectors.EVENT_READ, "end")
+    events.register(listener, selectors.EVENT_READ, "start")
+    while True:
+        for key, _ in events.select():
+            match key.data:
+                case "end":
+                    return
+                case "start":
+                    client, _ = listener.accept()
+                    reports.follow()
+                    pid = _started(client, reports, base, given)
+                    events.register(client, selectors.EVENT_READ, ("signal", pid))
+                    events.register(os.pidfd_open(pid), selectors.EVENT_READ, ("ended", pid, client))
+                case ("signal", pid):
+                    sent = key.fileobj.recv(1)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, sent[0] if sent else signal.SIGKILL)
+                    if not sent:
+                        events.unregister(key.fileobj)
+                case ("ended", pid, client):
+                    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                    events.unregister(key.fd)
+                    os.close(key.fd)
+                    with contextlib.suppress(OSError):
+                        client.sendall(status.to_bytes(4, "big", signed=True))
+                    with contextlib.suppress(KeyError):
+                        events.unregister(client)
+                    client.close()
+
+
+def _started(client: socket.socket, reports: Reports, base: list[str], given: set[str]) -> int:
+    """Forks the program that ``client`` asks for, and returns the number of its process."""
+    import jax
+
+    length, streams, _, _ = socket.recv_fds(client, 8, 3)
+    request = b""
+    while len(request) < int.from_bytes(length, "big"):
+        request += client.recv(1 << 20)
+    pid = os.fork()
+    if pid:
+        for stream in streams:
+            os.close(stream)
+        return pid
+    arguments, folder, environment = marshal.loads(request)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.chdir(folder)
+    made = {name: value for name, value in os.environ.items() if name not in given}  # as JAX is imported
+    os.environ.clear()
+    os.environ.update(made | environment)
+    jax.config.update("jax_platforms", environment.get("JAX_PLATFORMS"))
+    tempfile.tempdir = None  # which TMPDIR names
+    safe = arguments[0] == "-P"
+    first = [] if safe else [{"-c": "", "-m": folder}.get(arguments[0], os.path.dirname(os.path.abspath(arguments[0])))]
+    sys.path[:] = [*first, *_searched(environment), *base]
+    reports.run_and_leave(arguments[safe:])
+    return 0
+
+
+def _searched(environment: Mapping[str, str]) -> list[str]:
+    return [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]

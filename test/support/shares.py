@@ -1,0 +1,84 @@
+"""Print the slowest tests of a session with their share of its time, and refuse one that takes too much of it.
+
+Shares are ratios, since seconds depend on the machine. A session of few tests has none that is too long.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from support import daily
+
+SHOWN = 20
+MOST = 0.01  # of a session, for a test without the mark ``long``
+ENOUGH = 3000  # tests
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds --part."""
+    parser.addoption("--part", type=int, default=1, metavar="N", help="run one test of N, others each day")
+
+
+def pytest_report_header() -> str:
+    """Says how today's sweeps are drawn."""
+    if daily.is_whole():
+        return "sweeps: whole"
+    return f"sweeps: a part, drawn with {daily.SEED}={daily.seed()}; all with {daily.WHOLE}=1"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves one test of N, as the seed says."""
+    count = config.getoption("--part")
+    if count == 1:
+        return
+    kept = [item for item in items if zlib.crc32(f"{daily.seed()} {item.nodeid}".encode()) % count == 0]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
+
+
+class Shares:
+    """The seconds of each test, in the process that reports them."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        self.marked: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Adds the setup, the call and the teardown of a test."""
+        self.seconds[report.nodeid] += report.duration
+        if "long" in report.keywords or "slow" in report.keywords:
+            self.marked.add(report.nodeid)
+
+    def too_long(self) -> list[str]:
+        """Returns the tests that take more than their share."""
+        whole = sum(self.seconds.values())
+        if len(self.seconds) < ENOUGH:
+            return []
+        return [test for test, seconds in self.seconds.items() if seconds > MOST * whole and test not in self.marked]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fails a session in which a test takes too long."""
+        if self.too_long() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Prints the slowest tests."""
+        if len(self.seconds) <= SHOWN:
+            return
+        whole = sum(self.seconds.values())
+        terminalreporter.section(f"slowest {SHOWN} of {len(self.seconds)} tests, {whole:.0f} s")
+        for test, seconds in self.seconds.most_common(SHOWN):
+            terminalreporter.line(f"{seconds / whole:6.1%} {seconds:7.2f} s  {test}")
+        for test in self.too_long():
+            terminalreporter.line(f"takes more than {MOST:.0%}: {test}; make it shorter, or mark it long", red=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Counts in the process that reports, which is no worker."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Shares(), "shares")

@@ -1,0 +1,80 @@
+"""Processes that the fork server starts, beside those that Python starts as usual."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from support import fork_server
+
+from tools.processes import environment, module_command
+
+SHOWS = "import os, sys; print(sys.argv[1:], sys.path[0], os.getcwd(), os.environ.get('GREETING'), __name__)"
+PROGRAMS = {
+    "status": "import sys; sys.exit(7)",
+    "words": "import sys; sys.exit('bad weather')",
+    "killed": "import os; os.kill(os.getpid(), 9)",
+    "crash": "import os; os.abort()",
+    "streams": "import sys; print(sys.stdin.read()[::-1]); print('error', file=sys.stderr)",
+    "arguments": SHOWS,
+    "at exit": "import atexit; atexit.register(print, 'bye'); print('hello')",
+    "interrupted": "import os; os.kill(os.getpid(), 2)",
+}
+
+
+def is_forked(command, **options):
+    return fork_server.server.command(command, options) is not None
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_fork_ends_and_prints_as_a_process_does(name, tmp_path, monkeypatch):
+    command = [sys.executable, "-c", PROGRAMS[name], "one", "two words"]
+    options = {"input": b"abc", "capture_output": True, "cwd": tmp_path, "env": environment(GREETING="hello")}
+    forked = subprocess.run(command, **options)
+    monkeypatch.setattr(fork_server.server, "enabled", False)
+    usual = subprocess.run(command, **options)
+    assert (forked.returncode, forked.stdout) == (usual.returncode, usual.stdout)
+    assert forked.stderr.splitlines()[-1:] == usual.stderr.splitlines()[-1:]
+
+
+def test_modules_run_by_name():
+    done = subprocess.run(module_command("shardpass", "opt", "-"), input=b"module {}", capture_output=True)
+    assert (done.returncode, done.stdout.split()) == (0, [b"module", b"{", b"}"])
+
+
+def test_a_script_finds_its_folder_and_its_variables(tmp_path):
+    (tmp_path / "beside.py").write_text("NAME = 'beside'")
+    (tmp_path / "script.py").write_text("import jax, tempfile, beside; print(beside.NAME, jax.config.jax_platforms)")
+    command, env = [sys.executable, "script.py"], environment(JAX_PLATFORMS="cpu")
+    assert is_forked(command, cwd=tmp_path, env=env)
+    assert subprocess.run(command, cwd=tmp_path, env=env, capture_output=True).stdout == b"beside cpu\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_signals_reach_the_program(number):
+    code = "print('ready', flush=True); import time; time.sleep(100)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(number)
+        assert process.stdout.read() == b""  # its end: nobody has the pipe open
+        assert process.wait() == -number
+
+
+@pytest.mark.fresh_process
+def test_a_marked_test_has_processes_of_its_own():
+    assert not is_forked([sys.executable, "-c", "pass"])
+
+
+def test_what_depends_on_its_own_process_starts_as_usual(tmp_path):
+    if os.environ.get(fork_server.REAL) == "real":
+        pytest.skip("all processes start as usual in this session")
+    (tmp_path / "shardpass").mkdir()
+    plain = [sys.executable, "-c", "pass"]
+    assert is_forked(plain)
+    assert not is_forked([sys.executable, "-c", "import sys; print(len(sys.modules))"])
+    assert not is_forked(plain, preexec_fn=print)
+    assert not is_forked(plain, cwd=tmp_path)
+    assert not is_forked(plain, env=environment(JAX_ENABLE_X64="1"))
+    assert not is_forked(plain, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert not is_forked(["ls"])
