@@ -39,6 +39,7 @@ from shardpass.ir.tensors import entries
 from shardpass.ir.walk import every_op
 
 FRONTEND = "mhlo.frontend_attributes"
+BITCAST = "mhlo.bitcast"  # computes something else with other layouts
 _OF_LAYOUTS = ("xla_shape", "result_layout")
 
 MAGIC = b"ML\xefR"
@@ -258,7 +259,7 @@ def _of_proto(proto: bytes, context: Any) -> Any:
 
 def _drop_notes(op: Any) -> None:
     """Drops layouts and Shardy's texts of shardings, which XLA's importer adds: they are wrong for tiles."""
-    for name in [name for name in op.attributes if name in _OF_LAYOUTS]:
+    for name in [name for name in op.attributes if name in _OF_LAYOUTS and op.name != BITCAST]:
         del op.attributes[name]
     if FRONTEND in op.attributes and (kept := _not_of_shardy(op.attributes[FRONTEND])) is not None:
         _replace(op.attributes, kept)

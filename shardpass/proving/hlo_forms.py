@@ -1,15 +1,19 @@
 """What XLA's translation of HLO leaves, as ops that StableHLO's reference interpreter runs.
 
-A fusion becomes its body, a call that returns a tuple becomes a call of several results, ``stablehlo.dot`` becomes
-``stablehlo.dot_general``, and a copy, which HLO has for its layout, becomes its operand.
+A bitcast becomes a transpose to the order of its operand's layout, a reshape, and a transpose from the order of its
+result's layout. A fusion becomes its body, a call that returns a tuple becomes a call of several results,
+``stablehlo.dot`` becomes ``stablehlo.dot_general``, and a copy, which HLO has for its layout, becomes its operand.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir.doors import BITCAST
 from shardpass.ir.walk import every_op, operation
 
 LAYOUTS = ("result_layout", "xla_shape")  # notes of the translation
@@ -20,6 +24,8 @@ def in_stablehlo(module: Any) -> None:
     """Rewrites ``module`` in place; its context must be current."""
     for op in [op for op in every_op(module.operation) if op.name == "mhlo.fusion"]:
         _without_fusion(op)
+    for op in [op for op in every_op(module.operation) if op.name == BITCAST]:
+        _without_bitcast(op)
     for op in list(every_op(module.operation)):
         if op.name == "mhlo.copy":
             op.results[0].replace_all_uses_with(op.operands[0])
@@ -32,6 +38,23 @@ def in_stablehlo(module: Any) -> None:
     calls = [op for op in every_op(module.operation) if op.name == "stablehlo.custom_call" and len(op.results) == 1]
     for op in [call for call in calls if isinstance(call.results[0].type, ir.TupleType)]:
         _without_tuple(op)
+
+
+def _without_bitcast(op: Any) -> None:
+    """Rewrites a bitcast that keeps the type of the elements; layouts list the dimensions from the innermost one."""
+    (value,), kind = op.operands, op.results[0].type
+    named = ("source_layout", "result_layout")
+    if str(value.type.element_type) != str(kind.element_type) or any(name not in op.attributes for name in named):
+        return
+    inner, outer = ([int(d) for d in np.array(op.attributes[name])][::-1] for name in named)
+    with ir.InsertionPoint(op.operation), op.location:
+        in_order = hlo.transpose(value, ir.DenseI64ArrayAttr.get(inner)) if inner != sorted(inner) else value
+        sizes = ir.RankedTensorType.get([kind.shape[d] for d in outer], kind.element_type)
+        made = hlo.reshape(sizes, in_order)
+        if outer != sorted(outer):
+            made = hlo.transpose(made, ir.DenseI64ArrayAttr.get([outer.index(d) for d in range(len(outer))]))
+    op.results[0].replace_all_uses_with(made)
+    op.operation.erase()
 
 
 def _without_fusion(op: Any) -> None:

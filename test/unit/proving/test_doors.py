@@ -180,3 +180,38 @@ def test_nests_that_are_too_deep_are_an_error():
     calls = SHARDY.replace("stablehlo.tanh %x :", "func.call @f0(%x) : (tensor<8x6xf32>) ->")
     with pytest.raises(ShardpassError, match="SP124"):
         verdict(calls.rstrip().removesuffix("}") + chain + "}", COMPILED)
+
+
+# ---------------------------------------------------------------- bitcasts, whose layouts decide
+
+BITCAST = """HloModule jit_f, is_scheduled=true, num_partitions=4
+
+ENTRY %main (x: f32[2,6]) -> f32[RESULT] {
+  %x = f32[2,6]{SOURCE} parameter(0), sharding={devices=[4,1]<=[4]}
+  ROOT %b = f32[RESULT]{TARGET} bitcast(%x)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "source", "result", "target", "right"),
+    [
+        ("transpose %x, dims = [1, 0]", "6x8", "1,0", "6,2", "0,1", True),
+        ("transpose %x, dims = [1, 0]", "6x8", "0,1", "6,2", "1,0", True),
+        ("transpose %x, dims = [1, 0]", "6x8", "1,0", "6,2", "1,0", False),
+        ("reshape %x", "8x2x3", "1,0", "2,2,3", "2,1,0", True),
+        ("reshape %x", "8x2x3", "1,0", "2,2,3", "2,0,1", False),
+        ("reshape %x", "8x2x3", "0,1", "2,2,3", "2,1,0", False),
+    ],
+)
+def test_a_bitcast_is_what_its_layouts_say(op, shape, source, result, target, right):
+    """Elements stay where they are in memory: f32[2,6]{1,0} as f32[6,2]{0,1} is its transpose, as {1,0} it is not."""
+    whole = f"""module attributes {{mhlo.num_partitions = 4 : i32}} {{
+  func.func @main(%x: tensor<8x6xf32> {{mhlo.sharding = "{{devices=[4,1]<=[4]}}"}}) -> tensor<{shape}xf32> {{
+    %0 = stablehlo.{op} : (tensor<8x6xf32>) -> tensor<{shape}xf32>
+    return %0 : tensor<{shape}xf32>
+  }}
+}}"""
+    hlo = BITCAST.replace("RESULT", result).replace("SOURCE", f"{{{source}}}").replace("TARGET", f"{{{target}}}")
+    hlo = hlo.replace("{{", "{").replace("}}", "}")
+    assert verdict(whole, hlo).proved is right
