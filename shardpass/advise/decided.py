@@ -21,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from shardpass.advise.price import Model
-from shardpass.advise.propose import Candidates, Edit
+from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.sites import Sites, Spec, read
 from shardpass.advise.text import code_of
+from shardpass.advise.write import Change
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.doors import Given
 from shardpass.planning.plan import ProgramPlan
@@ -83,13 +84,14 @@ class _Decisions:
         return self.model.price([change for one in (*self.kept, edit) for change in one])
 
     def _candidates(self, before: ProgramPlan) -> list[Edit]:
-        candidates = Candidates(self.sites, self._lines(before), ())
+        context = Context(self.sites, self._lines(before))
         here, there = shardings_of(before), shardings_of(self.plan)
-        return [
-            edit
-            for edit in candidates.chosen(there, self.plan.returned)
-            if candidates.spec_in(edit[0].site, here, before.returned) != edit[0].spec
-        ]
+        edits: list[Edit] = []
+        for site in (*self.sites.arguments, *self.sites.results, *self.sites.values(context.lines)):
+            spec = context.spec_in(site, there, self.plan.returned)
+            if site.spec is None and spec is not None and context.spec_in(site, here, before.returned) != spec:
+                edits.append((Change(site, spec),))
+        return edits
 
     def _lines(self, plan: ProgramPlan) -> list[Place]:
         sums: dict[Place, float] = {}

@@ -6,37 +6,63 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from shardpass.advise.budget import Budget
 from shardpass.advise.decided import find_decided
-from shardpass.advise.search import find_edits
-from shardpass.advise.verify import Program
+from shardpass.advise.gap import others
+from shardpass.advise.search import Again, Asked, find_edits
+from shardpass.advise.verify import Program, figures
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect
 from shardpass.ir.context import parse_module
 from shardpass.report.explanation import Explanation
-from shardpass.report.findings import Findings
+from shardpass.report.findings import EDITED, INTERRUPTED, NOW, Finding, Findings, Gap
 from shardpass.report.hlo.explain import explain_hlo
 from shardpass.report.naming import Sources
 from shardpass.report.rows import DecidedFact, MemoryFacts
 from shardpass.runtime.peers import build
 from shardpass.sharding import Mesh
 from shardpass.targets.compiler import shared
+from shardpass.targets.target import cpu
 
 XLA = "xla"
+GAP_SECONDS = 30.0  # for shardpass's decision and the pinned program, of wall time
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How findings are looked for.
+
+    Attributes:
+        again: see ``Asked``.
+        seconds: the time that the search has; None: see ``budget``.
+        found: called with each finding when it is there. With it Ctrl-C ends the search with what is there.
+    """
+
+    again: Again | None = None
+    seconds: float | None = None
+    found: Callable[[Finding], None] | None = None
 
 
 def with_findings(
-    explanation: Explanation, file: str, machine: Machine | str | None, folders: Sequence[Path] | None
+    explanation: Explanation,
+    file: str,
+    machine: Machine | str | None,
+    folders: Sequence[Path] | None,
+    wanted: Wanted,
 ) -> Explanation:
-    """Returns ``explanation`` with findings that are computed at their first use.
+    """Returns ``explanation`` with findings, and the gap behind them, that are computed at their first use.
 
     ``explanation.given``: the module; ``explanation.built``: the partitioner's program. ``folders``: see ``Sources``.
     """
+    on = chosen(machine)
+    find = cache(lambda: _findings(explanation, file, on, folders, wanted))
     return dataclasses.replace(
-        explanation, find_findings=cache(lambda: _findings(explanation, file, chosen(machine), folders))
+        explanation, find_findings=find, find_gap=cache(lambda: _gap(explanation, on, find(), wanted))
     )
 
 
@@ -53,7 +79,9 @@ def with_decided(explanation: Explanation, file: str, folders: Sequence[Path] | 
     return dataclasses.replace(explanation, find_decided=cache(decided))
 
 
-def _findings(explanation: Explanation, file: str, machine: Machine, folders: Sequence[Path] | None) -> Findings:
+def _findings(
+    explanation: Explanation, file: str, machine: Machine, folders: Sequence[Path] | None, wanted: Wanted
+) -> Findings:
     sources, mesh = Sources(folders), Mesh(explanation.mesh) if explanation.mesh else None
 
     def explained(program: Program) -> Explanation:
@@ -71,16 +99,33 @@ def _findings(explanation: Explanation, file: str, machine: Machine, folders: Se
 
     def compiled(module: bytes, draft: bool) -> Program:
         if explanation.partitioner == XLA:
-            return shared(explanation.built.target).compile(module, draft=draft)
+            return local.compile(module, draft=draft)
         return build(explanation.partitioner, _text(module), explanation.devices)
 
+    local = shared(explanation.built.target if explanation.partitioner == XLA else cpu(explanation.devices))
+    budget = Budget(wanted.seconds, lambda: local.spent)
     with collect(), ThreadPoolExecutor(1) as thread:  # remarks are for those who partition
 
         def compiler(module: bytes, draft: bool) -> Callable[[], Explanation]:
             program = thread.submit(copy_context().run, compiled, module, draft)
             return lambda: explained(program.result())
 
-        return find_edits(explanation.given, file, explanation, compiler, machine, sources)
+        asked = Asked(explanation.given, file, explanation, compiler, machine, sources, budget, wanted.again)
+        if wanted.found is not None:
+            asked = dataclasses.replace(asked, found=wanted.found, interruptible=True)
+        return find_edits(asked)
+
+
+def _gap(explanation: Explanation, machine: Machine, findings: Findings, wanted: Wanted) -> Gap | None:
+    """Returns the figures of the program made in other ways; None where there was nothing to look at."""
+    if findings.why_not or findings.stopped == INTERRUPTED or not isinstance(explanation.given, bytes | str):
+        return None
+    rows = [(NOW, figures(explanation))]
+    if findings:
+        rows.append((EDITED, findings[-1].after))
+    data = explanation.given.encode() if isinstance(explanation.given, str) else explanation.given
+    made = others(data, machine, GAP_SECONDS if wanted.seconds is None else wanted.seconds)
+    return Gap((*rows, *made.items()))
 
 
 def _text(module: bytes) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shardpass.advise.padding import uneven
-from shardpass.advise.propose import FEWEST_SPLIT, Edit
+from shardpass.advise.propose.program import Edit
+from shardpass.advise.propose.written import FEWEST_SPLIT
 from shardpass.advise.sites import ARGUMENT, Site, Sites, Spec
 from shardpass.program.program import OpKind
 from shardpass.report.findings import ANNOTATION, LOOKUP, UNEVEN

@@ -10,9 +10,8 @@ folded program for each price.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import cached_property
 
 from shardpass.advise.sites import ARGUMENT, CONSTRAINT, RESULT, Reading, Spec
 from shardpass.advise.write import Change
@@ -23,12 +22,10 @@ from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
-from shardpass.planning.search import Search
 from shardpass.planning.task import Task, holding
-from shardpass.program.program import NO_ANNOTATION, OpKind, Program, ValueAnnotation, constraints_of
-from shardpass.program.shardings import Shardings
+from shardpass.program.program import NO_ANNOTATION, OpKind, Program, ValueAnnotation
 from shardpass.propagation.program import Propagated
-from shardpass.sharding import AxisRef, Sharding
+from shardpass.sharding import AxisRef
 
 
 class Model:
@@ -48,42 +45,11 @@ class Model:
         peak = task.footprint.peak(shardings.of)
         return sum(costs(plan, self.clock, task.folded).values()) + holding(peak, self.clock)
 
-    def peak(self, changes: Iterable[Change]) -> float:
-        """Returns the greatest number of bytes alive at once on a device with ``changes``, as modelled."""
-        return self.task.footprint.peak(Propagated(self._changed(changes), self.task.barriers).shardings.of)
-
     def propagated(self, changes: Iterable[Change]) -> ProgramPlan:
         """Returns the plan of the whole program with ``changes``, its shardings propagated."""
         task = self.task
         shardings = task.folded.unfolded(Propagated(self._changed(changes), task.barriers).shardings)
         return plan_program(self.program, shardings, task.decided, machine=task.machine)
-
-    def decided(self) -> Mapping[int, Sharding]:
-        """Returns the shardings that the search decides for all values with all constraints free."""
-        return self._decided.of
-
-    def plan(self) -> ProgramPlan:
-        """Returns shardpass's plan of the whole program with all constraints free."""
-        program = replace(self.program, wishes=constraints_of(self.program), pinned=frozenset())
-        return plan_program(program, self._decided, self.task.decided, machine=self.task.machine)
-
-    @cached_property
-    def _decided(self) -> Shardings:
-        folded = self.task.folded
-        program = folded.program
-        constraints = {op.number: op.results[0] for op in program.body.every_op() if op.kind is OpKind.CONSTRAINT}
-        annotations = {
-            value: one for value, one in program.annotations.items() if value not in set(constraints.values())
-        }
-        annotations |= {value: self._open(value) for value in constraints.values()}
-        open_program = replace(program, annotations=annotations, wishes=constraints_of(program), pinned=frozenset())
-        task = self.task
-        search = Search(
-            task.program, task.barriers, 1, task.machine, replace(folded, program=open_program), task.decided
-        )
-        search.run()
-        shardings: Shardings = search.unfolded()
-        return shardings
 
     def dims(self, spec: Spec) -> DimAxes | None:
         """Converts ``spec`` to axes of the program's mesh; None where the mesh does not have them."""

@@ -1,46 +1,54 @@
-"""The findings of a program that another partitioner compiled: which annotation to drop, replace or add.
+"""The search for edits: propose, price, draft, compile, keep; the same loop whatever is proposed.
 
 Problem: of all annotations that a program has, or could have, name the few that cost most, and show for each what the
-partitioner makes of the program without, or with, the annotation.
+partitioner makes of the program with another one.
 
-1. Candidates (``candidates``), first those about what is written, are priced by a model of what a partitioner does
-   that propagates and searches nothing (``model``), at most ``TRIES`` ops in all.
-2. The cheapest is compiled. Where it saves (``verify.saves``) it is a finding, and stays applied while others are
-   looked for: those that the model still finds cheaper are priced again on top of it. Of equal prices the earlier
-   candidate is chosen, so that the user's own annotations are questioned before new ones are proposed.
-   A candidate behind a finding has to promise more (NEXT, of the price or of the memory), as the model errs by more
-   than the least that counts; and most such candidates fail, so a draft is compiled first, which takes a third.
-   The candidates of the next round are priced while the partitioner compiles.
-3. What does not save when it is compiled is no finding. At most ``MOST_COMPILED`` candidates are compiled, and none
-   after one that fails behind a finding.
-4. Where these edits give no finding, the program is decided with constraints free. The lines that send more than this
-   decision sends there are the surplus, the difference of two programs matched by the ops of the user; and the decided
-   shardings are candidates for new constraints.
+1. Each kind of proposal (``propose``) yields edits. A model of a partitioner that propagates and searches nothing
+   (``price``) prices at most ``TRIES`` ops' worth of edits.
+2. The price orders the edits of one kind and decides nothing between kinds: of edits that it finds useless a quarter
+   saves. The best of each kind are compiled as drafts (``jax_private.drafts``, a third of a compile), beside a
+   draft of the program itself, as a draft differs from the program that runs.
+3. Of the drafts that save, ``rank.best`` chooses. The axes of its specs are refined: one less, or in another order.
+4. The choice is compiled in full: the user's text with the diff is traced again where that can be done, else the module
+   with the edit. Where it saves (``verify.saves``) it is a finding and stays applied; else the next is tried. The
+   drafts that saved, and that change other places, are then drafted again on top of it.
+5. Memory has a list of its own: a state that is whole on every device saves no time. What saves most memory, at no cost
+   in time, is compiled after the findings that save time.
 
 Invariant: each finding was compiled with those before it, by the partitioner of the report; its figures are those of
 the compiled programs.
 
 Example: a transformer whose feed-forward has a leftover ``with_sharding_constraint(u, P('data'))`` between weights
-split over 'model': the constraint dropped is cheapest by the model, and compiled it saves a fifth of all bytes.
+split over 'model': as drafts, the constraint dropped and a weight moved to 'data' save about the same. The constraint
+is one place that keeps the scheme, so it comes first.
 
-Cost: one import, one decision, TRIES / ops prices, and a compilation for each edit that is verified.
+State: the findings, their changes, and the figures of the program with them. The search ends when its time is spent
+(``budget``), and keeps what is there.
+
+Cost: one import, TRIES / ops prices, and a draft for each edit that is tried.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 from jaxlib.mlir import ir
 
+from shardpass.advise.budget import COMPILES, Budget
 from shardpass.advise.kinds import Kinds
 from shardpass.advise.price import Model
-from shardpass.advise.propose import Candidates, Edit
+from shardpass.advise.propose import KINDS, STATES
+from shardpass.advise.propose.program import Context, Edit
+from shardpass.advise.propose.specs import divides
+from shardpass.advise.rank import Trial, best, first_of_each, harm
 from shardpass.advise.sentences import action_of, sentence
-from shardpass.advise.sites import Site, Sites, read
-from shardpass.advise.text import JaxText, code_of, spec_text
-from shardpass.advise.verify import LEAST, changed_lines, figures, saves
+from shardpass.advise.sites import CONSTRAINT, RESULT, Site, Sites, read
+from shardpass.advise.source import Edits
+from shardpass.advise.text import JaxText, Written, code_of, spec_text
+from shardpass.advise.verify import changed_lines, figures, saves, saves_memory
 from shardpass.advise.write import Change, with_changes
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
@@ -49,75 +57,81 @@ from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
 from shardpass.ir.replica_groups import meshes_of
 from shardpass.report.explanation import Explanation
-from shardpass.report.findings import Annotated, Figures, Finding, Findings, Surplus
+from shardpass.report.findings import INTERRUPTED, LATE, Annotated, Figures, Finding, Findings
 from shardpass.report.naming import Sources
+from shardpass.report.rows import Row
 from shardpass.sharding import Mesh
 
-TRIES = 6_000  # ops that are priced in all
-FEWEST, MOST = 16, 120  # candidates that are priced
-AGAIN = 6  # candidates that are priced again with a finding applied
+TRIES = 20_000  # ops that are priced in all
+FEWEST, MOST = 32, 240  # edits that are priced
+OF_A_KIND = 4  # edits that may be drafted
+MOST_DRAFTS = 14  # of the first round
+MOST_REFINED = 4
+MOST_AGAIN = 3  # drafts on top of a finding
+MOST_TRIED = 3  # full compiles for one finding
 MOST_FINDINGS = 3
-MOST_COMPILED = 3  # of each list of candidates
-NEXT = 0.05  # of the price or of the peak, that a candidate saves by the model to be compiled behind a finding
+CHEAPER = 0.995  # of the price: an edit that the model finds no cheaper is drafted where its kind always is
+NEXT = 0.05  # of the time, that a draft on top of a finding saves
+PRICING = 0.5  # of the time, for prices
 MOST_NAMED = 5  # arrays of which most is sent
-MOST_LINES = 4  # whose values are candidates
-MOST_SURPLUS = 3
-SAME = 0.01  # of the price: a difference that does not decide between candidates
-ROUGH = 0.05  # of the work and the memory of a draft, by which these may be wrong
-ENOUGH = 0.5  # of what the best edit at a place saves: a user's annotation that is dropped for so much is dropped
-
+MOST_LINES = 4  # whose values are constrained
+SAME = 0.01  # of the price: a difference that does not decide between edits
 
 Pending = Callable[[], Explanation]  # waits for the compile of a program and explains it
 Compiler = Callable[
     [bytes, bool], Pending
 ]  # with the partitioner of the report; True: a draft (``jax_private.drafts``)
 
+Again = Callable[[Edits], bytes | None]  # see ``Asked.again``
+
 
 @dataclass(frozen=True)
-class _Priced:
-    edit: Edit
-    price: float
-    order: int
+class Asked:
+    """What a search is about, and with what means.
+
+    Attributes:
+        base: the report of ``data``, a program in the file ``file``, as ``compiler`` compiles it.
+        budget: the time that the search has.
+        again: traces the program with edits of its files: returns the module; None where JAX or the user's code refuses
+            the edits, and ``b""`` where they cannot be tried. None: edits are written into the module alone.
+        found: called with each finding when it is there.
+        interruptible: whether Ctrl-C ends the search with the findings that are there.
+    """
+
+    data: Given
+    file: str
+    base: Explanation
+    compiler: Compiler
+    machine: Machine
+    sources: Sources
+    budget: Budget = field(default_factory=Budget)
+    again: Again | None = None
+    found: Callable[[Finding], None] = lambda _: None
+    interruptible: bool = False
 
 
-def find_edits(
-    data: Given,
-    file: str,
-    base: Explanation,
-    compiler: Compiler,
-    machine: Machine,
-    sources: Sources,
-) -> Findings:
-    """Returns the findings of ``base``, which explains ``data`` as ``compiler`` compiles it."""
+def find_edits(asked: Asked) -> Findings:
+    """Returns the findings of a program."""
     try:
-        reading = read(data, file, sources)
+        reading = read(asked.data, asked.file, asked.sources)
     except ShardpassError as error:
         return Findings(why_not=f"the program cannot be imported: {error.diagnostics[0].message}")
     with reading.module.context:
-        return _Search(data, file, base, compiler, machine, sources, Sites(reading)).run()
+        return _Search(asked, Sites(reading)).run()
 
 
 class _Search:
     """One search for edits. State: the findings so far, their changes, and the program with them."""
 
-    def __init__(
-        self,
-        data: Given,
-        file: str,
-        base: Explanation,
-        compiler: Compiler,
-        machine: Machine,
-        sources: Sources,
-        sites: Sites,
-    ) -> None:
-        self.module = parse_module(data, file, trusted=True)  # of this process's making
+    def __init__(self, asked: Asked, sites: Sites) -> None:
+        self.asked = asked
+        self.module = parse_module(asked.data, asked.file, trusted=True)  # of this process's making
         meshes = [mesh for mesh in meshes_of(self.module).values() if isinstance(mesh, Mesh)]
         self.axes = {name for mesh in meshes for name, _ in mesh.axes}  # of the user's; none in GSPMD's notation
-        self.sites, self.compiler = sites, compiler
+        self.sites = sites
         self.kinds = Kinds(sites)
-        self.model = Model(sites.reading, machine)
-        self.text = JaxText(sites, sources, base.file)
-        self.rows, self.figures = base.rows, figures(base)
+        self.text = JaxText(sites, asked.sources, asked.base.file.rpartition(":")[2])
+        self.rows, self.figures = asked.base.rows, figures(asked.base)
         self.changes: list[Change] = []
         self.findings: list[Finding] = []
         self.compiled = 0
@@ -131,29 +145,30 @@ class _Search:
             return Findings(why_not="main has arguments that are no arrays")
         if len(signature.results) != len(sites.program.body.returned):
             return Findings(why_not="main has results that are no arrays")
-        names = [row.array for row in sorted(self.rows, key=lambda row: -row.bytes_received)]
-        candidates = Candidates(sites, self._lines(), names[:MOST_NAMED])
-        self._look(candidates.written())
-        if self.findings:
-            return Findings(tuple(self.findings), compiled=self.compiled)
-        surplus = self._surplus()
-        self._look(candidates.decided(self.model.decided()))
-        return Findings(tuple(self.findings), surplus[:MOST_SURPLUS], self.compiled)
+        plain = self._compiling((), True)  # while edits are priced
+        self.model = Model(sites.reading, self.asked.machine)
+        arrays = [row.array for row in sorted(self.rows, key=lambda row: -row.bytes_received)][:MOST_NAMED]
+        folded = self.model.task.folded
+        self.context = Context(sites.used_alike(folded.of, folded.results), self._lines(), arrays)
+        try:
+            self._look(plain)
+        except KeyboardInterrupt:
+            if not self.asked.interruptible:
+                raise
+            return Findings(tuple(self.findings), self.compiled, stopped=INTERRUPTED)
+        return Findings(tuple(self.findings), self.compiled, stopped=LATE if self._is_late() else "")
 
-    def _look(self, candidates: Iterable[Edit]) -> None:
-        """Compiles the cheapest ``candidates`` by the model, and appends the edits that save to ``findings``."""
-        priced, most = self._priced(candidates), self.compiled + MOST_COMPILED
-        while priced and len(self.findings) < MOST_FINDINGS and self.compiled < most:
-            edit = priced.pop(0).edit
-            self.compiled += 1
-            if self.findings and not self._drafted(edit):
-                break
-            pending = self._compiling(edit)
-            following = self._again(priced, edit)  # while it is compiled
-            if self._verified(edit, pending):
-                priced = following
-            elif self.findings:
-                break
+    def _look(self, plain: Pending | None) -> None:
+        """Looks for all findings. ``plain``: the draft of the program itself."""
+        trials = self._priced()
+        draft = self._figures(plain)
+        self.asked.budget.allow(COMPILES * self.asked.budget.elsewhere)
+        if draft is not None:
+            drafted = self._drafted(trials)
+            self._keep_thinnest(self._keep_best(draft, drafted), drafted)
+
+    def _is_late(self) -> bool:
+        return self.asked.budget.is_over()
 
     def _lines(self) -> list[Place]:
         """Lists the MOST_LINES lines of which the collectives send most bytes."""
@@ -168,124 +183,193 @@ class _Search:
 
     # ---------------------------------------------------------------- by the model
 
-    def _priced(self, candidates: Iterable[Edit]) -> list[_Priced]:
-        """Prices ``candidates`` by the model and returns those cheaper than the unchanged program, cheapest first."""
+    def _priced(self) -> list[Trial]:
+        """Returns the edits to draft, in that order."""
         base = self.model.price(())
-        count = self.model.task.folded.program.count
-        left = min(MOST, max(FEWEST, TRIES // max(1, count)))
-        result = []
-        for order, edit in enumerate(filter(self._has_words, candidates)):
-            if order >= left:
-                break
-            result.append(_Priced(edit, self._price(edit), order))
-        return self._cheaper(result, base, LEAST / 2)
+        left = min(MOST, max(FEWEST, TRIES // max(1, self.model.task.folded.program.count)))
+        trials, seen = [], set[object]()
+        streams = [(kind, kind.propose(self.context)) for kind in KINDS]
+        while streams and left > 0 and not self.asked.budget.is_over(PRICING):
+            for kind, edits in list(streams):  # of each kind in turn, so that a limit cuts all of them
+                edit = next((one for one in map(self._closed, edits) if self._is_new(one, seen)), None)
+                if edit is None:
+                    streams.remove((kind, edits))
+                    continue
+                left -= 1
+                price = round(self._price(edit) / base / SAME) * SAME if base else 1.0
+                if price < CHEAPER or (kind.always and math.isfinite(price)):
+                    trials.append(Trial(edit, kind, price, harm(self.context, edit)))
+        return first_of_each(trials, OF_A_KIND)
 
-    def _has_words(self, edit: Edit) -> bool:
-        """Whether the axes of an edit are axes of the user's meshes, rather than parts that two meshes share."""
-        return not self.axes or all(
-            name in self.axes for change in edit for names in change.spec or () for name in names
+    def _is_new(self, edit: Edit, seen: set[object]) -> bool:
+        """Whether an edit changes something, in the user's axes, that none before did; notes it."""
+        names = {name for change in edit for axes in change.spec or () for name in axes}
+        if self.axes and not names <= self.axes:
+            return False  # parts of axes, which two meshes share
+        key = frozenset(
+            (change.site.kind, change.site.positions or change.site.origins, change.spec) for change in edit
         )
+        if key in seen or all(change.spec == change.site.spec for change in edit):
+            return False
+        seen.add(key)
+        return True
+
+    def _closed(self, edit: Edit) -> Edit:
+        """Adds the constraints that the text of ``edit`` changes too: those that a loop makes by one call path."""
+        more = []
+        for change in edit:
+            for site in self.sites.constraints if change.site.kind == CONSTRAINT else ():
+                same = site.frame == change.site.frame and site.calls == change.site.calls
+                if same and site is not change.site and site.array.rank == change.site.array.rank:
+                    spec = change.spec
+                    if spec is None or divides(spec, site.array.shape, self.context.axes):
+                        more.append(Change(site, spec))
+        known = {change.site for change in edit}
+        return (*edit, *(change for change in dict.fromkeys(more) if change.site not in known))
 
     def _price(self, edit: Sequence[Change]) -> float:
-        """Models the price of ``edit`` together with the findings until now; infinite where it cannot be planned."""
+        """Models the price of ``edit``; infinite where it cannot be planned."""
         try:
-            return self.model.price([*self.changes, *edit])
+            return self.model.price(edit)
         except ShardpassError:
             return math.inf
 
-    def _again(self, priced: Sequence[_Priced], edit: Edit) -> list[_Priced]:
-        """Prices the candidates ``priced`` again on top of ``edit``, without those of its sites, and of findings'."""
-        changes = [*self.changes, *edit]
-        sites = {change.site for change in changes}
-        left = [one for one in priced if not any(change.site in sites for change in one.edit)][:AGAIN]
-        if not left:
-            return []
-        base, peak = self.model.price(changes), self.model.peak(changes)
-
-        def promises(candidate: _Priced) -> bool:
-            """Whether ``candidate`` saves the fraction NEXT of the price, or of the memory at no higher price."""
-            if candidate.price < base * (1 - NEXT):
-                return True
-            return candidate.price < base and self.model.peak([*changes, *candidate.edit]) < peak * (1 - NEXT)
-
-        again = [_Priced(one.edit, self._price([*edit, *one.edit]), one.order) for one in left]
-        return self._cheaper([one for one in again if promises(one)], base, 0.0)
-
-    def _cheaper(self, priced: Sequence[_Priced], base: float, least: float) -> list[_Priced]:
-        """Selects the edits that save the part ``least`` of the price ``base``, cheapest first.
-
-        Where dropping an annotation saves nearly as much as its best edit (ENOUGH), its other edits are left out.
-        """
-        cheaper = [one for one in priced if one.price < base * (1 - least)]
-        best: dict[Site, float] = {}
-        for one in cheaper:
-            site = one.edit[0].site
-            best[site] = min(best.get(site, one.price), one.price)
-        dropped = {
-            one.edit[0].site
-            for one in cheaper
-            if len(one.edit) == 1 and one.edit[0].spec is None
-            if base - one.price >= ENOUGH * (base - best[one.edit[0].site])
-        }
-        cheaper = [one for one in cheaper if one.edit[0].site not in dropped or one.edit[0].spec is None]
-        return sorted(cheaper, key=lambda one: (round(one.price / base / SAME), one.order))
-
-    def _surplus(self) -> tuple[Surplus, ...]:
-        """Lists the lines that send more than in shardpass's decision, in descending order of the difference."""
-        ours: dict[tuple[str, int], int] = {}
-        names = self.sites.names
-        for one in self.model.plan().collectives:
-            if one.op is not None:
-                place = names.frame(one.op).place
-                key = place.file, place.line
-                ours[key] = ours.get(key, 0) + one.bytes * one.times
-        sent: dict[tuple[str, int], int] = {}
-        places: dict[tuple[str, int], Place] = {}
-        for row in self.rows:
-            key = row.place.file, row.place.line
-            places.setdefault(key, row.place)
-            sent[key] = sent.get(key, 0) + row.bytes_received
-        result = [Surplus(places[key], size, ours.get(key, 0)) for key, size in sent.items() if places[key] != NOWHERE]
-        if sum(ours.values()) >= self.figures.bytes:
-            return ()  # what is sent less at one line is sent at others
-        least = LEAST * max(1, self.figures.bytes)
-        return tuple(sorted((one for one in result if one.bytes > least), key=lambda one: -one.bytes))
-
     # ---------------------------------------------------------------- compiled
 
-    def _compiling(self, edit: Edit, *, draft: bool = False) -> Pending | None:
+    def _compiling(self, edit: Edit, draft: bool) -> Pending | None:
         """Starts to compile the program with ``edit``; returns None if the edit cannot be written into the module."""
+        module = self._module(edit)
+        return None if module is None else self.asked.compiler(module, draft)
+
+    def _module(self, edit: Edit) -> bytes | None:
         try:
-            module = with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
+            return with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
         except (ShardpassError, ir.MLIRError):
             return None
-        return self.compiler(module, draft)
 
-    def _drafted(self, edit: Edit) -> bool:
-        """Whether a draft compilation shows that ``edit`` saves, its work time and memory reduced by the usual
-        error of drafts.
-        """
-        explanation = _compiled(self._compiling(edit, draft=True))
-        if explanation is None:
-            return False
-        after = figures(explanation)
-        seconds = after.seconds - ROUGH * (explanation.compute_seconds or 0.0)
-        return saves(self.figures, replace(after, seconds=seconds, memory=round(after.memory * (1 - ROUGH))))
-
-    def _verified(self, edit: Edit, pending: Pending | None) -> bool:
-        """Waits for the program with ``edit``; records a finding and returns True if it saves."""
+    def _figures(self, pending: Pending | None) -> Figures | None:
         explanation = _compiled(pending)
-        if explanation is None:
-            return False
-        after = figures(explanation)
-        if not saves(self.figures, after):
-            return False
-        self.findings.append(self._finding(edit, self.figures, after, explanation))
-        self.changes += edit
-        self.rows, self.figures = explanation.rows, after
-        return True
+        return None if explanation is None else figures(explanation)
 
-    def _finding(self, edit: Edit, before: Figures, after: Figures, explanation: Explanation) -> Finding:
+    def _drafted(self, trials: Iterable[Trial], most: int = MOST_DRAFTS) -> list[Trial]:
+        """Compiles drafts of at most ``most`` edits; returns those that compile, with their figures."""
+        left = iter(trials)
+        result: list[Trial] = []
+        following = self._next_draft(left)
+        for _ in range(most):
+            if following is None or (self._is_late() and result):
+                break
+            trial, pending = following
+            following = self._next_draft(left)  # while the other is compiled
+            after = self._figures(pending)
+            if after is not None:
+                result.append(trial.with_figures(after))
+        return result
+
+    def _next_draft(self, trials: Iterator[Trial]) -> tuple[Trial, Pending | None] | None:
+        trial = next(trials, None)
+        return None if trial is None else (trial, self._compiling(trial.edit, True))
+
+    def _keep_best(self, draft: Figures, drafted: list[Trial]) -> Figures:
+        """Appends findings that save time. ``draft``: the figures of a draft of the program; returns those of a draft
+        with the findings.
+        """
+        plain, saving = draft, _that_save(draft, drafted)
+        while saving and len(self.findings) < MOST_FINDINGS:
+            first = best(draft, saving)
+            saving += _that_save(draft, self._drafted(self._refined(first), MOST_REFINED))
+            kept = self._first_that_saves(draft, saving)
+            if kept is None or kept.after is None:
+                break
+            draft = kept.after
+            if self._is_late():
+                break
+            others = [one for one in drafted if not _share(one.edit, kept.edit) and not one.harm]
+            others = sorted(_that_save(plain, others), key=lambda one: one.after.seconds if one.after else 0.0)
+            saving = _that_save(draft, self._drafted(others[:MOST_AGAIN], MOST_AGAIN), NEXT)
+            drafted = others
+        return draft
+
+    def _first_that_saves(self, draft: Figures, saving: Sequence[Trial]) -> Trial | None:
+        """Compiles the best of ``saving`` in full, then the next, until one is a finding; returns it."""
+        left = list(saving)
+        for _ in range(MOST_TRIED):
+            if not left:
+                return None
+            chosen = best(draft, left)
+            if self._verified(chosen.edit, saves):
+                return chosen
+            left.remove(chosen)
+        return None
+
+    def _keep_thinnest(self, draft: Figures, drafted: Sequence[Trial]) -> None:
+        """Appends the edit that saves most memory at no cost in time.
+
+        Behind findings the states are proposed again: a moment has to be split as its parameter is by then.
+        """
+        if self.findings:
+            again = replace(self.context, sites=self.context.sites.with_changes(self.changes))
+            trials = [Trial(edit, kind, 0.0, harm(again, edit)) for kind in STATES for edit in kind.propose(again)]
+            drafted = self._drafted(trials, MOST_AGAIN)
+        thin = [
+            trial
+            for trial in drafted
+            if trial.after is not None and not trial.harm and saves_memory(draft, trial.after)
+        ]
+        thin.sort(key=lambda trial: (trial.after.memory if trial.after else 0, trial.places))
+        for trial in thin[:MOST_TRIED]:
+            if self._is_late() or self._verified(trial.edit, saves_memory):
+                return
+
+    def _refined(self, trial: Trial) -> Iterator[Trial]:
+        """Yields ``trial`` with other axes where it splits a dimension over several: fewer, or in another order."""
+        new = {names for change in trial.edit for names in change.spec or () if len(names) > 1}
+        for names in sorted(new):
+            for count in range(1, len(names) + 1):
+                for other in permutations(names, count):
+                    if other != names:
+                        yield replace(trial, edit=_with_axes(trial.edit, names, other), after=None)
+
+    def _verified(self, edit: Edit, worth: Callable[[Figures, Figures], bool]) -> bool:
+        """Compiles the program with ``edit`` in full; records a finding and returns True if it saves."""
+        written = self.text.written(edit)
+        for module, kept, is_text in self._modules(edit, written):
+            self.compiled += 1
+            explanation = _compiled(self.asked.compiler(module, False))
+            if explanation is None or not worth(self.figures, figures(explanation)):
+                continue
+            if kept is not None:
+                self.text.keep(kept)
+            rows = explanation.rows
+            if kept is not None and is_text:
+                rows = tuple(replace(row, place=kept.before(row.place)) for row in rows)
+            finding = self._finding(edit, explanation, rows, "" if kept is None else kept.diff)
+            self.findings.append(finding)
+            self.changes += edit
+            self.rows, self.figures = rows, finding.after
+            self.asked.found(finding)
+            return True
+        return False
+
+    def _modules(self, edit: Edit, written: Written | None) -> Iterator[tuple[bytes, Written | None, bool]]:
+        """Yields the program with ``edit``, its text, and whether it is the program of that text.
+
+        The text is traced again where that can be done, else the edit is written into the module. No text is kept that
+        JAX refuses, or that may change more than the edit.
+        """
+        traced = b""
+        if written is not None and self.asked.again is not None:
+            made = self.asked.again(written.edits)
+            traced, written = made or b"", None if made is None else written
+        if traced:
+            yield traced, written, True
+            written = None  # it is another program than the edit's
+        module = self._module(edit)
+        if module is not None:
+            yield module, written if written is not None and written.is_certain else None, False
+
+    def _finding(self, edit: Edit, explanation: Explanation, rows: Sequence[Row], diff: str) -> Finding:
+        before, after = self.figures, figures(explanation)
         kind, clause = self.kinds.of(edit)
         annotations = tuple(
             Annotated(
@@ -300,16 +384,49 @@ class _Search:
         )
         return Finding(
             action_of(edit),
-            sentence(edit, before, after, clause),
+            sentence(edit, before, after, clause, self.text.helper_of(edit)),
             annotations,
             tuple(dict.fromkeys(map(code_of, edit))),
             before,
             after,
-            self.text.diff(edit),
+            diff,
             edit[0].site.place,
-            changed_lines(self.rows, explanation.rows),
+            changed_lines(self.rows, rows),
             kind,
         )
+
+
+def _that_save(draft: Figures, trials: Iterable[Trial], least: float = 0.0) -> list[Trial]:
+    """Returns the trials whose drafts save beside ``draft``, at least the part ``least`` of the time."""
+    return [
+        trial
+        for trial in trials
+        if trial.after is not None and saves(draft, trial.after)
+        if trial.after.seconds <= draft.seconds * (1 - least)
+    ]
+
+
+def _with_axes(edit: Edit, names: tuple[str, ...], other: tuple[str, ...]) -> Edit:
+    """Returns ``edit`` with ``other`` wherever it splits a dimension over ``names``."""
+    return tuple(
+        change
+        if change.spec is None
+        else replace(change, spec=tuple(other if one == names else one for one in change.spec))
+        for change in edit
+    )
+
+
+def _share(one: Sequence[Change], other: Sequence[Change]) -> bool:
+    """Whether two edits change one place."""
+    places = {key for change in other for key in _keys(change.site)}
+    return any(key in places for change in one for key in _keys(change.site))
+
+
+def _keys(site: Site) -> Iterator[object]:
+    if site.positions:
+        yield from ((site.kind == RESULT, position) for position in site.positions)
+    else:
+        yield from site.origins
 
 
 def _compiled(pending: Pending | None) -> Explanation | None:

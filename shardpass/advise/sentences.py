@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardpass.advise.propose import Edit
+from shardpass.advise.propose.program import Edit
 from shardpass.advise.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Spec
 from shardpass.advise.text import spec_text
 from shardpass.report.findings import ADD, DROP, REPLACE, Figures
@@ -19,9 +19,9 @@ def action_of(edit: Edit) -> str:
     return ADD if first.site.spec is None else REPLACE
 
 
-def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "") -> str:
+def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", helper: tuple[str, int] = ("", 0)) -> str:
     """Describes the mistake and its cost, without a place. ``clause``: about the array (``kinds``), ``of which
-    ...``.
+    ...``. ``helper``: the function whose constraint the edit changes for several calls, and their number.
     """
     first, cost = edit[0], cost_of(before, after)
     site = first.site
@@ -29,6 +29,8 @@ def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "") -> s
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     named, now = ", ".join(names[:_MOST_NAMES]) + more, spec_text(site.spec or ())
     named += f", {clause}," if clause else ""
+    if site.kind == CONSTRAINT and helper[0]:
+        return f"the constraint in {helper[0]}(), in all {helper[1]} calls, costs {cost}"
     if site.kind == CONSTRAINT:
         return f"the constraint of {named} to {now} costs {cost}"
     if site.kind == VALUE:

@@ -1,10 +1,12 @@
 """The sites of a program, places where an annotation is or could be: arguments, results, constraints, values at lines.
 
 Arguments whose paths differ in indices of lists alone, of one type and one annotation, are one site, as users annotate
-all layers alike; so are the constraints of one line, and the values that one expression stands for.
+all layers alike. So are the values that one expression stands for, and the constraints of one call path: the calls of
+the user's functions that lead to the constraint. Constraints that share the line of a helper are different sites, as
+their callers differ.
 
-Ops of the user's module keep a number (``ORIGIN``) while a copy of it is imported, so that a site of the imported
-program is known in the module that another partitioner is given.
+Ops of the user's module carry a number in the names of their locations (``MARK``) while a copy of the module is
+imported. Import keeps locations, so a site of the imported program is known in the module that the partitioner gets.
 
 Complexity: O(ops + arguments).
 """
@@ -14,17 +16,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import NOWHERE, Place, collect
-from shardpass.ir.annotations import CONSTRAINT as SHARDING_TARGET
-from shardpass.ir.annotations import custom_call_target, text
+from shardpass.ir.annotations import text
 from shardpass.ir.context import parse_module
-from shardpass.ir.frames import NO_FRAME, Frame, user_frame
-from shardpass.ir.tensors import operation, shape_of
+from shardpass.ir.frames import NO_FRAME, Frame, user_frames
+from shardpass.ir.locations import named
+from shardpass.ir.tensors import operation
 from shardpass.ir.walk import every_op
 from shardpass.pipeline.run import run_in_place
 from shardpass.program.program import NO_ANNOTATION, Array, Op, OpKind, Program, ValueAnnotation
@@ -32,10 +35,11 @@ from shardpass.program.read import Handles, read_program
 from shardpass.report.naming import GRADIENT, Names, Sources
 
 ARGUMENT, RESULT, CONSTRAINT, VALUE = "argument", "result", "constraint", "value"
-ORIGIN = "shardpass.origin"
+MARK = "advise@"
 
 _INDEX = re.compile(r"(?<!^result)\[\d+\]")  # that of a result in the tuple of results stays
-_CONSTRAINTS = frozenset({"sdy.sharding_constraint"})
+_FLAT = re.compile(r"\[\d+\]$")
+_MARKS = re.compile(rf"/?{MARK}(\d+)")
 
 Spec = tuple[tuple[str, ...], ...]  # the axes that split each dimension
 
@@ -53,6 +57,7 @@ class Site:
         positions: of arguments or results, their places in main's signature.
         values: their numbers in the imported program.
         origins: of a constraint its ops; of a value the ops that make it, each with the place of its result.
+        calls: of a constraint, the user's frames around ``frame``, from the inside.
     """
 
     kind: str
@@ -63,6 +68,7 @@ class Site:
     positions: tuple[int, ...] = ()
     values: tuple[int, ...] = ()
     origins: tuple[tuple[int, int], ...] = ()
+    calls: tuple[Frame, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -80,14 +86,14 @@ class Reading:
 
     Attributes:
         origin: by the op's number, that in the user's module.
-        constraints: the ops of the user's module that are constraints, by their line and shape.
+        calls: by the op's number in the user's module, the user's frames from the inside.
     """
 
     module: Any
     program: Program
     handles: Handles
     origin: Mapping[int, int]
-    constraints: Mapping[tuple[Place, tuple[int, ...]], Sequence[int]]
+    calls: Mapping[int, tuple[Frame, ...]]
     names: Names
 
 
@@ -97,28 +103,28 @@ def read(data: Any, file: str, sources: Sources, *, trusted: bool = True) -> Rea
     Raises ShardpassError as the import does, and SP214 where no mesh is known.
     """
     module = parse_module(data, file, trusted=trusted)
-    constraints: dict[tuple[Place, tuple[int, ...]], list[int]] = {}
+    calls = {}
     with module.context:
         for number, op in enumerate(every_op(module.operation)):
-            op.attributes[ORIGIN] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
-            if op.name in _CONSTRAINTS or custom_call_target(op) == SHARDING_TARGET:
-                place = user_frame(op.location).place
-                constraints.setdefault((place, shape_of(op.results[0])), []).append(number)
+            calls[number] = user_frames(op.location)
+            name, stack = named(op.location)
+            op.location = ir.Location.name(f"{name}/{MARK}{number}" if name else f"{MARK}{number}", stack)
     with collect():
         run_in_place(module, "shardpass-import")
     with module.context:
-        known = {}
-        for op in every_op(module.operation):
-            if ORIGIN in op.attributes:
-                number = int(op.attributes[ORIGIN].value)
-                del op.attributes[ORIGIN]  # an op's hash is one of its attributes too
-                known[op] = number
         program, handles = read_program(module, "propagate")
-        ops = [operation(op) for op in handles.ops]
-        origin = {number: known[op] for number, op in enumerate(ops) if op in known}
-        locations = [str(op.location) for op in ops]
+        origin, locations = {}, []
+        for number, handle in enumerate(handles.ops):
+            op = operation(handle)
+            name, stack = named(op.location)
+            marks = _MARKS.findall(name)
+            if marks:
+                origin[number] = int(marks[-1])
+                name = _MARKS.sub("", name)
+                op.location = ir.Location.name(name, stack) if name else stack
+            locations.append(str(op.location))
         arguments = [str(argument.location) for argument in handles.arguments[None]]
-    return Reading(module, program, handles, origin, constraints, Names(program, locations, arguments, sources))
+    return Reading(module, program, handles, origin, calls, Names(program, locations, arguments, sources))
 
 
 class Sites:
@@ -130,6 +136,30 @@ class Sites:
         self.arguments = tuple(self._arguments())
         self.results = tuple(self._results())
         self.constraints = tuple(self._constraints())
+
+    def used_alike(self, alike: Sequence[int], results: Sequence[int]) -> Sites:
+        """Returns the sites with flat lists of leaves split by use: ``alike`` by value, ``results`` by place.
+
+        Libraries that flatten a tree before ``jax.jit`` leave indices alone in the paths of its leaves, such as
+        ``dynamic['rest'][17]``. Leaves of one type are then one site only where the program uses them alike.
+        """
+        other = copy(self)
+        other.arguments = tuple(part for site in self.arguments for part in _parts(site, alike, results))
+        other.results = tuple(part for site in self.results for part in _parts(site, alike, results))
+        return other
+
+    def with_changes(self, changes: Sequence[Any]) -> Sites:
+        """Returns the sites with the specs of ``changes`` (``write.Change``) for arguments and results."""
+        specs = {(one.site.kind, position): one.spec for one in changes for position in one.site.positions}
+
+        def changed(site: Site) -> Site:
+            key = site.kind, site.positions[0]
+            return replace(site, spec=specs[key]) if key in specs else site
+
+        other = copy(self)
+        other.arguments = tuple(map(changed, self.arguments))
+        other.results = tuple(map(changed, self.results))
+        return other
 
     def spec(self, annotation: ValueAnnotation, rank: int) -> Spec | None:
         """Converts an annotation to whole axes; None where there is none, or where it splits over parts of axes."""
@@ -170,27 +200,33 @@ class Sites:
     # ---------------------------------------------------------------- the body
 
     def _constraints(self) -> Iterator[Site]:
-        ops_of: dict[tuple[Place, Array, Spec], list[Op]] = {}
+        ops_of: dict[object, list[Op]] = {}
+        paths: dict[object, tuple[Frame, ...]] = {}
+        kinds: dict[object, tuple[Array, Spec]] = {}
+        key: object
+        origin = self.reading.origin
         for op in self.program.body.every_op():
-            if op.kind is not OpKind.CONSTRAINT:
+            if op.kind is not OpKind.CONSTRAINT or op.number not in origin:
                 continue
             array = self.program.arrays[op.results[0]]
             annotation = self.program.annotations.get(op.results[0], NO_ANNOTATION)
             spec = None if array is None or annotation.open_dims else self.spec(annotation, array.rank)
-            place = self.names.frame(op).place
-            if array is not None and spec is not None and place != NOWHERE:
-                ops_of.setdefault((place, array, spec), []).append(op)
-        for (_, array, spec), ops in ops_of.items():
+            if array is None or spec is None or self.names.frame(op).place == NOWHERE:
+                continue
+            calls = self.reading.calls[origin[op.number]]
+            key = calls, array, spec
+            paths[key], kinds[key] = calls, (array, spec)
+            ops_of.setdefault(key, []).append(op)
+        for key, ops in ops_of.items():
             first = next((op for op in ops if not self.names.is_backward(op)), ops[0])
-            frame = self.names.frame(first)
             yield Site(
                 CONSTRAINT,
-                (self.names.of(first.operands[0]) or str(array),),
-                array,
-                spec,
-                frame,
+                (self.names.of(first.operands[0]) or str(kinds[key][0]),),
+                *kinds[key],
+                self.names.frame(first),
                 values=tuple(op.results[0] for op in ops),
-                origins=tuple((number, 0) for number in self.reading.constraints.get((frame.place, array.shape), ())),
+                origins=tuple(dict.fromkeys((origin[op.number], 0) for op in ops)),
+                calls=paths[key][1:],
             )
 
     def values(self, lines: Sequence[Place]) -> Iterator[Site]:
@@ -238,6 +274,20 @@ class Sites:
                     values=tuple(op.results[0] for op in every),
                     origins=tuple(dict.fromkeys((self.reading.origin[op.number], 0) for op in every)),
                 )
+
+
+def _parts(site: Site, alike: Sequence[int], results: Sequence[int]) -> Iterator[Site]:
+    """Splits a site of leaves of a flat list by what their values fold to."""
+    if len(site.names) < 2 or not all(_FLAT.search(name) for name in site.names):
+        yield site
+        return
+    groups: dict[int, list[int]] = {}
+    for place, (position, value) in enumerate(zip(site.positions, site.values, strict=True)):
+        groups.setdefault(results[position] if site.kind == RESULT else alike[value], []).append(place)
+    for places in groups.values():
+        names = tuple(site.names[place] for place in places)
+        positions, values = (tuple(some[place] for place in places) for some in (site.positions, site.values))
+        yield replace(site, names=names, positions=positions, values=values)
 
 
 def _joined(kind: str, rows: Sequence[tuple[str, Array, Spec | None, int, int]]) -> Iterator[Site]:

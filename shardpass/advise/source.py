@@ -9,10 +9,11 @@ import ast
 import difflib
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import TypeGuard
 
 from shardpass.ir.frames import Frame
@@ -156,6 +157,25 @@ class SourceFile:
         return next((called(call) for call in self._calls() if called(call).endswith("PartitionSpec")), "P")
 
     @cached_property
+    def constraint_name(self) -> str:
+        """The name by which the file refers to ``jax.lax.with_sharding_constraint``."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom):
+                for one in node.names:
+                    name = one.asname or one.name
+                    if node.module == "jax.lax" and one.name == _CONSTRAINT:
+                        return name
+                    if node.module == "jax" and one.name == "lax":
+                        return f"{name}.{_CONSTRAINT}"
+        return f"jax.lax.{_CONSTRAINT}"
+
+    def function_of(self, node: ast.AST) -> ast.FunctionDef | None:
+        """Returns the function definition around a node; None at module level and in a lambda."""
+        while not isinstance(node, ast.FunctionDef | ast.Lambda | ast.Module):
+            node = self.parents[node]
+        return node if isinstance(node, ast.FunctionDef) else None
+
+    @cached_property
     def _named(self) -> str:
         """The text before the spec in the file's shardings, as ``NamedSharding(mesh, ``; "" if no mesh has a name."""
         for call in self._calls():
@@ -238,12 +258,56 @@ class SourceFile:
             raw = raw[: one.start] + one.text.encode() + raw[one.end :]
         return raw
 
+    def traced(self, replacements: Sequence[Replacement]) -> bytes:
+        """Returns the file's bytes with ``replacements``, each with as many line breaks as it replaces at least.
+
+        Lines of a traced program are then those of the file, but for lines that are added (``line_before``).
+        """
+        return self.changed([self._on_as_many_lines(one) for one in replacements])
+
+    def _on_as_many_lines(self, one: Replacement) -> Replacement:
+        before = self.raw[one.start : one.end]
+        missing = before.count(b"\n") - one.text.count("\n")
+        whole_lines = before.endswith(b"\n") and (not one.start or self.raw[: one.start].endswith(b"\n"))
+        return Replacement(one.start, one.end, one.text + missing * ("\n" if whole_lines else "\\\n"))
+
+    def line_before(self, line: int, replacements: Sequence[Replacement]) -> int:
+        """Returns the file's line at which ``line`` of the ``traced`` text stands; of an added line, the line above."""
+        moved = 0
+        for one in sorted(set(replacements), key=lambda one: one.start):
+            added = one.text.count("\n") - self.raw[one.start : one.end].count(b"\n")
+            first = self.raw[: one.start].count(b"\n") + 1
+            if added <= 0 or line < first + moved:
+                continue
+            if line < first + moved + added:
+                return max(1, first - 1)
+            moved += added
+        return line - moved
+
     def diff(self, replacements: Sequence[Replacement], made: Sequence[Replacement] = ()) -> str:
         """Returns the unified diff of ``replacements`` against the file with those ``made`` before."""
-        texts = (self.changed(made), self.changed([*made, *replacements]))
-        before, after = (text.decode().splitlines(keepends=True) for text in texts)
-        name = shown_path(self.path)
-        return "".join(_ended(difflib.unified_diff(before, after, name, name, n=_CONTEXT)))
+        before, after = (text.decode() for text in (self.changed(made), self.changed([*made, *replacements])))
+        return unified(self.path, before, after)
+
+
+def unified(path: str, before: str, after: str) -> str:
+    """Returns the unified diff of a file between two texts, which ``git apply`` takes at the repository's root."""
+    name = _in_repository(path)
+    old, new = (text.splitlines(keepends=True) for text in (before, after))
+    rows = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", n=_CONTEXT)
+    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+
+
+def _in_repository(path: str) -> str:
+    """Returns ``path`` relative to the root of its git repository, or to the working directory outside of one."""
+    if path.startswith("<"):
+        return path
+    file = Path(path).resolve()
+    root = next((folder for folder in file.parents if (folder / ".git").exists()), Path.cwd().resolve())
+    return (file.relative_to(root) if file.is_relative_to(root) else Path(*file.parts[1:])).as_posix()
+
+
+Edits = Mapping[SourceFile, Sequence[Replacement]]
 
 
 def overlap(replacements: Sequence[Replacement]) -> bool:
@@ -277,8 +341,3 @@ def shown_path(path: str) -> str:
     """Returns ``path`` relative to the working directory, where the file is below it."""
     relative = os.path.relpath(path) if os.path.isabs(path) else path
     return path if relative.startswith("..") else relative
-
-
-def _ended(rows: Iterator[str]) -> Iterator[str]:
-    for row in rows:
-        yield row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"

@@ -2,6 +2,7 @@
 
 1. A constraint is the call that stands at its line. Dropped, the call is its first argument, and an assignment of a
    name to itself goes. Replaced, the second argument is written anew in its own form, ``P(...)`` or ``NamedSharding``.
+   Where constraints outside of the edit share the line, as those of a helper do, the call of the helper is edited.
 2. A value that a name is assigned is constrained in a line of its own; any other expression where it stands.
 3. Arguments and results are leaves of ``in_shardings`` and ``out_shardings`` of the one call that has these for the
    function: tuples, lists, dicts and calls with keywords are followed by the path, names to their one assignment, maps
@@ -16,12 +17,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from shardpass.advise.propose import Edit
+from shardpass.advise.propose.program import Edit
 from shardpass.advise.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites, Spec
-from shardpass.advise.source import Replacement, SourceFile, called, overlap
+from shardpass.advise.source import Edits, Replacement, SourceFile, called, overlap
 from shardpass.advise.write import Change
+from shardpass.diagnostics import Place
+from shardpass.ir.frames import Frame
 from shardpass.report.naming import Sources
 
 _STEP = re.compile(r"\.(\w+)|\[(-?\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
@@ -37,6 +40,31 @@ class _Tree:
 
     root: ast.expr
     every: Mapping[str, Steps]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Replacements in one file. ``is_certain``: whether they change the edit's places alone, without a trace."""
+
+    file: SourceFile
+    replacements: Sequence[Replacement]
+    is_certain: bool = True
+
+
+@dataclass(frozen=True)
+class Written:
+    """An edit as text: its diff, and all edits of the files with it. ``is_certain``: as of its parts."""
+
+    diff: str
+    edits: Edits
+    is_certain: bool
+
+    def before(self, place: Place) -> Place:
+        """Returns the line of the user's file at which ``place``, of the traced text, stands."""
+        for file, replacements in self.edits.items():
+            if file.path == place.file and place.line:
+                return replace(place, line=file.line_before(place.line, replacements))
+        return place
 
 
 def spec_text(spec: Spec) -> str:
@@ -72,71 +100,118 @@ class JaxText:
     def __init__(self, sites: Sites, sources: Sources, function: str) -> None:
         self.sites, self.sources, self.function = sites, sources, function
         self._files: dict[str, SourceFile | None] = {}
-        self._made: dict[str, list[Replacement]] = {}
+        self._made: dict[SourceFile, list[Replacement]] = {}
 
-    def diff(self, edit: Edit) -> str:
-        """Returns the edit as a unified diff of the file with the previous edits; "" if its place is not certain.
+    def written(self, edit: Edit) -> Written | None:
+        """Returns the edit of the user's files on top of those kept; None if its place is not certain.
 
-        Padding has no diff, as the array's shape comes from elsewhere.
+        Padding has no place in the text, as the array's shape comes from elsewhere.
         """
         if any(change.padded is not None for change in edit):
-            return ""
+            return None
         kinds = {change.site.kind for change in edit}
+        parts: list[_Part | None]
         if kinds <= {CONSTRAINT, VALUE}:
-            file = self._file(edit[0].site.place.file)
-            if file is None or any(change.site.place.file != file.path for change in edit):
-                return ""
-            parts = [self._in_the_body(file, change) for change in edit]
+            parts = [self._in_the_body(edit, change) for change in edit]
+        elif kinds <= {ARGUMENT, RESULT}:
+            parts = [self._in_the_signature(edit)]
         else:
-            file = self._signature_file()
-            if file is None:
-                return ""
-            parts = [self._in_the_signature(file, edit)]
-        if any(part is None for part in parts):
-            return ""
-        here, made = [one for part in parts for one in part or ()], self._made.setdefault(file.path, [])
-        if overlap([*made, *here]):
-            return ""
-        diff = file.diff(here, made)
-        made += here
-        return diff
+            signature = tuple(change for change in edit if change.site.kind in (ARGUMENT, RESULT))
+            body = [change for change in edit if change not in signature]
+            parts = [self._in_the_signature(signature), *(self._in_the_body(edit, change) for change in body)]
+        new: dict[SourceFile, list[Replacement]] = {}
+        for part in parts:
+            if part is None:
+                return None
+            new.setdefault(part.file, []).extend(part.replacements)
+        made = {file: self._made.get(file, []) for file in (*self._made, *new)}
+        if any(overlap([*made[file], *here]) for file, here in new.items()):
+            return None
+        diff = "".join(file.diff(here, made[file]) for file, here in new.items())
+        every = {file: [*before, *new.get(file, [])] for file, before in made.items()}
+        return Written(diff, every, all(part is not None and part.is_certain for part in parts))
+
+    def keep(self, written: Written) -> None:
+        """Makes an edit one on top of which others are written."""
+        self._made = {file: list(replacements) for file, replacements in written.edits.items()}
 
     # ---------------------------------------------------------------- constraints and values
 
-    def _in_the_body(self, file: SourceFile, change: Change) -> list[Replacement] | None:
+    def _in_the_body(self, edit: Edit, change: Change) -> _Part | None:
         site = change.site
         if site.kind == VALUE:
-            return self._added(file, site, change.spec or ())
-        call = file.constraint_at(site.frame)
+            file = self._file(site.place.file)
+            added = None if file is None else self._added(file, site, change.spec or ())
+            return None if file is None or added is None else _Part(file, added)
+        others = [one for one in self.sites.constraints if all(one is not changed.site for changed in edit)]
+        frames = site.frame, *site.calls
+        for level, frame in enumerate(frames):
+            if any(frame in (other.frame, *other.calls) for other in others):
+                continue  # an edit there changes others too
+            file = self._file(frame.place.file)
+            if file is None:
+                return None
+            made = self._constraint(file, frame, change) if not level else self._call(file, frames, level, change)
+            return None if made is None else _Part(file, made, is_certain=not level)
+        return None
+
+    def _constraint(self, file: SourceFile, frame: Frame, change: Change) -> list[Replacement] | None:
+        """Edits the call of ``with_sharding_constraint`` at ``frame``."""
+        call = file.constraint_at(frame)
         if call is None or any(isinstance(one, ast.Starred) for one in call.args):
             return None
         if change.spec is not None:
             start, end = file.span(call.args[1])
             return [Replacement(start, end, file.sharding(spec_text(change.spec), call.args[1]))]
-        kept, statement = call.args[0], file.statement_of(call)
-        if (
-            isinstance(statement, ast.Assign)
-            and statement.value is call
-            and isinstance(kept, ast.Name)
-            and len(statement.targets) == 1
-            and isinstance(statement.targets[0], ast.Name)
-            and statement.targets[0].id == kept.id
-        ):
-            start, end = file.span(statement)
-            if _has_siblings(file, statement) and file.raw[file.line_start(statement) : start].isspace():
-                return [Replacement(file.line_start(statement), file.line_end(statement), "")]
-            return [Replacement(start, end, "pass")]
+        return _unwrapped(file, call, call.args[0])
+
+    def _call(self, file: SourceFile, frames: Sequence[Frame], level: int, change: Change) -> list[Replacement] | None:
+        """Edits the call of a helper that constrains one of its parameters; ``frames[level]`` is the call."""
+        call = file.expression_at(frames[level])
+        inner = self._file(frames[level - 1].place.file)
+        if inner is None or not isinstance(call, ast.Call) or level != 1:
+            return None
+        constraint = inner.constraint_at(frames[0])
+        helper = None if constraint is None else inner.function_of(constraint)
+        if constraint is None or helper is None or not isinstance(constraint.args[0], ast.Name):
+            return None
+        names = [one.arg for one in helper.args.args]
+        name = constraint.args[0].id
+        if name not in names:
+            return None
+        place = names.index(name) - (names[0] == "self")
+        given = {one.arg: one.value for one in call.keywords}
+        kept = call.args[place] if place < len(call.args) else given.get(name)
+        if kept is None or any(isinstance(one, ast.Starred) for one in call.args[: place + 1]):
+            return None
+        if change.spec is None:
+            return _unwrapped(file, call, kept)
         start, end = file.span(call)
-        simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
-        alone = simple or isinstance(file.parents[call], ast.Assign | ast.Return)
-        return [Replacement(start, end, file.text(kept) if alone else f"({file.text(kept)})")]
+        sharding = file.sharding(spec_text(change.spec))
+        return [Replacement(start, end, f"{file.constraint_name}({file.text(kept)}, {sharding})")]
+
+    def helper_of(self, edit: Edit) -> tuple[str, int]:
+        """Returns the name of the function whose one constraint ``edit`` changes for several calls, and their number.
+
+        The name is "" for any other edit.
+        """
+        sites = [change.site for change in edit]
+        if any(site.kind != CONSTRAINT or site.frame != sites[0].frame for site in sites):
+            return "", 0
+        count = sum(len(site.origins) for site in sites)
+        file = self._file(sites[0].place.file) if count > 1 and sites[0].calls else None
+        call = None if file is None else file.constraint_at(sites[0].frame)
+        function = None if file is None or call is None else file.function_of(call)
+        if function is None or call is None or ast.unparse(call.args[0]) not in {one.arg for one in function.args.args}:
+            return "", 0  # of a layer that constrains a value of its own
+        return function.name, count
 
     def _added(self, file: SourceFile, site: Site, spec: Spec) -> list[Replacement] | None:
         node = file.expression_at(site.frame)
         if node is None:
             return None
         sharding, statement = file.sharding(spec_text(spec)), file.statement_of(node)
-        call = "jax.lax.with_sharding_constraint"
+        call = file.constraint_name
         if (
             isinstance(statement, ast.Assign)
             and statement.value is node
@@ -163,11 +238,14 @@ class JaxText:
                 return file
         return None
 
-    def _in_the_signature(self, file: SourceFile, edit: Edit) -> list[Replacement] | None:
+    def _in_the_signature(self, edit: Edit) -> _Part | None:
         """Returns replacements of the arrays' expressions: in trees that are assigned to names, or else of the names.
 
         Returns None if an array outside of the edit would change too.
         """
+        file = self._signature_file()
+        if file is None:
+            return None
         trees = {}
         for kind, keyword in ((ARGUMENT, "in_shardings"), (RESULT, "out_shardings")):
             node = file.shardings(self.function, keyword)
@@ -179,7 +257,7 @@ class JaxText:
         for inside in (True, False):
             texts = self._replaced(file, edit, trees, inside)
             if texts is not None:
-                return [Replacement(*file.span(node), text) for node, text in texts.items()]
+                return _Part(file, [Replacement(*file.span(node), text) for node, text in texts.items()])
         return None
 
     def _replaced(
@@ -320,6 +398,27 @@ def _leaf(
     if inner is None or isinstance(inner, ast.Starred):
         return None
     return _leaf(file, inner, rest, inside=inside, whole=whole, done=(*done, step))
+
+
+def _unwrapped(file: SourceFile, call: ast.Call, kept: ast.expr) -> list[Replacement]:
+    """Returns the replacements that leave ``kept``, an argument, of a call."""
+    statement = file.statement_of(call)
+    if (
+        isinstance(statement, ast.Assign)
+        and statement.value is call
+        and isinstance(kept, ast.Name)
+        and len(statement.targets) == 1
+        and isinstance(statement.targets[0], ast.Name)
+        and statement.targets[0].id == kept.id
+    ):
+        start, end = file.span(statement)
+        if _has_siblings(file, statement) and file.raw[file.line_start(statement) : start].isspace():
+            return [Replacement(file.line_start(statement), file.line_end(statement), "")]
+        return [Replacement(start, end, "pass")]
+    start, end = file.span(call)
+    simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+    alone = simple or isinstance(file.parents[call], ast.Assign | ast.Return)
+    return [Replacement(start, end, file.text(kept) if alone else f"({file.text(kept)})")]
 
 
 def _resolved(file: SourceFile, node: ast.expr) -> ast.expr:

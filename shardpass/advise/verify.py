@@ -11,6 +11,7 @@ from shardpass.report.report import Report
 from shardpass.report.rows import Row
 
 LEAST = 0.02  # of the time of a step or of its bytes, that an edit saves
+LEAST_MEMORY = 0.01  # of what a device holds, that an edit for memory alone saves
 MORE_MEMORY = 0.05  # of what a device holds, that it may hold more with an edit that saves little
 PER_TIME = 1.0  # likewise, of the part of the time that an edit saves
 MORE_BYTES = 1.02  # what an edit that saves work or memory alone may receive
@@ -55,6 +56,12 @@ def saves(before: Figures, after: Figures) -> bool:
     if after.seconds > before.seconds * (1 + LEAST / 2) or after.bytes > before.bytes * MORE_BYTES:
         return False
     return after.bytes < before.bytes * (1 - LEAST) or after.memory < before.memory * (1 - 5 * LEAST)
+
+
+def saves_memory(before: Figures, after: Figures) -> bool:
+    """Whether an edit saves memory, LEAST_MEMORY of it, without costing time or bytes."""
+    slower = after.seconds > before.seconds * (1 + LEAST / 2) or after.bytes > before.bytes * MORE_BYTES
+    return not slower and after.memory < before.memory * (1 - LEAST_MEMORY)
 
 
 def changed_lines(before: Sequence[Row], after: Sequence[Row]) -> tuple[LineChange, ...]:

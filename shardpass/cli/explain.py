@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,13 @@ from shardpass.cli.common import (
     write_output,
 )
 from shardpass.cli.onnx_input import add_onnx_options, as_module, is_model
-from shardpass.cli.script import script_folder
+from shardpass.cli.script import is_script, program_with, script_folder
 
 if TYPE_CHECKING:
+    from shardpass.advise.findings import Wanted
     from shardpass.ir.doors import Given
     from shardpass.report.explanation import Explanation
+    from shardpass.report.findings import Finding
     from shardpass.sharding import Mesh
     from shardpass.targets.target import Target
 
@@ -112,6 +115,13 @@ def _parser() -> argparse.ArgumentParser:
         help="what jax.profiler.trace wrote while the program ran: show measured times beside modelled ones; of "
         "programs of HLO",
     )
+    add(
+        "--seconds",
+        type=_seconds,
+        metavar="N",
+        help="processor seconds for the search for edits of XLA's program (default: three of its compiles, at least "
+        "20); what is found by then is printed, and Ctrl-C prints what is there",
+    )
     add("--hints", action="store_true", help="look for annotations that save, each tried by planning again")
     add(
         "--memory-limit",
@@ -151,6 +161,16 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is no number of seconds: give one such as 60")
+    return seconds
+
+
 def _size(text: str) -> int:
     from shardpass.diagnostics import ShardpassError
     from shardpass.redistribute.terms.limit import read_limit
@@ -183,6 +203,7 @@ def _run(argv: Sequence[str]) -> int:
     import json
     from dataclasses import replace
 
+    from shardpass.advise.findings import Wanted
     from shardpass.redistribute.terms.limit import read_limit
     from shardpass.suggesting.explain import within
 
@@ -195,7 +216,14 @@ def _run(argv: Sequence[str]) -> int:
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
     options["folders"] = folders
     options["mesh"] = None if args.mesh is None or named else read_axes(args.mesh)
-    explanation = explain(data, file, **options)
+    streamed = _Streamed(args) if form == "text" and args.output is None and args.html is None else None
+    again = (
+        partial(program_with, args.module, args.timeout, args.target)
+        if args.module is not None and is_script(args.module)
+        else None
+    )
+    wanted = Wanted(again, args.seconds, streamed)
+    explanation = explain(data, file, **options, wanted=wanted)
     command = shlex.join(["shardpass", "explain", *(sys.argv[1:] if argv is None else argv)])
     explanation = replace(within(explanation, args.memory_limit), trips=args.trips, command=command)
     if args.profile_dir is not None:
@@ -224,6 +252,8 @@ def _run(argv: Sequence[str]) -> int:
         write_output(args.html, to_html(explanation))
     if args.output is not None:
         write_output(args.output, f"{_shown(explanation, form, args)}\n")
+    elif streamed is not None:
+        streamed.show(explanation)
     elif args.html != "-":
         print(_shown(explanation, form, args))
     return _failed(explanation, form, args.fail_on)
@@ -237,6 +267,35 @@ def _form(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
     if args.html == "-" and (wanted or args.output):
         parser.error("the page goes to stdout, and so does the report: give --html a file")
     return wanted[0] if wanted else "text"
+
+
+class _Streamed:
+    """Prints a report in parts, each as soon as it is there: the table, each finding, and what is left to save."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args, self.width, self.shown = args, _width(), 0
+        self.partitioner = args.partitioner
+
+    def __call__(self, finding: Finding) -> None:
+        from shardpass.diagnostics.printable import joined
+        from shardpass.report.text import finding_lines, findings_title
+
+        title = [] if self.shown else ["", findings_title(self.partitioner, several=False)]
+        self.shown += 1
+        print(joined([*title, *finding_lines(finding, self.shown, self.width)]), flush=True)
+
+    def show(self, explanation: Explanation) -> None:
+        """Prints the report; findings that come while it is printed are printed by ``__call__``."""
+        from shardpass.diagnostics.printable import joined
+        from shardpass.report.text import findings_rest, gap_lines, table_lines
+
+        args, self.partitioner = self.args, explanation.partitioner
+        table = table_lines(explanation, self.width, by=args.group_by, sort=args.sort, top=args.top)
+        print(joined(table), flush=True)
+        _ = explanation.findings  # which are printed as they come
+        for lines in (findings_rest(explanation, self.width, self.shown), gap_lines(explanation, self.width)):
+            if rest := list(lines):
+                print(joined(rest), flush=True)
 
 
 def _shown(explanation: Explanation, form: str, args: argparse.Namespace) -> str:
@@ -296,16 +355,20 @@ def explain(
     partitioner: str | None = None,
     mesh: Mesh | None = None,
     target: Target | None = None,
+    wanted: Wanted | None = None,
 ) -> Explanation:
     """Explains the collectives of the module ``data``, which is partitioned first where it is not yet.
 
+    ``wanted``: how findings are looked for.
+
     Raises ShardpassError where it does not parse or cannot be partitioned.
     """
-    from shardpass.suggesting.explain import explain_data, pipeline
+    from shardpass.suggesting.explain import NOTHING, explain_data, pipeline
 
     passes = pipeline(effort, matmul_loops, machine, constraints)
     whose = partitioner or ("shardpass" if target is None else "xla")
-    return explain_data(data, file, whose, mesh, machine, passes=passes, folders=folders, target=target)
+    wanted = wanted or NOTHING
+    return explain_data(data, file, whose, mesh, machine, passes=passes, folders=folders, target=target, wanted=wanted)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, NoReturn
 
+    from shardpass.advise.source import Edits
     from shardpass.diagnostics import Place
     from shardpass.targets.target import Target
 
@@ -68,6 +69,19 @@ def program_of(path: str, timeout: float = TIMEOUT, target: Target | None = None
     """
     module, answer = _run(path, "shardpass.jax.script", timeout, target=target)
     return module or _no_program(path, answer), _name(path)
+
+
+def program_with(path: str, timeout: float | None, target: Target | None, edits: Edits) -> bytes | None:
+    """Returns the program of ``path`` as ``program_of``, with ``edits`` of the script's files; None where the script
+    then fails or does not compile the function.
+    """
+    from shardpass.advise.rerun import texts_of
+
+    text = texts_of({file.path: file.traced(replacements) for file, replacements in edits.items()})
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(text)
+        file.flush()
+        return _run(path, "shardpass.advise.rerun", timeout or TIMEOUT, file.name, target=target)[0] or None
 
 
 def program_or_repairs(

@@ -6,10 +6,10 @@ from shardpass.diagnostics.core import Code, Severity
 
 SENDS_MORE = Code(
     "SP625",
-    "this line sends {sent} in the program of {partitioner}, and would send {ours} in that of shardpass",
-    remedy="pin the shardings that shardpass decides (shardpass.jax.pin), or say those of the arrays of this line",
+    "each device receives {sent} in the program of {partitioner}, and {ours} in that of shardpass",
+    remedy="pin the shardings that shardpass decides (shardpass.jax.pin)",
     severity=Severity.REMARK,
-    explanation="No edit of one annotation was found that saves, and other shardings send less at this line. "
+    explanation="No edit was found that saves, and shardpass's program receives fewer bytes in all. "
     "`shardpass-explain --partitioner xla --format sarif` reports it.",
 )
 

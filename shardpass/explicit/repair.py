@@ -8,13 +8,12 @@ Example of the text::
           w: float32[16@model,32]
 
     1. out_sharding=P('data') of `x @ w`: 1.5 KiB received, 3.0 KiB of memory, 1.2 us
-    --- train.py
+    --- a/train.py
     ...
 """
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import json
 from collections.abc import Callable, Mapping
@@ -24,7 +23,7 @@ from typing import Any
 import jax
 
 from shardpass.advise.sites import Spec
-from shardpass.advise.source import shown_path
+from shardpass.advise.source import shown_path, unified
 from shardpass.advise.text import spec_text
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError
@@ -39,7 +38,6 @@ from shardpass.report.text import show_bytes
 from shardpass.runtime.peers import OURS
 
 SHOWN = 3
-_CONTEXT = 2  # lines of a diff around a change
 
 
 @dataclass(frozen=True)
@@ -227,21 +225,12 @@ def _best(programs: list[Program]) -> list[Program]:
 
 def _alternative(one: Program, search: Search) -> Alternative:
     state, figures = one.state, one.cost
-    diffs = [diff(path, search.live.text(path), text) for path, text in state.texts.items()]
+    diffs = [unified(path, search.live.text(path), text) for path, text in state.texts.items()]
     changed = tuple(
         (search.arguments[number].path, spec_text(search.arguments[number].spec), spec_text(spec))
         for number, spec in state.arguments.items()
     )
     return Alternative(state.edits, "".join(diffs), changed, figures.bytes, figures.memory, figures.seconds)
-
-
-def diff(path: str, before: str, after: str) -> str:
-    """Returns the unified diff of one file, between two texts."""
-    name = shown_path(path)
-    rows = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), name, name, n=_CONTEXT
-    )
-    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 
 # ---------------------------------------------------------------- arguments

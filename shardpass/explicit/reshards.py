@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from shardpass.advise.propose import variants
+from shardpass.advise.propose.specs import variants
 from shardpass.advise.sentences import cost_of
 from shardpass.advise.source import Replacement, SourceFile, overlap
 from shardpass.advise.text import spec_text

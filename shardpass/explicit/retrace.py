@@ -28,10 +28,8 @@ from typing import Any
 
 import jax
 
-from shardpass.advise.source import Replacement, SourceFile
+from shardpass.advise.source import Edits, Replacement, SourceFile
 from shardpass.explicit.regions import Region
-
-Edits = Mapping[SourceFile, Sequence[Replacement]]
 
 _LOCK = threading.RLock()
 _EDITED = jax.make_user_context(default_value=0)
@@ -70,6 +68,20 @@ class Retracer:
             inside.enter_context(_EDITED(next(_numbers)))
             return self.traced()
 
+    def again(self, edits: Edits) -> bytes | None:
+        """Returns the lowered program with ``edits``, as text; None if JAX or the function refuses them, and ``b""`` if
+        they cannot be tried on the functions of this process.
+        """
+        try:
+            if any(_is_of_module(file, replacements) for file, replacements in edits.items()):
+                return b""  # that code ran already
+            text: str = self.lower(self.trace(edits)).as_text(debug_info=True)
+        except CannotTrace:
+            return b""
+        except Exception:  # the user's function, or JAX, refuses the edits
+            return None
+        return text.encode()
+
     def lower(self, traced: Any) -> Any:
         """Lowers ``traced``; over an abstract mesh, which has no devices, for the CPU."""
         with self._meshes():
@@ -90,7 +102,7 @@ class Retracer:
 def _swapped(file: SourceFile, replacements: Sequence[Replacement]) -> Iterator[None]:
     """Inside of the block, functions of ``file`` run the code that it has with ``replacements``."""
     now = _compiled(file, file.raw)
-    changed = _compiled(file, file.changed([_on_as_many_lines(file, one) for one in replacements]), now)
+    changed = _compiled(file, file.traced(replacements), now)
     codes: dict[CodeType, CodeType] = {}
     for old, new in _pairs(now, changed):
         if old != new and codes.setdefault(old, new) != new:
@@ -115,12 +127,11 @@ def _swapped(file: SourceFile, replacements: Sequence[Replacement]) -> Iterator[
             one()
 
 
-def _on_as_many_lines(file: SourceFile, one: Replacement) -> Replacement:
-    """Pads a replacement with the line breaks of the text that it replaces, so that other code keeps its lines."""
-    before = file.raw[one.start : one.end]
-    missing = before.count(b"\n") - one.text.count("\n")
-    whole_lines = before.endswith(b"\n") and (not one.start or file.raw[: one.start].endswith(b"\n"))
-    return Replacement(one.start, one.end, one.text + missing * ("\n" if whole_lines else "\\\n"))
+def _is_of_module(file: SourceFile, replacements: Sequence[Replacement]) -> bool:
+    """Whether the edits change code outside of functions, such as the arguments of a call of ``jax.jit``."""
+    codes = (_compiled(file, raw) for raw in (file.raw, file.changed(replacements)))
+    old, new = ((one.co_code, [c for c in one.co_consts if not isinstance(c, CodeType)], one.co_names) for one in codes)
+    return old != new
 
 
 def _restoring(function: FunctionType) -> Callable[[], None]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -45,6 +46,11 @@ def user_frame(location: Any) -> Frame:
     return _frames(str(location))[0]
 
 
+def user_frames(location: Any) -> tuple[Frame, ...]:
+    """Returns the frames of an ``ir.Location`` that no library has, from the innermost; () without such a frame."""
+    return tuple(one for one in _every_frame(str(location)) if not is_library(one.place.file))
+
+
 def user_place(location: Any) -> Place:
     """Returns the user's line of an ``ir.Location``, or of its text; NOWHERE where it names none."""
     return _frames(str(location))[0].place
@@ -64,12 +70,18 @@ def is_library(file: str) -> bool:
 def _frames(text: str) -> tuple[Frame, tuple[Place, ...]]:
     """Returns the user's frame, and the lines inside of it."""
     last, inner = NO_FRAME, []
-    for match in _FRAME.finditer(text):
-        file, line, column, end_line, end_column = match.groups()
+    for frame in _every_frame(text):
         if last is not NO_FRAME:
             inner.append(Place(last.place.file, last.place.line))
-        place = Place(mlir_unquoted(file), int(line), int(column))
-        last = Frame(place, int(end_line or line) if end_column else 0, int(end_column or 0))
-        if not is_library(file):
+        last = frame
+        if not is_library(frame.place.file):
             break
     return last, tuple(reversed(inner))
+
+
+def _every_frame(text: str) -> Iterator[Frame]:
+    """Yields the frames of a location's text, from the innermost."""
+    for match in _FRAME.finditer(text):
+        file, line, column, end_line, end_column = match.groups()
+        place = Place(mlir_unquoted(file), int(line), int(column))
+        yield Frame(place, int(end_line or line) if end_column else 0, int(end_column or 0))

@@ -13,6 +13,8 @@ from shardpass.diagnostics import NOWHERE, Place
 from shardpass.report.rows import short
 
 DROP, REPLACE, ADD = "drop", "replace", "add"
+NOW, EDITED, DECIDED, PINNED = "now", "with these edits", "shardpass's program", "pinned"
+LATE, INTERRUPTED = "late", "interrupted"
 ANNOTATION, UNEVEN, LOOKUP = "annotation", "uneven size", "lookup"
 
 
@@ -107,16 +109,18 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Surplus:
-    """A line where the partitioner sends more than shardpass would."""
+class Gap:
+    """The figures of one program, made in different ways: by the name of the way.
 
-    place: Place
-    sent: int
-    ours: int
+    ``rows``: NOW, as it is compiled; EDITED, with all findings; DECIDED, shardpass's own program; PINNED, that of the
+    partitioner with shardpass's decisions as constraints. A way that took too long has no row.
+    """
 
-    @property
-    def bytes(self) -> int:
-        return self.sent - self.ours
+    rows: tuple[tuple[str, Figures], ...]
+
+    def as_list(self) -> list[dict[str, object]]:
+        """Returns the rows as plain values for JSON."""
+        return [{"program": name, **asdict(figures)} for name, figures in self.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +129,15 @@ class Findings(Sequence[Finding]):
 
     Attributes:
         ranked: those that save most first.
-        surplus: lines that send more than shardpass would send there, most first.
         compiled: how many edits were compiled.
         why_not: the reason for which there was nothing to look at; "" where there was.
+        stopped: why the search ended before its end: LATE or INTERRUPTED; "" where it did not.
     """
 
     ranked: tuple[Finding, ...] = ()
-    surplus: tuple[Surplus, ...] = ()
     compiled: int = 0
     why_not: str = ""
+    stopped: str = ""
 
     def __len__(self) -> int:
         return len(self.ranked)
@@ -146,8 +150,7 @@ class Findings(Sequence[Finding]):
 
     def as_dict(self) -> dict[str, object]:
         """Returns the findings as plain values for JSON."""
-        surplus = [{"place": str(one.place), "sent": one.sent, "ours": one.ours} for one in self.surplus]
-        return {"found": [one.as_dict() for one in self.ranked], "surplus": surplus, "why_not": self.why_not}
+        return {"found": [one.as_dict() for one in self.ranked], "why_not": self.why_not, "stopped": self.stopped}
 
 
 def headline(one: Finding) -> str:

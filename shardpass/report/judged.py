@@ -1,7 +1,7 @@
 """The findings of a report as diagnostics with bytes, for review tools (SARIF) and builds that fail over a limit.
 
-In this order: edits that save (``findings``), lines that send more than shardpass would send there, constraints that
-cost more than they must, annotations that save (``hints``), and with a limit the lines by which a device receives more.
+In this order: edits that save (``findings``), a program that shardpass makes with fewer bytes, constraints that cost
+more than they must, annotations that save (``hints``), and with a limit the lines by which a device receives more.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from shardpass.diagnostics.table_passes import COSTLY_CONSTRAINT
 from shardpass.diagnostics.table_report import HINT_SAVES, LINE_RECEIVES, SENDS_MORE
 from shardpass.diagnostics.table_suggest import EDIT_SAVES
 from shardpass.report.diagnostics import sarif_result
+from shardpass.report.findings import DECIDED, NOW
 from shardpass.report.report import Report
 from shardpass.report.sarif import ERROR, NOTE, WARNING, Replacement, SarifResult, sarif
 from shardpass.report.text import COMPILERS, show_bytes
@@ -66,9 +67,11 @@ def _judged(report: Report, limit: int | None) -> Iterator[Judged]:
             edit="; ".join(one.code),
         )
         yield Judged(edit, one.before.bytes - one.after.bytes, one.diff)
-    for line in () if findings is None else findings.surplus:
-        sends = SENDS_MORE.at(line.place, sent=show_bytes(line.sent), partitioner=compiler, ours=show_bytes(line.ours))
-        yield Judged(sends, line.bytes)
+    rows = {} if findings or report.gap is None else dict(report.gap.rows)
+    if DECIDED in rows and rows[DECIDED].bytes < rows[NOW].bytes:
+        sent, ours = rows[NOW].bytes, rows[DECIDED].bytes
+        sends = SENDS_MORE.at(sent=show_bytes(sent), partitioner=compiler, ours=show_bytes(ours))
+        yield Judged(sends, sent - ours)
     for constraint in report.constraints:
         costs = COSTLY_CONSTRAINT.at(
             constraint.place,
@@ -116,7 +119,7 @@ def replacements(diff: str) -> Iterator[Replacement]:
     gone, come, start = 0, list[str](), 0
     for row in (*diff.splitlines(), " "):
         if not line:  # above the first hunk
-            file = row[4:].split("\t")[0] if row.startswith("--- ") else file
+            file = row[4:].split("\t")[0].removeprefix("a/") if row.startswith("--- ") else file
         if not line and not _HUNK.match(row):
             continue
         if hunk := _HUNK.match(row):

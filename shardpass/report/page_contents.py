@@ -79,10 +79,7 @@ def contents(report: Report) -> Plain:
             for one in sorted(report.loops, key=lambda one: -one.whole)
         ],
         "findings": [_finding(one) for one in report.findings or ()],
-        "surplus": [
-            {**place(one.place), "sent": one.sent, "ours": one.ours}
-            for one in (() if report.findings is None else report.findings.surplus)
-        ],
+        "gap": [] if report.gap is None else report.gap.as_list(),
         "constraints": [{**asdict(one), **place(one.place)} for one in report.constraints],
         "hints": None if report.hints is None else [{**asdict(h), **place(h.place), "code": h.code, "saves": h.saves}
                                                    for h in report.hints],

@@ -11,7 +11,7 @@ from typing import Any
 from shardpass.by_device import most_received
 from shardpass.diagnostics import Place
 from shardpass.ir.doors import Given
-from shardpass.report.findings import Findings
+from shardpass.report.findings import Findings, Gap
 from shardpass.report.groups import AXIS, KIND, LINE, Group, group
 from shardpass.report.naming import Sources
 from shardpass.report.profile import Measured
@@ -57,8 +57,8 @@ class Report(Totals):
         plan: the ``ProgramPlan``; None for a module that was partitioned already.
         given: the program before it was partitioned, for comparisons with other partitioners.
         built: the partitioned module; the program of another partitioner.
-        find_ops: makes ``ops``; ``find_findings``: makes ``findings``; ``find_decided``: makes
-            ``decided``.
+        find_ops: makes ``ops``; ``find_findings``: makes ``findings``; ``find_gap``: makes ``gap``;
+            ``find_decided``: makes ``decided``.
         find_constraints: makes ``constraints``; ``find_schedule``: makes ``schedule``.
         measured: seconds of the rows by a profile; None where none was given. ``measure``: reads the profile in a
             folder; None of a report that is not of HLO.
@@ -101,6 +101,7 @@ class Report(Totals):
     estimated_seconds: float | None = None
     command: str = ""
     find_findings: Callable[[], Findings | None] = field(default=_none, repr=False, compare=False)
+    find_gap: Callable[[], Gap | None] = field(default=_none, repr=False, compare=False)
     find_decided: Callable[[], tuple[DecidedFact, ...]] = field(default=tuple, repr=False, compare=False)
 
     @cached_property
@@ -113,6 +114,13 @@ class Report(Totals):
         """Edits that save, each compiled by the partitioner. The first use searches them, which takes as long as some
         compilations. None for a program that shardpass partitioned, or that was partitioned already."""
         return self.find_findings()
+
+    @cached_property
+    def gap(self) -> Gap | None:
+        """The figures of the program beside those of shardpass's own, and of the pinned one; None as for ``findings``.
+        The first use computes them.
+        """
+        return self.find_gap()
 
     @cached_property
     def decided(self) -> tuple[DecidedFact, ...]:
@@ -237,6 +245,8 @@ class Report(Totals):
             result["total_bytes_received_at_most"] = self.bytes_at_most(self.trips)
         if self.findings is not None:
             result["findings"] = self.findings.as_dict()
+        if self.gap is not None:
+            result["gap"] = self.gap.as_list()
         if self.hints is not None:
             result["hints"] = [{**asdict(hint), "place": str(hint.place), "code": hint.code} for hint in self.hints]
         if self.measured is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from shardpass.cost.collective import PERMUTE
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.printable import joined
-from shardpass.report.findings import Finding, Findings, headline
+from shardpass.report.findings import DECIDED, EDITED, INTERRUPTED, LATE, NOW, PINNED, Finding, Findings, headline
 from shardpass.report.groups import LINE, Folded, Group
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, DecidedFact, MemoryFacts, short
@@ -30,6 +30,13 @@ MOST_CODE = 4  # lines of an edit without a diff
 MOST_MEASURED = 8  # lines with measured times
 MOST_CHANGED = 3  # lines whose bytes an edit changes
 MOST_PARTS = 4  # of a line that a library holds most of
+NO_EDIT = "no edit was found that saves"
+_STOPPED = {
+    LATE: "the search ended because its time was over; --seconds gives it more",
+    INTERRUPTED: "the search was interrupted",
+}
+_WAYS = {EDITED: "with these edits", DECIDED: "shardpass's program", PINNED: "pinned, compiled"}
+_HOW = {DECIDED: "shardpass.jax.use()", PINNED: "shardpass.jax.pin(step)"}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -37,12 +44,20 @@ def text(report: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byt
     """Formats the report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen
     holds.
     """
-    lines = [*_head(report, width), *_findings(report, width)]
+    table = table_lines(report, width, by=by, sort=sort, top=top)
+    return joined([*table, *findings_rest(report, width), *gap_lines(report, width)])
+
+
+def table_lines(
+    report: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None
+) -> list[str]:
+    """Formats the part of the report that is there before edits are looked for, as ``text`` does."""
+    lines = list(_head(report, width))
     if report.rows:
         lines += _Table(report, width, by, sort, top).lines(SCREEN - len(lines) - _below(report))
         lines += ["", *_totals(report), *_loops(report, width), *_measured(report, width)]
     lines += [*_constraints(report, width), *_decided(report, width), *_decision(report, width), *_hints(report, width)]
-    return joined(lines)
+    return lines
 
 
 def _below(report: Report) -> int:
@@ -178,21 +193,34 @@ def _line(place: Place) -> Place:
     return replace(place, column=0)
 
 
-def _findings(report: Report, width: int) -> Iterator[str]:
-    """Edits that save, each with its diff and its figures; else the lines that send more than they need."""
+def findings_rest(report: Report, width: int = WIDTH, shown: int = 0) -> Iterator[str]:
+    """Formats the edits that save, each with its diff and its figures, behind the first ``shown``."""
     findings = report.findings
     if findings is None or findings.why_not:
         return
-    yield ""
-    if not findings:
-        yield "no edit of one annotation was found that saves"
-        for one in findings.surplus:
-            words = (
-                f"{short(one.place)} sends {show_bytes(one.sent)}; shardpass would send {show_bytes(one.ours)} there"
-            )
-            yield from wrapped(words, width, "  ", "    ")
+    if not shown:
+        yield ""
+        yield from _listed(report.partitioner, findings, width) if findings else [NO_EDIT]
+    else:
+        for number, finding in enumerate(findings[shown:], shown + 1):
+            yield from finding_lines(finding, number, width)
+    if findings.stopped:
+        yield from wrapped(_STOPPED[findings.stopped], width)
+
+
+def gap_lines(report: Report, width: int = WIDTH) -> Iterator[str]:
+    """Formats the figures of the program made in other ways: what is left to save, and how it can be had."""
+    gap = report.gap
+    if gap is None:
         return
-    yield from _listed(report.partitioner, findings, width)
+    yield ""
+    yield "the program, and what is left to save:"
+    names = {NOW: f"{COMPILERS.get(report.partitioner, report.partitioner)} now", **_WAYS}
+    longest = max(len(names.get(name, name)) for name, _ in gap.rows)
+    for name, one in gap.rows:
+        how = f"  {_HOW[name]}" if name in _HOW else ""
+        row = f"{show_bytes(one.bytes):>10}  {show_bytes(one.memory):>10}  {show_seconds(one.seconds):>8}{how}"
+        yield from wrapped(f"  {names.get(name, name):{longest}}{row}", width, "", "      ")
 
 
 def findings_text(report: Report, findings: Findings, width: int = 80) -> str:
@@ -201,14 +229,20 @@ def findings_text(report: Report, findings: Findings, width: int = 80) -> str:
 
 
 def _listed(partitioner: str, findings: Findings, width: int) -> Iterator[str]:
-    compiler = COMPILERS.get(partitioner)
-    several = ", each with those above it" if len(findings) > 1 else ""
-    yield f"findings, {'planned by shardpass' if compiler is None else f'compiled by {compiler}'}{several}:"
+    yield findings_title(partitioner, several=len(findings) > 1)
     for number, finding in enumerate(findings, 1):
-        yield from _finding(finding, number, width)
+        yield from finding_lines(finding, number, width)
 
 
-def _finding(one: Finding, number: int, width: int) -> Iterator[str]:
+def findings_title(partitioner: str, *, several: bool) -> str:
+    """Returns the line on top of findings."""
+    compiler = COMPILERS.get(partitioner)
+    with_others = ", each with those above it" if several else ""
+    return f"findings, {'planned by shardpass' if compiler is None else f'compiled by {compiler}'}{with_others}:"
+
+
+def finding_lines(one: Finding, number: int, width: int) -> Iterator[str]:
+    """Formats one finding: its sentence, its diff, and its figures."""
     yield from wrapped(headline(one), width, f"{number}. ", "   ")
     if one.diff:
         yield from (f"   {row}".rstrip() for row in one.diff.splitlines())

@@ -62,5 +62,5 @@ def _most(report: Report) -> str:
     bare = exposed_by_line(report).get(replace(line.place, column=0))
     exposed = "" if bare is None else f", of which {micro(bare)} are exposed"
     looked = report.findings is not None and not report.findings.why_not
-    none = "; no edit of one annotation was found that saves" if looked else ""
+    none = "; no edit was found that saves" if looked else ""
     return f"{words}, {micro(line.seconds)}{exposed}{none}."

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shardpass.advise.findings import with_decided, with_findings
+from shardpass.advise.findings import Wanted, with_decided, with_findings
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen, machine_text
 from shardpass.diagnostics import Place, ShardpassError, collect
@@ -46,6 +46,7 @@ from shardpass.targets.machine import machine_of as machine_for
 from shardpass.targets.target import Target
 
 UNSAID = object()
+NOTHING = Wanted()
 
 
 def explain(
@@ -135,13 +136,18 @@ def explain(
     def explained(text: str) -> Explanation:
         return explain_data(text, file, *asked, passes=passes, target=built_for)
 
-    with collect():
-        explanation = explain_data(data, file, *asked, passes=passes, folders=folders, target=built_for)
+    retracer = None
     if has(wrapped, "trace"):
-        from shardpass.explicit.door import with_findings as with_reshards
         from shardpass.explicit.retrace import Retracer
 
-        explanation = with_reshards(explanation, Retracer(wrapped, args, kwargs), explained, machine or usual, folders)
+        retracer = Retracer(wrapped, args, kwargs)
+    wanted = Wanted(None if retracer is None else retracer.again)
+    with collect():
+        explanation = explain_data(data, file, *asked, passes=passes, folders=folders, target=built_for, wanted=wanted)
+    if retracer is not None:
+        from shardpass.explicit.door import with_findings as with_reshards
+
+        explanation = with_reshards(explanation, retracer, explained, machine or usual, folders)
     if hints and explanation.partitioner != OURS:
         raise no_hints(explanation)
     advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None
@@ -159,9 +165,12 @@ def explain_data(
     passes: str = PIPELINE,
     folders: Sequence[Path] | None = None,
     target: Target | None = None,
+    wanted: Wanted = NOTHING,
 ) -> Explanation:
     """Reports a program in any form. ``over``, ``usual``: the mesh and the machine of a program that names none.
     ``target``: the devices for which XLA compiles what is reported.
+
+    ``wanted``: how findings are looked for.
 
     Raises ShardpassError where the program does not parse, or cannot be partitioned or compiled.
     """
@@ -174,7 +183,7 @@ def explain_data(
         put_mesh(module, over, file)
     if partitioner != OURS and not partitioned:
         explanation = explain_partitioned_by(partitioner, module, file, over, machine or usual, folders, target)
-        return with_findings(explanation, file, machine or usual, folders)
+        return with_findings(explanation, file, machine or usual, folders, wanted)
     given_text = data if over is None else str(module.operation.get_asm(enable_debug_info=True))
     decide_for(module, machine, usual)
     if target is not None:

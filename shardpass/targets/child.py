@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import select
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -31,8 +32,10 @@ def serve(name: str, donate: bool, idle: float) -> None:
         if not (line := given.readline()):
             return
         asked = json.loads(line)
+        before = time.process_time()
         with jax_private.drafts() if asked["draft"] and target.platform == CPU else nullcontext():
             answer, hlo = _answer(given.read(asked["length"]), target, donate)
+        answer["spent"] = time.process_time() - before
         sys.stdout.buffer.write(b"\n@" + json.dumps(answer).encode() + b"\n" + hlo)
         sys.stdout.buffer.flush()
 

@@ -58,6 +58,7 @@ class Compiler:
         self.target, self.donate, self.timeout, self.idle = target, donate, timeout, idle
         self.version = compiler_version(target)
         self.compiled = 0  # programs until now
+        self.spent = 0.0  # processor seconds of the child for them
         self._child: subprocess.Popen[bytes] | None = None
         self._errors: BinaryIO | None = None  # what the child prints there, which no pipe would hold
         self._lock = threading.Lock()  # the child answers one variant after the other
@@ -101,6 +102,7 @@ class Compiler:
         with self._lock:
             self.compiled += 1
             facts, hlo = self._answer(module, draft)
+            self.spent += facts.pop("spent", 0.0)
         if "failed" in facts:
             raise self._failed(facts["failed"])
         return Compiled(hlo.decode(), self.target, **facts, version=self.version)

@@ -77,11 +77,11 @@ def change(name: str, right: str, wrong: str) -> list[str]:
 
 
 def findings(report: str) -> list[str]:
-    """The findings of a report's text, which end where the rows begin."""
+    """The findings of a report's text, which end where the gap begins."""
     lines = report.splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("findings"))
-    section = list(takewhile(lambda line: not re.match(r" *\d+%  ", line), lines[first:]))
-    section = [re.sub(r"(--- |\+\+\+ )/.*/", r"\1", line) for line in section]  # of a folder for this run
+    section = list(takewhile(lambda line: not line.startswith("the program, and what"), lines[first:]))
+    section = [re.sub(r"(--- a/|\+\+\+ b/).*/", r"\1", line) for line in section]  # of a folder for this run
     while section and not section[-1].strip():
         section.pop()
     return section

@@ -23,12 +23,10 @@ const list = some => el("ul", {}, some.map(words => el("li", {}, ...[words].flat
 function remedies() {
   const parts = [
     data.findings.length ? [`Edits, compiled by ${data.partitioner}`, findings()] : null,
-    data.surplus.length
+    data.gap.length
       ? [
-          "Lines that send more than shardpass would send there",
-          list(
-            data.surplus.map(one => `${where(one)}sends ${showBytes(one.sent)}; shardpass would send ${showBytes(one.ours)}`),
-          ),
+          "The same program, made in other ways",
+          list(data.gap.map(one => `${one.program}: ${showBytes(one.bytes)} received, ${showBytes(one.memory)} held`)),
         ]
       : null,
     data.constraints.length

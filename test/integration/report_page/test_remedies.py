@@ -9,7 +9,7 @@ from support.report_page import Opened, known, texts
 import shardpass
 from shardpass.diagnostics import Place
 from shardpass.report.explanation import Explanation
-from shardpass.report.findings import Figures, Finding, Findings, Surplus
+from shardpass.report.findings import Figures, Finding, Findings
 from shardpass.report.rows import ConstraintFact, HintFact
 
 
@@ -31,11 +31,11 @@ def test_the_first_edit_is_the_headline(opened: Opened, step: Explanation) -> No
     before, after = Figures(8192, 100, 10, 1e-3), Figures(4096, 90, 10, 1e-4)
     edits = tuple(
         Finding("drop", f"the constraint of {name} costs", (), (f"drop {name}",), before, after, diff, Place("m.py", 6))
-        for name, diff in (("a", "--- m.py\n+++ m.py\n@@ -6 +6 @@\n-x\n+y\n"), ("b", ""))
+        for name, diff in (("a", "--- a/m.py\n+++ b/m.py\n@@ -6 +6 @@\n-x\n+y\n"), ("b", ""))
     )
     found = replace(
         step,
-        find_findings=lambda: Findings(edits, (Surplus(Place("m.py", 9), 2048, 1024),)),
+        find_findings=lambda: Findings(edits),
         find_constraints=lambda: (ConstraintFact(Place("m.py", 7), "P()", "f32[8]", 3072, 2048),),
         hints=(),
         partitioner="xla",
@@ -50,7 +50,6 @@ def test_the_first_edit_is_the_headline(opened: Opened, step: Explanation) -> No
     assert texts(page, "#findings pre") == ["drop b\n"]
     told = texts(page, "#remedies ul li")
     assert told == [
-        "m.py:9: sends 2.0 KiB; shardpass would send 1.0 KiB",
         "m.py:7: 3.0 KiB to bring f32[8] to P() and on; saves 2.0 KiB if it did not hold",
     ]
     assert "No single annotation was found that saves." in texts(page, "#remedies p")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shardpass.advise.propose import Candidates
+from shardpass.advise.propose import KINDS
+from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.sites import ARGUMENT, RESULT, Sites, read
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import every_op
@@ -12,6 +13,12 @@ from shardpass.report.naming import Sources
 
 SPLIT = 'sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>'
 STATES = (Path(__file__).parent / "states.txt").read_text()  # (params, mu, nu) -> (params, mu, nu), all in SPLIT
+
+
+def proposed(sites: Sites) -> list[Edit]:
+    """All edits of all kinds, except padding."""
+    context = Context(sites)
+    return [edit for kind in KINDS for edit in kind.propose(context)]
 
 
 def test_ops_of_the_imported_program_are_known_in_the_users() -> None:
@@ -30,7 +37,7 @@ def test_a_state_is_edited_with_its_own_result_alone() -> None:
     """Of (params, mu, nu) the second result is the new mu, though all three have one type and one path below."""
     reading = read(STATES, "step.mlir", Sources(()))
     with reading.module.context:
-        edits = list(Candidates(Sites(reading), (), ()).written())
+        edits = proposed(Sites(reading))
     of_mu = [edit for edit in edits if edit[0].site.kind == ARGUMENT and edit[0].site.names == ("mu['w']",)]
     assert of_mu
     for edit in of_mu:
@@ -42,7 +49,7 @@ def test_the_results_of_updated_arguments_are_not_dropped() -> None:
     """A loop hands each result on as an argument: with another sharding it would be resharded between two steps."""
     reading = read(STATES, "step.mlir", Sources(()))
     with reading.module.context:
-        edits = list(Candidates(Sites(reading), (), ()).written())
+        edits = proposed(Sites(reading))
     assert not [edit for edit in edits for change in edit if change.site.kind == RESULT and change.spec is None]
 
 
@@ -62,7 +69,7 @@ def test_the_layers_of_a_list_are_edited_with_the_list_that_is_returned() -> Non
     text = LAYERS.replace("{SPLIT", "{" + SPLIT)
     reading = read(text, "step.mlir", Sources(()))
     with reading.module.context:
-        edits = list(Candidates(Sites(reading), (), ()).written())
+        edits = proposed(Sites(reading))
     of_params = [edit for edit in edits if edit[0].site.kind == ARGUMENT]
     assert of_params
     for edit in of_params:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from shardpass.advise.propose import Candidates, variants
+from shardpass.advise.propose.program import Context
+from shardpass.advise.propose.specs import variants
+from shardpass.advise.propose.written import arguments
 from shardpass.advise.sites import Sites, read
-from shardpass.advise.source import SourceFile
+from shardpass.advise.source import Replacement, SourceFile
 from shardpass.advise.text import JaxText, _leaf, spec_text
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import Frame
@@ -127,8 +131,6 @@ def test_variants_divide_and_differ() -> None:
 
 def test_diffs_apply() -> None:
     file = SourceFile("train.py", SOURCE)
-    from shardpass.advise.source import Replacement
-
     start = SOURCE.encode().index(b'P("a")')
     diff = file.diff([Replacement(start, start + len(b'P("a")'), "P('b')")])
     assert applied(SOURCE, diff) == SOURCE.replace('P("a")', "P('b')")
@@ -164,13 +166,13 @@ def test_a_tree_that_stands_for_two_states_is_not_edited_for_one() -> None:
         sites = Sites(reading)
         edit = next(
             edit
-            for edit in Candidates(sites, (), ()).written()
+            for edit in arguments(Context(sites))
             if [name for one in edit for name in one.site.names] == ["mu['w']", "result[1]['w']"]
             and edit[0].spec == (("model",), ())
         )
         text = JaxText(sites, Sources(()), "step")
         text._files["train.py"] = SourceFile("train.py", SHARED)
-        edited = applied(SHARED, text.diff(edit))
+        edited = applied(SHARED, text.written(edit).diff)
     said = {}
     jit = lambda function, **given: said.update(given)  # noqa: E731
     exec(edited, {"s": lambda *spec: spec, "P": lambda *spec: spec, "jit": jit})
@@ -178,3 +180,27 @@ def test_a_tree_that_stands_for_two_states_is_not_edited_for_one() -> None:
     for tree in said.values():
         one, two, three = (each["w"] if isinstance(each, dict) else each for each in tree)
         assert (one, two, three) == (("model",), ("model",), ())
+
+
+def test_lines_of_a_traced_text_are_those_of_the_file() -> None:
+    """A removed line stays as an empty one; of an added line, the line above is named."""
+    text = "a = 1\nb = 2\nc = 3\nd = 4\n"
+    file = SourceFile("train.py", text)
+    made = [Replacement(6, 12, ""), Replacement(18, 18, "x = 0\n")]
+    assert file.traced(made).decode() == "a = 1\n\nc = 3\nx = 0\nd = 4\n"
+    assert [file.line_before(line, made) for line in (1, 3, 4, 5)] == [1, 3, 3, 4]
+
+
+def test_diffs_have_paths_of_the_repository(tmp_path: Path) -> None:
+    """Witness: ``git apply`` at the root of the repository."""
+    (tmp_path / "pkg").mkdir()
+    path = tmp_path / "pkg" / "train.py"
+    path.write_text(SOURCE)
+    run = partial(subprocess.run, cwd=tmp_path, check=True)
+    run(["git", "init", "-q"])
+    file = SourceFile(str(path), SOURCE)
+    start = SOURCE.encode().index(b'P("a")')
+    diff = file.diff([Replacement(start, start + len(b'P("a")'), "P('b')")])
+    assert diff.startswith("--- a/pkg/train.py\n+++ b/pkg/train.py\n")
+    run(["git", "apply"], input=diff.encode())
+    assert path.read_text() == SOURCE.replace('P("a")', "P('b')")

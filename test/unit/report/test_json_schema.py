@@ -13,7 +13,7 @@ from support.schedules import LOOP, beside, explained, explained_hlo
 import shardpass
 from shardpass.diagnostics import NOWHERE, Place, collect
 from shardpass.report.explanation import Explanation
-from shardpass.report.findings import DROP, Annotated, Figures, Finding, Findings, LineChange, Surplus
+from shardpass.report.findings import DROP, Annotated, Figures, Finding, Findings, Gap, LineChange
 from shardpass.report.profile import Measured
 from shardpass.report.report import SCHEMA_VERSION
 from shardpass.report.rows import ChangeFact, ConstraintFact, HintFact, LoopFact, Row
@@ -36,7 +36,8 @@ def with_all() -> Explanation:
     finding = Finding(DROP, "a", (note,), ("b",), figures, figures, "c", lines=(LineChange(Place("m.py", 1), 2, 1),))
     return replace(
         explained(LOOP),
-        find_findings=lambda: Findings((finding,), (Surplus(Place("m.py", 9), 5000, 2000),), 3),
+        find_findings=lambda: Findings((finding,), 3),
+        find_gap=lambda: Gap((("now", figures),)),
         find_constraints=lambda: (ConstraintFact(Place("m.py", 7), "P()", "f32[8]", 3000, 2000),),
         hints=(HintFact("line", "h", "P('x')", "P()", Place("m.py", 8), 3000, 2000, 0),),
         changes=(ChangeFact("a", NOWHERE, 2.0, 1.0),),

@@ -19,7 +19,7 @@ def test_what_the_page_says_is_what_a_report_says(kind: str) -> None:
     assert "\n".join(recipe(kind, MISTAKES[kind][0])) in PAGE.read_text()
 
 
-def test_findings_end_where_rows_begin() -> None:
-    rows = "\n\n\n 58%    1.4 MiB  28.9 us  train.py:19\nrest"
-    report = f"head\n\nfindings, compiled by XLA:\n1. a\n   --- /tmp/x/train.py{rows}"
-    assert findings(report) == ["findings, compiled by XLA:", "1. a", "   --- train.py"]
+def test_findings_end_where_the_gap_begins() -> None:
+    rows = "\n\n\nthe program, and what is left to save:\nrest"
+    report = f"head\n\nfindings, compiled by XLA:\n1. a\n   --- a/tmp/x/train.py{rows}"
+    assert findings(report) == ["findings, compiled by XLA:", "1. a", "   --- a/train.py"]

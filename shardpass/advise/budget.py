@@ -1,0 +1,42 @@
+"""How long a search may take, in processor time of this process and of the compiler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+LEAST = 20.0  # seconds of a search for which nobody gave any
+COMPILES = 9.0  # likewise, in drafts of the program: three compiles
+
+
+class Budget:
+    """Counts processor seconds from its making on.
+
+    Wall time is no measure, as other work on the machine would then change the findings. ``seconds``: None for LEAST,
+    or what ``allow`` gives. ``others``: the seconds that other processes spent until now.
+    """
+
+    def __init__(self, seconds: float | None = None, others: Callable[[], float] = lambda: 0.0) -> None:
+        self._is_given = seconds is not None
+        self.seconds = LEAST if seconds is None else seconds
+        self._others = others
+        self._start, self._start_elsewhere = time.process_time(), others()
+
+    @property
+    def elsewhere(self) -> float:
+        """The seconds of other processes."""
+        return self._others() - self._start_elsewhere
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left, 0 at least."""
+        return max(0.0, self.seconds - (time.process_time() - self._start) - self.elsewhere)
+
+    def allow(self, seconds: float) -> None:
+        """Gives at least ``seconds`` in all, unless the user gave another number."""
+        if not self._is_given:
+            self.seconds = max(self.seconds, seconds)
+
+    def is_over(self, part: float = 1.0) -> bool:
+        """Whether ``part`` of the seconds is spent."""
+        return self.seconds - self.left >= self.seconds * part

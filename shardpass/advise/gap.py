@@ -1,0 +1,88 @@
+"""The gap: what the partitioner's program costs beside shardpass's own, and beside the program with pinned decisions.
+
+Problem: a list of edits does not tell how much is left. Shardpass's program is what no annotation may reach; the pinned
+program is what annotations reach in XLA.
+
+Both take a decision by the solver, whose work on real programs has no useful bound. So a child process makes them, with
+a limit of time, and is ended at the limit. The figures that it has printed by then are used.
+
+Protocol: the module on the child's stdin; on its stdout a line of JSON for each program: [name, figures].
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+
+from shardpass.cost.machine import Machine
+from shardpass.diagnostics import ShardpassError, collect
+from shardpass.ir.child import command
+from shardpass.report.findings import DECIDED, PINNED, Figures
+
+MOST_PINS = 6  # variants that are compiled
+
+
+def others(module: bytes, machine: Machine, seconds: float) -> dict[str, Figures]:
+    """Returns the figures of shardpass's own program and of the pinned one, as far as ``seconds`` suffice."""
+    words = command("shardpass.advise.gap", "serve", (machine.name,))
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        out = child.communicate(module, timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        child.kill()
+        out = child.communicate()[0]
+    except BaseException:
+        child.kill()
+        child.communicate()
+        raise
+    return dict(_read(out))
+
+
+def _read(out: bytes) -> Iterator[tuple[str, Figures]]:
+    for line in out.decode(errors="replace").splitlines():
+        try:
+            name, figures = json.loads(line)
+            yield name, Figures(**figures)
+        except (ValueError, TypeError):
+            continue  # a line that was cut
+
+
+def serve(machine: str) -> None:
+    """Runs in the child: prints the figures of each program as soon as they are known."""
+    data = sys.stdin.buffer.read()
+    out = sys.stdout
+    with redirect_stdout(sys.stderr), collect():
+        for name, made in ((DECIDED, _decided), (PINNED, _pinned)):
+            try:
+                figures = made(data, machine)
+            except ShardpassError:
+                continue
+            print(json.dumps([name, figures]), file=out, flush=True)
+
+
+def _decided(data: bytes, machine: str) -> dict[str, float]:
+    from shardpass.ir.context import parse_module
+    from shardpass.ir.machines import set_module_machine
+    from shardpass.report.build import explain_module
+
+    module = parse_module(data, trusted=True)
+    set_module_machine(module, machine)
+    report = explain_module(module, "step")
+    memory = 0 if report.memory is None else report.memory.total
+    return _row(report.total_bytes_received, memory, report.flops or 0, report.step_seconds or 0.0)
+
+
+def _pinned(data: bytes, machine: str) -> dict[str, float]:
+    from shardpass.ir.context import parse_module
+    from shardpass.pinning.pin import pin_module
+
+    after = pin_module(parse_module(data, trusted=True), machine=machine, most=MOST_PINS)[1].after
+    assert after is not None
+    return _row(after.bytes_received, after.memory, 0, after.seconds)
+
+
+def _row(size: int, memory: int, flops: int, seconds: float) -> dict[str, float]:
+    return {"bytes": size, "memory": memory, "flops": flops, "seconds": seconds}

@@ -1,0 +1,44 @@
+"""The kinds of edits that are proposed, each by a function of the program that knows nothing of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from shardpass.advise.propose import names, states, unplaced, values, written
+from shardpass.advise.propose.program import Context, Edit
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of edits.
+
+    Attributes:
+        name: of the kind.
+        rank: of edits that save about the same, that of the lowest rank comes first.
+        propose: yields the edits.
+        always: whether the best edits are compiled whatever the model says of their price.
+    """
+
+    name: str
+    rank: int
+    propose: Callable[[Context], Iterator[Edit]]
+    always: bool = False
+
+
+KINDS = (
+    Kind("batch", 0, unplaced.batches, always=True),
+    Kind("drop", 1, written.drops),
+    Kind("lookup", 3, values.lookups, always=True),
+    Kind("state", 1, states.counterparts, always=True),
+    Kind("twin", 1, states.twins, always=True),
+    Kind("rename", 2, names.renames),
+    Kind("order", 2, names.orders),
+    Kind("result", 2, written.results),
+    Kind("constraint", 2, written.constraints),
+    Kind("argument", 3, written.arguments),
+    Kind("family", 3, states.families),
+    Kind("zero", 3, states.zero),
+    Kind("value", 4, values.values),
+)
+STATES = tuple(kind for kind in KINDS if kind.name in ("state", "twin"))

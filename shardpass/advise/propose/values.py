@@ -1,0 +1,57 @@
+"""Edits that constrain values: at the lines that send most, and the rows that a table is looked up for.
+
+The rows that a lookup returns have as first dimensions those of the batch, but XLA splits them as the table is split.
+A constraint there is often the one that a program lacks, whatever the lookup itself sends. Placing the batch alone can
+make XLA's program worse, so the batch and the rows are also tried together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shardpass.advise.propose.program import Context, Edit, one_of_each
+from shardpass.advise.propose.specs import divides, over
+from shardpass.advise.propose.unplaced import batches
+from shardpass.advise.propose.written import choices
+from shardpass.advise.sites import Site
+from shardpass.advise.write import Change
+from shardpass.diagnostics import NOWHERE
+
+LOOKUP = "stablehlo.gather"
+MOST_VALUES = 10
+MOST_LOOKUPS = 4
+
+
+def values(context: Context) -> Iterator[Edit]:
+    """Yields edits that constrain a value at the lines that send most, each over one axis of one dimension."""
+    yield from one_of_each(choices(context, site) for site in context.values[:MOST_VALUES])
+
+
+def lookups(context: Context) -> Iterator[Edit]:
+    """Yields edits that split the rows of a lookup by their first dimension, alone and together with the batch."""
+    rows = looked_up(context)
+    alone = [edit for site in rows for edit in _split(context, site)]
+    yield from alone
+    for batch in batches(context):
+        axes = (batch[0].spec or ((),))[0]
+        for edit in alone:
+            if (edit[0].spec or ((),))[0] == axes:
+                yield *batch, *edit
+
+
+def looked_up(context: Context) -> tuple[Site, ...]:
+    """Returns the sites of the values that lookups make, the largest first."""
+    program, names = context.sites.program, context.sites.names
+    made = {op.results[0] for op in program.body.every_op() if op.name == LOOKUP and not names.is_backward(op)}
+    frames = [names.frame(names.makers[value]).place for value in sorted(made)]
+    sites = context.sites.values([place for place in dict.fromkeys(frames) if place != NOWHERE])
+    found = dict.fromkeys(site for site in sites if made.intersection(site.values))
+    return tuple(sorted(found, key=lambda site: -site.array.bytes))[:MOST_LOOKUPS]
+
+
+def _split(context: Context, site: Site) -> Iterator[Edit]:
+    names = tuple(context.axes)
+    for axes in dict.fromkeys((*((name,) for name in names), names)):
+        spec = over(axes, site.array.rank)
+        if divides(spec, site.array.shape, context.axes):
+            yield (Change(site, spec),)
