@@ -22,6 +22,7 @@ from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.child import command
 from shardpass.report.findings import DECIDED, PINNED, Figures
 
+FREE = "partition{constraints=free}"  # a leftover constraint is no reason to send more
 MOST_PINS = 6  # variants that are compiled
 
 
@@ -70,7 +71,7 @@ def _decided(data: bytes, machine: str) -> dict[str, float]:
 
     module = parse_module(data, trusted=True)
     set_module_machine(module, machine)
-    report = explain_module(module, "step")
+    report = explain_module(module, "step", pipeline=FREE)
     memory = 0 if report.memory is None else report.memory.total
     return _row(report.total_bytes_received, memory, report.flops or 0, report.step_seconds or 0.0)
 

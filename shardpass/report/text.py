@@ -36,7 +36,7 @@ _STOPPED = {
     INTERRUPTED: "the search was interrupted",
 }
 _WAYS = {EDITED: "with these edits", DECIDED: "shardpass's program", PINNED: "pinned, compiled"}
-_HOW = {DECIDED: "shardpass.jax.use()", PINNED: "shardpass.jax.pin(step)"}
+_HOW = {DECIDED: 'shardpass.jax.use(constraints="free")', PINNED: "shardpass.jax.pin(step)"}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
