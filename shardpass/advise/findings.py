@@ -40,12 +40,12 @@ class Wanted:
     Attributes:
         again: see ``Asked``.
         seconds: the time that the search has; None: see ``budget``.
-        found: called with each finding when it is there. With it Ctrl-C ends the search with what is there.
+        show: called with each finding when it is there. With it Ctrl-C ends the search with what is there.
     """
 
     again: Again | None = None
     seconds: float | None = None
-    found: Callable[[Finding], None] | None = None
+    show: Callable[[Finding], None] | None = None
 
 
 def with_findings(
@@ -111,8 +111,8 @@ def _findings(
             return lambda: explained(program.result())
 
         asked = Asked(explanation.given, file, explanation, compiler, machine, sources, budget, wanted.again)
-        if wanted.found is not None:
-            asked = dataclasses.replace(asked, found=wanted.found, interruptible=True)
+        if wanted.show is not None:
+            asked = dataclasses.replace(asked, show=wanted.show, interruptible=True)
         return find_edits(asked)
 
 

@@ -94,7 +94,7 @@ class Asked:
         budget: the time that the search has.
         again: traces the program with edits of its files: returns the module; None where JAX or the user's code refuses
             the edits, and ``b""`` where they cannot be tried. None: edits are written into the module alone.
-        found: called with each finding when it is there.
+        show: called with each finding when it is there.
         interruptible: whether Ctrl-C ends the search with the findings that are there.
     """
 
@@ -106,7 +106,7 @@ class Asked:
     sources: Sources
     budget: Budget = field(default_factory=Budget)
     again: Again | None = None
-    found: Callable[[Finding], None] = lambda _: None
+    show: Callable[[Finding], None] = lambda _: None
     interruptible: bool = False
 
 
@@ -347,7 +347,7 @@ class _Search:
             self.findings.append(finding)
             self.changes += edit
             self.rows, self.figures = rows, finding.after
-            self.asked.found(finding)
+            self.asked.show(finding)
             return True
         return False
 

@@ -45,8 +45,8 @@ def looked_up(context: Context) -> tuple[Site, ...]:
     made = {op.results[0] for op in program.body.every_op() if op.name == LOOKUP and not names.is_backward(op)}
     frames = [names.frame(names.makers[value]).place for value in sorted(made)]
     sites = context.sites.values([place for place in dict.fromkeys(frames) if place != NOWHERE])
-    found = dict.fromkeys(site for site in sites if made.intersection(site.values))
-    return tuple(sorted(found, key=lambda site: -site.array.bytes))[:MOST_LOOKUPS]
+    known = dict.fromkeys(site for site in sites if made.intersection(site.values))
+    return tuple(sorted(known, key=lambda site: -site.array.bytes))[:MOST_LOOKUPS]
 
 
 def _split(context: Context, site: Site) -> Iterator[Edit]:
