@@ -7,7 +7,7 @@ it calls, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from shardpass.diagnostics.table_passes import RECURSION
@@ -56,15 +56,27 @@ def meets(op: Any, functions: Mapping[str, Any], names: Collection[str]) -> bool
     return any(inner.name in names for inner in reached(op, functions))
 
 
-def refuse_circles(module: Any) -> None:
-    """Raise ShardpassError (SP205) where functions of ``module`` call one another in a circle."""
-    functions = functions_of(module)
-    calls = {
-        name: {called: inner for inner in map(operation, every_op(function)) if (called := callee(inner)) in functions}
-        for name, function in functions.items()
-    }
+def noted_in(functions: Mapping[str, Any], names: Collection[str]) -> dict[str, list[Any]]:
+    """Return the ops of each function that call functions, or are called one of ``names``."""
+    kept = {*names, *CALLEE}
+    return {name: [op for op in every_op(function) if op.name in kept] for name, function in functions.items()}
+
+
+def from_main(noted: Mapping[str, Sequence[Any]]) -> list[Any]:
+    """Return the ops of ``noted`` that main reaches."""
+    result: list[Any] = []
+    names = ["main"]
+    for name in names:
+        result += noted.get(name, ())
+        names += {called for op in noted.get(name, ()) if (called := callee(op)) and called not in names}
+    return result
+
+
+def refuse_circles(noted: Mapping[str, Sequence[Any]]) -> None:
+    """Raise ShardpassError (SP205) where functions call one another in a circle."""
+    calls = {name: {called: op for op in ops if (called := callee(op)) in noted} for name, ops in noted.items()}
     done: set[str] = set()
-    for start in functions:
+    for start in noted:
         path: list[str] = []
         todo = [(start, False)]
         while todo:

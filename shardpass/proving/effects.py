@@ -47,7 +47,7 @@ from shardpass.sharding.notations.sdy import parse_sdy
 
 DRAW = "stablehlo.rng"
 STATE = "mhlo.xla.rng_get_and_update_state"
-_OPS = (DRAW, STATE, *(f"stablehlo.{name}" for name in ("infeed", "outfeed", "send", "recv")))
+OPS = (DRAW, STATE, *(f"stablehlo.{name}" for name in ("infeed", "outfeed", "send", "recv")))
 _MADE = ("stablehlo.create_token", "stablehlo.after_all")
 _SILENT = ("mhlo.sharding", "sdy.sharding", "result_layout", "xla_shape")
 _ROWS = re.compile(r"dense<(?:\[([\d, ]*)\]|(\d*))>")
@@ -58,7 +58,7 @@ def is_effect(op: Any) -> bool:
     if op.name == "stablehlo.custom_call":
         target = custom_call_target(op)
         return calls.has_effect(op) and target not in NO_CALLS and target not in calls.IDENTITIES
-    return op.name in _OPS
+    return op.name in OPS
 
 
 def effects_in(op: Any, functions: Mapping[str, Any]) -> list[Any]:
@@ -322,7 +322,7 @@ def custom_call(site: Site) -> list[Content]:
 
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(_OPS, meet),
+    **dict.fromkeys(OPS, meet),
     **dict.fromkeys(_MADE, tokens),
     "stablehlo.custom_call": custom_call,
 }

@@ -12,20 +12,18 @@ function with the all_reduce in that branch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from shardpass.ir.collectives import OPS
-from shardpass.ir.walk import operation
-from shardpass.proving.calls import reached
 from shardpass.proving.relations.evaluate import Loss, Unknown
 from shardpass.proving.rules.collectives import groups_of, pairs_of
 
 
-def without_partners(main: Any, functions: Mapping[str, Any], devices: int) -> Loss | None:
-    """Return the first collective whose groups do not say with whom each device meets; None without any."""
-    for op in reached(operation(main), functions):
+def without_partners(ops: Sequence[Any], devices: int) -> Loss | None:
+    """Return the first collective of ``ops`` whose groups do not say with whom each device meets; None without any."""
+    for op in ops:
         if op.name in OPS:
             site = SimpleNamespace(op=op, devices=devices)
             try:

@@ -16,10 +16,12 @@ import numpy as np
 
 from shardpass.diagnostics.table_driver import TOO_DEEP
 from shardpass.ir.annotations import TO_SHARD, custom_call_target, main_of
+from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import place_of
-from shardpass.ir.walk import every_op, operation
-from shardpass.proving.calls import functions_of, refuse_circles
-from shardpass.proving.effects import Effects, effects_in, token
+from shardpass.ir.walk import operation
+from shardpass.proving.calls import from_main, functions_of, noted_in, refuse_circles
+from shardpass.proving.effects import OPS as EFFECTS
+from shardpass.proving.effects import Effects, is_effect, token
 from shardpass.proving.ending import where_it_ends
 from shardpass.proving.loop_sums import summed_inside
 from shardpass.proving.progress import without_partners
@@ -35,6 +37,9 @@ from shardpass.proving.signature import sides
 from shardpass.proving.table import RULES
 from shardpass.proving.verdict import ASSUMED, DRAWS, GIVEN, OBJECT, SHOWN, Finding, Verdict
 
+REGION = "sdy.manual_computation"
+_NOTED = (*OPS, *EFFECTS, REGION, "stablehlo.custom_call")  # ops that are looked for in both programs
+
 
 def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     """Compare two modules. With ``refute``, small programs that are not proved are run, to see whether they differ.
@@ -45,8 +50,6 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     """
     attributes = local.operation.attributes
     proved_object = attributes[OBJECT].value if OBJECT in attributes else GIVEN
-    for module in (whole, local):
-        refuse_circles(module)
     try:
         return replace(_proved(whole, local, refute=refute), object=proved_object)
     except RecursionError as error:
@@ -57,10 +60,15 @@ def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
     given, local = local, summed_inside(local)
     arguments, results, devices = sides(whole, local)
     terms = Terms()
-    count = devices if _has_regions(whole) else 1
-    known = Walk(terms, count, functions_of(whole), RULES)
-    walk = Walk(terms, devices, functions_of(local), RULES)
-    if effects_in(main_of(whole), known.functions) or effects_in(main_of(local), walk.functions):
+    functions = [functions_of(module) for module in (whole, local)]
+    noted = [noted_in(rows, _NOTED) for rows in functions]
+    for rows in noted:
+        refuse_circles(rows)
+    count = devices if any(map(_is_border, (op for ops in noted[0].values() for op in ops))) else 1
+    known = Walk(terms, count, functions[0], RULES)
+    walk = Walk(terms, devices, functions[1], RULES)
+    met = from_main(noted[1])
+    if any(map(is_effect, (*from_main(noted[0]), *met))):
         known.effects = Effects()
         walk.effects = Effects(known.effects)
     inputs = [terms.make(Term(("argument", index), (), len(side.shape))) for index, side in enumerate(arguments)]
@@ -94,7 +102,7 @@ def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
         finding = where_it_ends(walk, known, elements().losses(index), whole, local, index, want, why)
         break
     if finding is None:
-        loss = _of_all(walk, local, elements)
+        loss = without_partners(met, devices) or _of_all(walk, elements)
         if loss is None:
             return Verdict(True, assumed=(*assumed, *drawn))
         finding = Finding(loss.op.name, place_of(loss.op.location), loss.why, None)
@@ -107,11 +115,8 @@ def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
     return Verdict(False, refuted=finding, difference=difference)
 
 
-def _of_all(walk: Walk, local: Any, elements: Callable[[], ElementProof]) -> Loss | None:
+def _of_all(walk: Walk, elements: Callable[[], ElementProof]) -> Loss | None:
     """Return what is not proved though each result is: devices that may wait forever, effects, or promises."""
-    loss = without_partners(main_of(local), walk.functions, walk.devices)
-    if loss is not None:
-        return loss
     if walk.stuck:
         stuck = elements().stuck  # loops of known length are walked there
         for loss in walk.stuck:
@@ -157,10 +162,9 @@ def _body(module: Any) -> Any:
     return operation(main_of(module)).regions[0].blocks[0]
 
 
-def _has_regions(module: Any) -> bool:
-    return any(
-        custom_call_target(op) == TO_SHARD or op.name == "sdy.manual_computation" for op in every_op(module.operation)
-    )
+def _is_border(op: Any) -> bool:
+    """Whether a manual region begins at ``op``."""
+    return op.name == REGION or custom_call_target(op) == TO_SHARD
 
 
 def _whole_argument(term: int, side: Side, devices: int) -> Content:
