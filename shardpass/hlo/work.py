@@ -5,8 +5,8 @@
 2. Bytes are read and written by ops that run by themselves: operands and results. What only names a buffer (tuples,
    bitcasts, parameters) moves nothing. An op that reads or writes a part of an array (dynamic-slice, gather,
    dynamic-update-slice), by itself or as the way in which a fusion takes an operand, moves that part.
-3. On a TPU, arrays in the memory of the core (``S(1)`` in a tiled layout) pass no memory of the device; copies between
-   the two run beside the work. A fusion that starts, ends or runs a collective only passes its arrays on.
+3. On a TPU, copies between the memories of a device run beside the work. A fusion that starts, ends or runs a
+   collective only passes its arrays on.
 4. A loop's body runs as often as ``trip_counts`` says, else once; each branch of a conditional once.
 
 Example: ``f32[8,16] dot(f32[8,32], f32[32,16])`` in a loop of 12 trips: 12 * 2 * 8 * 32 * 16 operations.
@@ -20,6 +20,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+
+import numpy as np
 
 from shardpass.cost.machine import Work
 from shardpass.hlo.read import Computation, HloOp, HloProgram
@@ -46,11 +48,10 @@ _NAMES_A_BUFFER = frozenset(
 _COLLECTIVE = re.compile(r"(?:all-|reduce-scatter|collective-|ragged-|send|recv|async-)")
 _TAKES_A_PART = frozenset({"dynamic-slice", "gather", "slice"})
 _CONTRACTED = re.compile(r"\blhs_contracting_dims=\{([\d,]*)\}")
-_LABELS = re.compile(r"\bdim_labels=\w+_(\w+)->")
+_LABELS = re.compile(r"\bdim_labels=(\w+)_(\w+)->(\w+)")
+_WINDOW = re.compile(r"\b(stride|pad|lhs_dilate|rhs_dilate)=([-\dx_]+)")
 _BESIDE = frozenset({"copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"})
 _NAMED = re.compile(r'custom_call_target="(?:ConcatBitcast|AllocateBuffer|AsyncCollective\w+|Sharding)"')
-_ARRAY = re.compile(r"[a-z]+\d*(?:e\d+m\d+\w*)?\[[\d,<=]*\](\{[^}]*\})?")
-_IN_CORE = re.compile(r":T\(.*S\(1\)")
 _PRODUCTS = frozenset({"dot", "convolution"})
 _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
@@ -127,14 +128,42 @@ def _flops(program: HloProgram, computation: Computation, op: HloOp) -> int:
         return 2 * op.shapes[0].elements * contracted
     if op.opcode == "convolution" and len(sizes) == 2 and op.shapes:
         labels = _LABELS.search(op.attributes)
-        kernel = sizes[1]
-        outputs = kernel[labels[1].index("o")] if labels and "o" in labels[1] and len(kernel) == len(labels[1]) else 1
-        return 2 * op.shapes[0].elements * prod(kernel) // max(1, outputs)
+        if labels is not None and (len(sizes[0]), len(sizes[1])) == (len(labels[1]), len(labels[2])):
+            return _convolution(op, labels, *sizes)
     return 0
 
 
+def _convolution(op: HloOp, labels: re.Match[str], array: tuple[int, ...], kernel: tuple[int, ...]) -> int:
+    """Counts two operations for each element of the kernel that meets an element of the array.
+
+    XLA:TPU writes the batch dimension of a product as a window as long as the array, which is dilated so that one
+    element of it meets one of the kernel. What meets padding, or a gap of the dilation, is not counted.
+
+    Example: ``window={size=32 stride=31 lhs_dilate=32}`` on 32 elements: 32 pairs, not 32 * 32.
+    """
+    given = dict(_WINDOW.findall(op.attributes))
+    ends = op.shapes[0].sizes
+    pairs, spatial = 1, sorted(letter for letter in labels[1] if letter.isdigit())
+    for place, letter in enumerate(spatial):
+        stride, spread, gaps = (_part(given.get(name, ""), place, 1) for name in ("stride", "lhs_dilate", "rhs_dilate"))
+        before = _part(given.get("pad", ""), place, 0)
+        size, taps = array[labels[1].index(letter)], kernel[labels[2].index(letter)]
+        count = ends[labels[3].index(letter)] if letter in labels[3] and len(labels[3]) == len(ends) else 1
+        starts = np.arange(count)[:, None] * stride + np.arange(taps)[None] * gaps - before
+        meets = (starts >= 0) & (starts <= (size - 1) * spread) & (starts % spread == 0)
+        pairs *= int(meets.sum())
+    others = prod(size for letter, size in zip(labels[3], ends, strict=False) if not letter.isdigit())
+    return 2 * others * pairs * (kernel[labels[2].index("i")] if "i" in labels[2] else 1)
+
+
+def _part(text: str, place: int, usual: int) -> int:
+    """Returns the number of a dimension in ``4x1`` or, of the low padding, in ``1_1x0_2``."""
+    parts = text.split("x")
+    return int(parts[place].split("_")[0]) if text and place < len(parts) else usual
+
+
 def _bytes(program: HloProgram, computation: Computation, op: HloOp) -> int:
-    written = _stored(op)
+    written = sum(shape.bytes for shape in op.shapes)
     if op.opcode in _TAKES_A_PART:
         return 2 * written
     if op.opcode == "dynamic-update-slice" and len(op.operands) > 1:
@@ -147,7 +176,7 @@ def _bytes(program: HloProgram, computation: Computation, op: HloOp) -> int:
     if updated is not None and len(updated.operands) > 1:
         written = _size(inner, updated.operands[1])
     passed = _passed(inner)
-    written -= sum(_stored(inner.ops[name]) for name in passed)
+    written -= sum(shape.bytes for name in passed for shape in inner.ops[name].shapes)
     for number, name in enumerate(op.operands):
         parameter = inner.parameters.get(number)
         if parameter is None:
@@ -171,15 +200,7 @@ def _sizes(computation: Computation, name: str) -> tuple[int, ...]:
 
 def _size(computation: Computation, name: str) -> int:
     op = computation.ops.get(name)
-    return 0 if op is None else _stored(op)
-
-
-def _stored(op: HloOp) -> int:
-    """Returns the bytes of an op's results in the memory of the device."""
-    if ":T(" not in op.type or "S(1)" not in op.type:
-        return sum(shape.bytes for shape in op.shapes)
-    layouts = [array[1] or "" for array in _ARRAY.finditer(op.type)]
-    return sum(s.bytes for s, layout in zip(op.shapes, layouts, strict=False) if not _IN_CORE.search(layout))
+    return 0 if op is None else sum(shape.bytes for shape in op.shapes)
 
 
 def _passed(inner: Computation) -> frozenset[str]:

@@ -97,8 +97,8 @@ class Row:
         op: the number of the op in ``Explanation.ops`` that asked for it; None where not known.
         receivers: the ids of the devices that receive; None: every device.
         joined: whether this is a part of the collective of the row before: other arrays, which XLA joined.
-        sliced: whether each device uses only its own slice of the sum of an all_reduce. XLA for GPU and TPU makes a
-            reduce_scatter of such a sum, with half the bytes; XLA for CPU does not.
+        sliced: whether each device uses only its own slice of the sum of an all_reduce of XLA:CPU. XLA for GPU and TPU
+            makes a reduce_scatter of such a sum, with half the bytes, and so it counts for their machines.
     """
 
     kind: str

@@ -18,7 +18,7 @@ from shardpass.sharding.quoting import shown
 _PARTITIONERS = {"xla": "XLA", "shardy": "Shardy", "shardpass": "shardpass"}
 _OWN = re.compile(r"\b(?:shard_map|xla_pmap)\b.*/(p(?:sum|max|min|permute|broadcast)\w*|all_gather\w*|all_to_all\w*|"
                   r"reduce_scatter\w*|ragged_all_to_all\w*)$")  # fmt: skip
-_KEPT = "; each device keeps only its slice, and XLA for GPU and TPU makes a reduce_scatter of this: half the bytes"
+_KEPT = "; each device keeps only its slice: XLA for GPU and TPU scatters this sum, half the bytes of its all_reduce"
 _COMBINED = {
     "add": "adds up",
     "maximum": "takes the maximum of",

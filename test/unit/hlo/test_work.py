@@ -1,5 +1,7 @@
 """What a device computes and moves through memory, worked out by hand."""
 
+import pytest
+
 from shardpass.hlo.read import read_program
 from shardpass.hlo.work import work_of
 
@@ -62,3 +64,40 @@ def test_of_an_array_that_is_sliced_only_the_slice_is_read():
     body += ["ROOT %c = f32[1,8] fusion(%p, %i), kind=kLoop, calls=%f"]
     moved = totals(body, more)[1]
     assert moved == 32 + 32 + 4
+
+
+def brute_force(array, kernel, stride, low, high, spread, gaps):
+    """Pairs of an element of the kernel and one of the array that meet, of one spatial dimension."""
+    dilated = [0] * ((array - 1) * spread + 1)
+    dilated[::spread] = [1] * array
+    padded = [0] * low + dilated + [0] * high if low >= 0 else (dilated + [0] * high)[-low:]
+    reach = (kernel - 1) * gaps + 1
+    starts = range(0, len(padded) - reach + 1, stride)
+    return len(starts), sum(padded[start + tap * gaps] for start in starts for tap in range(kernel))
+
+
+@pytest.mark.parametrize(
+    ("array", "kernel", "stride", "low", "high", "spread", "gaps"),
+    [
+        (32, 32, 31, 0, 0, 32, 1),
+        (8, 3, 1, 1, 1, 1, 1),
+        (8, 3, 2, 1, 1, 1, 1),
+        (4, 3, 1, 1, 2, 2, 1),
+        (9, 3, 1, 2, 2, 1, 2),
+    ],
+)
+def test_a_convolution_counts_what_meets(array, kernel, stride, low, high, spread, gaps):
+    """[4, array, 6] by a kernel of 6 to 5 features: two operations a pair, batch, and feature."""
+    count, pairs = brute_force(array, kernel, stride, low, high, spread, gaps)
+    window = f"size={kernel} stride={stride} pad={low}_{high} lhs_dilate={spread} rhs_dilate={gaps}"
+    text = f"""
+HloModule m
+
+ENTRY %main (x: f32[4,{array},6], k: f32[{kernel},6,5]) -> f32[4,{count},5] {{
+  %x = f32[4,{array},6] parameter(0)
+  %k = f32[{kernel},6,5] parameter(1)
+  ROOT %y = f32[4,{count},5] convolution(%x, %k), window={{{window}}}, dim_labels=b0f_0io->b0f
+}}
+"""
+    (one,) = work_of(read_program(text))
+    assert one.work.flops == 2 * 4 * 5 * 6 * pairs

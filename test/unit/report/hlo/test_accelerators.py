@@ -69,12 +69,12 @@ def test_pairs_of_gpu_that_are_marked_as_one_op_block():
     assert set(hidden) <= {"reduce_scatter"}  # the only pair without is_sync
 
 
-def test_arrays_in_the_memory_of_the_core_pass_no_memory_of_the_device():
+def test_copies_between_memories_and_passed_arrays_are_no_work():
     from shardpass.hlo.read import read_program
     from shardpass.hlo.work import work_of
 
     works = {one.op.name: one for one in work_of(read_program((PROGRAMS / "v5e.hlo").read_text()))}
     assert not {"copy-start", "async-collective-start", "async-collective-done", "fusion"} & set(works)
-    product = works["broadcast_maximum_fusion"].work
-    assert product.flops == 2 * 1024 * 1024 * 2048
-    assert product.bytes == 0
+    beside = works["fusion.13"].work  # a product of [1024, 1024] and [1024, 2048], beside a collective
+    assert beside.flops == 2 * 1024 * 1024 * 2048
+    assert beside.bytes == 2 * (1024 * 1024 + 2 * 1024 * 2048 + 2048)

@@ -23,13 +23,18 @@ def meta(stack: str, line: int = 0, file: str = "train.py") -> str:
 
 
 def report(
-    *lines: str, more: str = "", mesh: Mesh | None = MESH, header: str = HEADER, folders: list[Path] | None = None
+    *lines: str,
+    more: str = "",
+    mesh: Mesh | None = MESH,
+    header: str = HEADER,
+    folders: list[Path] | None = None,
+    machine: str = "h100",
 ):
     add = "%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n"
     add += "  ROOT %r = f32[] add(%a, %b)\n}\n"
     body = "\n".join(f"  {line}" for line in lines)
     text = f"{header}\n\n{add}\n{more}\nENTRY %main_spmd (w: f32[64,8], x: f32[16,8]) -> f32[8] {{\n{body}\n}}\n"
-    return explain_hlo(text, UNNAMED, mesh=mesh, machine="h100", folders=folders)
+    return explain_hlo(text, UNNAMED, mesh=mesh, machine=machine, folders=folders)
 
 
 W = "%w = f32[64,8]{1,0} parameter(0), " + meta("params['w']")
@@ -121,16 +126,20 @@ def test_a_joined_collective_is_one_row_a_line_and_counts_once():
     assert sum(row.seconds for row in found.rows) == pytest.approx(whole.seconds)
 
 
-def test_an_all_reduce_of_which_slices_are_kept_is_named():
-    found = report(
+@pytest.mark.parametrize(("machine", "kind", "times"), [("h100", "reduce_scatter", 1), ("cpu", "all_reduce", 2)])
+def test_a_sum_of_slices_counts_as_the_machine_would_send_it(machine, kind, times):
+    """Over 8 devices a device receives 7/8 of f32[8] by a reduce_scatter, twice that by an all_reduce."""
+    lines = (
         X,
         "%id = u32[] partition-id()",
         "%s = f32[8] all-reduce(%x), replica_groups={}, to_apply=%add",
         "ROOT %c = f32[1] dynamic-slice(%s, %id), dynamic_slice_sizes={1}",
     )
+    found = report(*lines, machine=machine)
     (row,) = found.rows
-    assert (row.kind, row.axes, row.bytes_each) == ("all_reduce", "data,model", 2 * 32 * 7 // 8)  # counted as it runs
-    assert "reduce_scatter" in row.reason
+    assert (row.kind, row.axes, row.bytes_each) == (kind, "data,model", times * 32 * 7 // 8)
+    assert found.total_bytes_received == times * 32 * 7 // 8
+    assert "scatters this sum" in row.reason
 
 
 def test_a_collective_of_shard_map_is_the_programs_own():
