@@ -122,6 +122,7 @@ def decide_within(
                 decided=None,
                 bound=fit.bound,
                 memory=limit,
+                plans=None,
             )
         least = min(least, fit.peak)
     if asked:

@@ -13,7 +13,9 @@ gone when it does: every layer then sums activations, where gathering the weight
    whole axes alone; and where some values or ops have too many splits to be listed, or ops are joined after the
    decision.
 4. The plans of the whole program decide between propagation and the best candidates, by one price (``cost``): no effort
-   gives a more expensive plan than a lower one.
+   gives a more expensive plan than a lower one. ``trade`` limits what a cheaper plan may receive and store.
+5. With ``settle_results``, open results of main keep the shardings that propagation gives them, as JAX's do, unless
+   another sharding receives less and saves ``MATERIAL``.
 
 Invariants: what the user fixed is the same in all candidates; no randomness and no clock, so that equal programs get
 equal shardings. Budgets count entries of tables, backtracks and moves.
@@ -22,23 +24,26 @@ Example, FSDP on d=8: ``x @ w`` with rows of x and rows of w over d. Propagation
 activations. In the tables the way "rows" takes w gathered, which is cheaper; docs/planning.md has the figures.
 
 Complexity: one fold, one propagation, the tables (O(ops x ways x splits of a value)), toulbar2 on them, and at most
-four plans of the folded program and three of the whole one.
+five plans of the folded program and four of the whole one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.planning.axes import whole_axes
 from shardpass.planning.choose import Decided
 from shardpass.planning.cost import price
 from shardpass.planning.descent import Descent, Point, SearchChange
+from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_decided
 from shardpass.planning.solve.result import Result
-from shardpass.planning.solver import Solver
+from shardpass.planning.solver import Solution, Solver
 from shardpass.planning.space import Space, space_of
+from shardpass.planning.trade import MATERIAL, Trade, refused
 from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.implied import fix_implied
@@ -48,6 +53,7 @@ SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
 SHARED = "ops that share a copy of an array are counted apart in the tables, and the plan costs less than their least"
 PLANNED = "the plan brings arrays otherwise than the tables do"
 SPLICED = "slices that are joined again become one op after the decision"  # of which tables do not know
+TRADED = "a cheaper plan receives or stores more than its saving may cost"
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated sharding is kept
 
 
@@ -118,6 +124,12 @@ class Decision:
     decided: Decided | None = None
     bound: Bound | None = None
     memory: int | None = None
+    plans: tuple[ProgramPlan, ProgramPlan] | None = None
+
+    @cached_property
+    def trade(self) -> Trade | None:
+        """What the decision receives and holds beyond propagation alone, for the time it saves; None if nothing."""
+        return None if self.plans is None else Trade.between(*self.plans)
 
     @property
     def space(self) -> Space | None:
@@ -146,19 +158,32 @@ def decide(
     if settle_results:
         search.settle_results()
     search.run()
-    plan, shardings = plan_decided(program, propagated.shardings, search.decided)
-    least = price(plan)
+    plain, shardings = plan_decided(program, propagated.shardings, search.decided)
     best = Decision(shardings, propagated, (), search.tried, search.propagated, decided=search.decided)
+    before, dropped = plain, False
     for point, changes in search.candidates:
         plan, shardings = plan_decided(program, search.unfolded(point), search.decided)
-        now = price(plan)
-        if now < least * (1 - ENOUGH):
-            parts = search.folded.parts
-            best = Decision(
-                shardings, search.propagated, changes, search.tried, search.propagated, parts, search.decided
-            )
-            least = now
-    return replace(best, bound=search.bound(least))
+        moved = settle_results and shardings.results != propagated.shardings.results
+        if not _pays(before, plan, moved):
+            continue
+        if refused(plain, plan):
+            dropped = True
+            continue
+        parts, before = search.folded.parts, plan
+        best = Decision(
+            shardings, search.propagated, changes, search.tried, search.propagated, parts, search.decided,
+            plans=(plain, plan),
+        )  # fmt: skip
+    bound = search.bound(price(before))
+    return replace(best, bound=replace(bound, why=bound.why or TRADED) if dropped else bound)
+
+
+def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool) -> bool:
+    """Whether ``plan`` is cheaper; with ``moved`` open results, whether less communication pays for that."""
+    if not moved:
+        return price(plan) < price(before) * (1 - ENOUGH)
+    sends_less = plan.bytes_received < before.bytes_received or len(plan.collectives) < len(before.collectives)
+    return sends_less and price(plan) < price(before) * (1 - MATERIAL)
 
 
 class Search(Descent):
@@ -171,6 +196,7 @@ class Search(Descent):
     candidates: list[tuple[Point, tuple[SearchChange, ...]]]
     solved: Result | None = None
     why: str = ""  # there is no bound
+    open_results: tuple[int, ...] = ()  # values of the engine that follow from no annotation
 
     def settle_results(self) -> None:
         """Fixes the results of main that follow from annotations, and tiles that ops show to the user. Precedes
@@ -178,7 +204,9 @@ class Search(Descent):
         """
         for value in tuple(dict.fromkeys(self._shown())):
             self.engine.fix(value)
-        fix_implied(self.engine, [result for result in self.propagated.results if result is not None])
+        results = [result for result in self.propagated.results if result is not None]
+        fix_implied(self.engine, results)
+        self.open_results = tuple(result for result in results if not self.engine.values[result].fixed)
 
     def _shown(self) -> Iterator[int]:
         """Yields the values of the engine whose tiles an op shows to the user, and that are not fixed."""
@@ -227,14 +255,32 @@ class Search(Descent):
             self.why = "no assignment of the tables keeps all that is fixed"
             return
         self.solved = solution.result
+        if not solution.splits.keys().isdisjoint(self.open_results):
+            kept = solver.solve(fixed=self._present_results(solver), start=solution.result.values)
+            if kept.result.values:
+                self._propose(kept, solver.complete)
+                if solution.result.price > kept.result.price * (1 - MATERIAL):
+                    self.solved = kept.result
+                    return
+        self._propose(solution, solver.complete)
+
+    def _present_results(self, solver: Solver) -> dict[int, int]:
+        """Returns the choice of each open result that leaves it as it was propagated, by variable."""
+        places = [(solver.place(index), self.engine.values[index].dims) for index in self.open_results]
+        return {place.variable: place.domain.index(dims) for place, dims in places if dims in place.domain}
+
+    def _propose(self, solution: Solution, complete: bool) -> None:
+        """Plans a solution of the tables, which leaves the engine as it was."""
+        self.engine.restore(self.first.splits)
         self.engine.assign(solution.splits, settle=False)
         message = f"{len(solution.splits)} values at once"
         partial = {self.values[index]: axes for index, axes in solution.partial.items()}
         points = [self._planned(solution.ways, partial)]
-        if not solver.complete:
+        if not complete:
             points.append(self._point())
         for point in points:
             self._consider(point, (SearchChange(message, None, self.first.price, point.price),))
+        self.engine.restore(self.first.splits)
 
     def _consider(self, point: Point, changes: tuple[SearchChange, ...]) -> None:
         """Keeps ``point`` as a candidate where its plan is cheaper than the best before it."""

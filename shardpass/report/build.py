@@ -27,6 +27,7 @@ from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.costly import costly_constraints
 from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.search import Decision
 from shardpass.program.program import Block, Op
 from shardpass.report.explanation import Explanation
 from shardpass.report.holdings import BuiltOps, memory_facts, type_text
@@ -124,13 +125,21 @@ def explain_built(
         find_constraints=facts.constraints,
         memory=memory_facts(module, machine.name, facts.built_ops),
         changes=_decisions(seen, sources),
-        decision=None if seen.decision is None or seen.decision.bound is None else seen.decision.bound.as_dict(),
+        decision=_decision(seen.decision),
         sources=sources,
         plan=seen.plan,
         built=module,
         loops=facts.loops(),
         memory_limit=machine.memory_limit,
     )
+
+
+def _decision(decision: Decision | None) -> dict[str, object] | None:
+    """Returns how near the best the decision is, and what it spends beyond propagation alone."""
+    if decision is None or decision.bound is None:
+        return None
+    trade = {} if decision.trade is None else {"trade": decision.trade.as_dict()}
+    return decision.bound.as_dict() | trade
 
 
 def called(module: Any, file: str) -> str:

@@ -7,7 +7,7 @@ under each its rows, those that repeat as one, with the reason. What does not fi
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardpass.cost.collective import PERMUTE
@@ -65,7 +65,7 @@ def _below(report: Report) -> int:
     changes = 2 + 3 * min(MOST_DECISIONS, len(report.decided or report.changes)) if report.changes else 0
     hints = 2 + 3 * len(report.hints) if report.hints is not None else 0
     loops = 2 + 2 * len(report.loops) if report.loops else 0
-    decision = 3 if report.decision is not None else 0
+    decision = 0 if report.decision is None else 5 if "trade" in report.decision else 3
     constraints = 2 + 2 * len(report.constraints) if report.constraints else 0
     measured = 3 + min(MOST_MEASURED, len(report.by_line())) if report.measured is not None else 0
     return 1 + decision + measured + len(report.by_kind) + loops + changes + hints + constraints
@@ -334,10 +334,13 @@ def _search_changes(report: Report, width: int) -> Iterator[str]:
 
 
 def _decision(report: Report, width: int) -> Iterator[str]:
-    """Says how near the best sharding the decision is known to be."""
+    """Describes how near the best sharding the decision is, and what it spends beyond propagation alone."""
     if report.decision is not None and report.rows:
         yield ""
         yield from wrapped(f"the shardings are {report.decision['text']}", width, "", "  ")
+        trade = report.decision.get("trade")
+        if isinstance(trade, Mapping):
+            yield from wrapped(trade["text"], width, "", "  ")
 
 
 def _hints(report: Report, width: int) -> Iterator[str]:
