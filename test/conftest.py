@@ -9,6 +9,7 @@ listed (support/shares.py).
 Ctrl-C works: a shell that starts the tests in the background has it ignored in them, and in all that they start.
 """
 
+import gc
 import os
 import signal
 
@@ -38,6 +39,16 @@ def _processes(request):
     fork_server.server.enabled = request.node.get_closest_marker("fresh_process") is None
     yield
     fork_server.server.enabled = True
+
+
+gc.disable()
+
+
+def pytest_collection_finish():
+    """Collects garbage of tests alone: modules and the list of tests live as long as the session."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_unconfigure():
