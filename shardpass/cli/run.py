@@ -43,8 +43,9 @@ MOST_VIRTUAL = 4096  # each takes threads of XLA's: so many start in 8 s
 
 DESCRIPTION = """Runs MODULE on N devices with random inputs (floats in [-1,1], small integers). With PIPELINE the
 module is partitioned first; without, it must be a partitioned module. Prints the shardings of arguments and results and
-the collectives; with --check, also how far the results are from those of the unpartitioned program on one device, and
-whether NaN and infinities come out where they do there."""
+the collectives; with --check, also how far the results are from those of the unpartitioned program on one device (on
+StableHLO's interpreter where the program is small, on XLA otherwise), and whether NaN and infinities come out where
+they do there."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -127,7 +128,7 @@ def _run(argv: Sequence[str]) -> int:
     elif first:
         print_trial(trial, file, modelled)
     if first and trial.check is not None:
-        for remark in trial.check.special.remarks:
+        for remark in (*trial.check.remarks, *trial.check.special.remarks):
             report(replace(remark, place=Place(file)))
     _fail(trial, file)
     return 0

@@ -204,6 +204,19 @@ NOT_COMPARED = Code(
     "promises. Ordinary numbers were compared.",
 )
 
+XLA_DIFFERS = Code(
+    "SP558",
+    "XLA on one device differs from StableHLO's specification in {count} of {total} results; the worst is result "
+    "{index}: {difference}",
+    remedy="report the unpartitioned program to XLA; results are compared with StableHLO's interpreter",
+    severity=Severity.REMARK,
+    explanation="A small program (at most a million steps of elements, floats of 32 bits or more, no custom calls) "
+    "runs on StableHLO's interpreter, which is what results are compared with. Where XLA on one device gives other "
+    "results, one of its passes changed the program, or the program turns roundings into other numbers, as `floor` "
+    "does. The partitioned program passes where it agrees with the interpreter. Where it gives what XLA gives on one "
+    "device, it is run on the interpreter and judged by that.",
+)
+
 PEER_FAILED = Code(
     "SP553",
     "the partitioner {way} made no program of this: {reason}",

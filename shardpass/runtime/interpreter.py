@@ -52,7 +52,7 @@ def interpret(
         ShardpassError: as ``compile`` and ``place`` do, SP540 where the interpreter stops, and SP541 where devices wait
             for one another forever.
     """
-    copy = _own_copy(module)
+    copy = own_copy(module)
     signature = read_signature(copy)
     check_arguments(signature, arrays)
     devices = signature.num_devices
@@ -73,7 +73,7 @@ def run_tiles(
     isolated: bool = True,
     timeout: float | None = None,
 ) -> list[list[Array]]:
-    """Runs [argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``_own_copy``."""
+    """Runs [argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``own_copy``."""
     devices = signature.num_devices
     with module.context, ir.Location.unknown():
         _spell_out_squares(module)
@@ -108,7 +108,7 @@ def _refuse_waiting(step: Lockstep, noted: Sequence[int]) -> None:
     )
 
 
-def _own_copy(module: Any) -> Any:
+def own_copy(module: Any) -> Any:
     context = make_context()
     _stablehlo.register_interpreter_dialect(context)
     if isinstance(module, (str, bytes)):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from shardpass.diagnostics import ShardpassError, table_runtime
+from shardpass.diagnostics import Diagnostic, ShardpassError, table_runtime
 from shardpass.ir import annotations as names
 from shardpass.ir.argument_names import argument_names
 from shardpass.ir.collectives import CollectiveUse, collectives, total_bytes
@@ -21,21 +21,26 @@ from shardpass.runtime.inputs import poison, random_inputs
 from shardpass.runtime.partitioned_signature import Boundary, Signature, read_signature, tensor_type
 from shardpass.runtime.processes import whole_value
 from shardpass.runtime.special import Reference, Run, Special, Subject, run_special
+from shardpass.runtime.specification import specification_of
 from shardpass.runtime.tiles import Array
 from shardpass.sharding import Mesh, parse_mesh
 
 XLA, INTERPRETER = "XLA", "reference interpreter"
-ONE_DEVICE, BY_XLA = "the unpartitioned program on one device", "the program partitioned by XLA"
+ONE_DEVICE, BY_XLA = "the unpartitioned program on one device, by XLA", "the program partitioned by XLA"
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Each result's difference from ``reference``; and where NaN and infinities differ (``special``)."""
+    """Each result's difference from ``reference``; and where NaN and infinities differ (``special``).
+
+    ``remarks``: SP558, where XLA on one device differs from the reference.
+    """
 
     reference: str
     differences: tuple[Difference, ...]
     special: Special = field(default_factory=Special)
     special_reference: str = ""  # what special inputs were compared with, where that is another
+    remarks: tuple[Diagnostic, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -96,6 +101,7 @@ class Trial:
                 "reference": self.check.reference,
                 "passed": self.check.passed,
                 "results": [difference_as_dict(d) for d in self.check.differences],
+                "remarks": [remark.message for remark in self.check.remarks],
                 "special_values": {
                     "runs": self.check.special.compared,
                     "differ": list(map(str, self.check.special.mismatches)),
@@ -116,9 +122,8 @@ def try_out(
 ) -> Trial:
     """Runs a partitioned ``ir.Module`` on random inputs, its padding poisoned.
 
-    With ``original``, the annotated module (text or ``ir.Module``), its results are compared with those of one
-    device; where it has manual regions, with those of XLA's own partitioner. So are those of special inputs
-    (``runtime.special``). ``known``: values of arguments by number, such as weights. ``witness``: what the results are
+    With ``original``, the annotated module (text or ``ir.Module``), its results are compared with a reference
+    (``_checked``). ``known``: values of arguments by number, such as weights. ``witness``: what the results are
     compared with in place of one device.
 
     Raises:
@@ -130,7 +135,7 @@ def try_out(
         inputs[index] = value
     added = None
     if interpreter:
-        make = _interpreted
+        make: Callable[[Any], Run] = _interpreted
         run = make(module)
     else:
         make = _compiled
@@ -138,16 +143,8 @@ def try_out(
         run = _placing(executable)
         added = tuple(added_by_xla(executable.hlo_text(), module))
     results = run(inputs)
-    checked = None
-    if original is not None:
-        refer = partial(reference_of, original)
-        reference = refer()
-        wanted = reference.run(inputs)
-        name, held_to = (reference.name, wanted) if witness is None else (witness.name, witness.run(inputs))
-        checked = Check(name, tuple(compare(results, held_to)), special_reference=reference.name)
-        if not checked.failed:
-            subject = Subject(module, make, run, refer, reference, inputs, wanted)
-            checked = replace(checked, special=run_special(subject, signature.arguments, seed))
+    ran = _Ran(module, make, run, inputs, results)
+    checked = None if original is None else _checked(original, ran, signature, seed, witness)
     return Trial(
         engine=INTERPRETER if interpreter else XLA,
         seed=seed,
@@ -158,6 +155,85 @@ def try_out(
         added=added,
         check=checked,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A partitioned module that ran. ``make``: from a module to its run; ``run``: that of ``module``."""
+
+    module: Any
+    make: Callable[[Any], Run]
+    run: Run
+    inputs: Sequence[Array]
+    results: Sequence[Array]
+
+
+def _checked(original: Any, ran: _Ran, signature: Signature, seed: int, witness: Reference | None) -> Check:
+    """Compares with ``witness``, if any; else with StableHLO's interpreter on one device, where it can run the program
+    (``specification``); else with XLA: on one device, or by its partitioner for a program with manual regions.
+
+    Where XLA on one device differs from the interpreter, a remark says so (SP558). The partitioned program is judged by
+    its own run; where that gives what XLA gives on one device, its run is XLA's fault too, and the interpreter runs it.
+    Special inputs (``special``) are compared with XLA, unless XLA differs.
+    """
+    refer: Callable[[], Reference] = partial(reference_of, original)
+    reference = refer()
+    wanted = reference.run(ran.inputs)
+    held_to = reference, wanted
+    remarks: tuple[Diagnostic, ...] = ()
+    if witness is not None:
+        held_to = witness, witness.run(ran.inputs)
+    elif (specified := _specified(original, ran.inputs)) is not None:
+        held_to = specified
+        apart = _apart(wanted, specified[1])
+        if apart:
+            worst = max(apart, key=lambda one: one.relative)
+            differ = table_runtime.XLA_DIFFERS.at(
+                count=len(apart), total=len(wanted), index=worst.index, difference=worst
+            )
+            remarks = (differ,)
+            ran = _as_specified(ran, wanted, specified[1])
+            reference, wanted = specified
+            refer = partial(_same, reference)
+    check = Check(
+        held_to[0].name, tuple(compare(ran.results, held_to[1])), special_reference=reference.name, remarks=remarks
+    )
+    if check.failed:
+        return check
+    subject = Subject(ran.module, ran.make, ran.run, refer, reference, ran.inputs, wanted)
+    return replace(check, special=run_special(subject, signature.arguments, seed))
+
+
+def _same(reference: Reference) -> Reference:
+    return reference
+
+
+def _specified(original: Any, inputs: Sequence[Array]) -> tuple[Reference, Sequence[Array]] | None:
+    """Returns the interpreter's reference with its results; None where it cannot run the program."""
+    reference = specification_of(original)
+    try:
+        return None if reference is None else (reference, reference.run(inputs))
+    except ShardpassError as error:
+        if error.code != table_runtime.INTERPRETER_FAILED.id:
+            raise
+        return None
+
+
+def _as_specified(ran: _Ran, by_xla: Sequence[Array], specified: Sequence[Array]) -> _Ran:
+    """Returns the run on the interpreter, where the first one gave what XLA gives on one device."""
+    if not _apart(ran.results, specified) or _apart(ran.results, by_xla):
+        return ran
+    run = _interpreted(ran.module)
+    try:
+        return _Ran(ran.module, _interpreted, run, ran.inputs, run(ran.inputs))
+    except ShardpassError as error:
+        if error.code != table_runtime.INTERPRETER_FAILED.id:
+            raise
+        return ran
+
+
+def _apart(results: Sequence[Array], wanted: Sequence[Array]) -> list[Difference]:
+    return [one for one in compare(results, wanted) if not one.passed]
 
 
 def _interpreted(module: Any) -> Run:

@@ -9,6 +9,7 @@ import pytest
 from shardpass.cli import run
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import parse_module
+from shardpass.runtime import run_report, specification
 from shardpass.runtime.run_report import labels_of, try_out
 
 BOUNDARY = (
@@ -72,6 +73,71 @@ def test_wrong(interpreter, text, code):
         run._fail(trial, "x.mlir")
     assert caught.value.code == code
     assert "1 of 1 results differ" in str(caught.value)
+
+
+# XLA merges the two slices on one device, and loses the first clamp: elements 6 and 7 for 4 and 5
+CLAMPED = """module attributes {mhlo.num_partitions = 2 : i32} {
+  func.func @main(%x: tensor<8xf32>, %i: tensor<i32>) -> tensor<2xf32> {
+    %far = stablehlo.constant dense<100> : tensor<i32>
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %k = stablehlo.maximum %i, %far : tensor<i32>
+    %0 = stablehlo.dynamic_slice %x, %k, sizes = [4] : (tensor<8xf32>, tensor<i32>) -> tensor<4xf32>
+    %j = stablehlo.minimum %i, %zero : tensor<i32>
+    %1 = stablehlo.dynamic_slice %0, %j, sizes = [2] : (tensor<4xf32>, tensor<i32>) -> tensor<2xf32>
+    return %1 : tensor<2xf32>
+  }
+}"""
+
+
+def whole(kind):
+    return f'{{mhlo.sharding = "{{manual}}", shardpass.global_type = {kind}, shardpass.sharding = "{{replicated}}"}}'
+
+
+def sliced(start):
+    """The partitioned program that takes two elements from ``start`` on."""
+    x, i, y = "tensor<8xf32>", "tensor<i32>", "tensor<2xf32>"
+    return f"""module attributes {{mhlo.num_partitions = 2 : i32, shardpass.mesh = "mesh['x'=2]"}} {{
+  func.func @main(%x: {x} {whole(x)}, %i: {i} {whole(i)}) -> ({y} {whole(y)}) {{
+    %0 = stablehlo.slice %x [{start}:{start + 2}] : ({x}) -> {y}
+    return %0 : {y}
+  }}
+}}"""
+
+
+@both
+@pytest.mark.parametrize(("start", "passes"), [(4, True), (6, False), (3, False)])
+def test_the_specification_judges_where_xla_differs(interpreter, start, passes):
+    """Start 4 is what StableHLO says; start 6 is what XLA makes of it on one device."""
+    trial = try_out(parse_module(sliced(start)), original=CLAMPED, interpreter=interpreter)
+    assert trial.passed == passes
+    assert trial.check.reference == specification.NAME
+    (remark,) = trial.as_dict()["check"]["remarks"]
+    assert remark.startswith("XLA on one device differs from StableHLO's specification in 1 of 1 results")
+
+
+def test_a_run_that_xla_breaks_as_it_does_on_one_device_is_judged_by_the_interpreter(monkeypatch):
+    """XLA loses the same clamp in the partitioned program, which is right."""
+    monkeypatch.setattr(run_report, "_placing", lambda executable: lambda inputs: [inputs[0][6:]])
+    assert try_out(parse_module(sliced(4)), original=CLAMPED).passed
+    assert not try_out(parse_module(sliced(6)), original=CLAMPED).passed
+    monkeypatch.setattr(run_report, "_placing", lambda executable: lambda inputs: [inputs[0][3:5]])
+    assert not try_out(parse_module(sliced(4)), original=CLAMPED).passed
+
+
+LARGE = (
+    ORIGINAL.replace("5xf32", "1048577xf32"),
+    PARTITIONED.replace("5xf32", "1048577xf32").replace("3xf32", "524289xf32"),
+)
+NARROW = ORIGINAL.replace("f32", "bf16"), PARTITIONED.replace("f32", "bf16")
+
+
+@pytest.mark.parametrize("texts", [LARGE, NARROW], ids=["large", "narrow"])
+def test_xla_is_the_reference_where_the_interpreter_is_not_asked(texts):
+    original, text = texts
+    trial = try_out(parse_module(text), original=original)
+    assert trial.passed
+    assert trial.as_dict()["check"]["reference"] == run_report.ONE_DEVICE
+    assert trial.as_dict()["check"]["remarks"] == []
 
 
 def test_same_seed_same_inputs_as_the_reference(capsys):
