@@ -212,7 +212,7 @@ def print_trial(trial: Trial, file: str, modelled: Explanation) -> None:
             f"{show_seconds(modelled.seconds)} on machine {modelled.profile}, one after the other", markup=False
         )
     if words := step_text(modelled):
-        console.print(words, markup=False, soft_wrap=True)
+        console.print(on_one_line(words), markup=False, soft_wrap=True)
     if trial.added is not None:
         what = f"adds {len(trial.added)}: {trial.added[0]}" if trial.added else "adds none"
         console.print(f"XLA's own partitioner {what}", markup=False)
