@@ -41,6 +41,11 @@ def _run(argv: Sequence[str]) -> int:
         action="store_true",
         help="never run the programs: what is not proved is unknown, nothing refuted",
     )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="take no law that floats keep only in part, such as x + 0 = x; other proofs list those that they take",
+    )
     add_timeout(parser)
     add_target(parser)
     args = parser.parse_args(argv)
@@ -60,7 +65,7 @@ def _run(argv: Sequence[str]) -> int:
         given, *more = module_at(args.local, args.timeout)
         text = given.decode(errors="replace") if isinstance(given, bytes) else ""
         local = from_hlo(text, whole) if is_hlo(text) else parse_module(given, *more)
-    verdict = prove(whole, local, refute=not args.no_run)
+    verdict = prove(whole, local, refute=not args.no_run, strict=args.strict)
     if args.format == "json":
         print(json.dumps(verdict.json(), indent=1))
     elif args.format == "sarif":

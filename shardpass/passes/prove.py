@@ -26,6 +26,7 @@ class Prove(ModulePass):
     Options:
         prove: "false": the pass does nothing
         require-proof: what is not proved is an error; the programs are not run then to see whether they differ
+        strict-proof: a proof takes no law that floats keep only in part, such as x + 0 = x
 
     Input:
 
@@ -53,6 +54,7 @@ class Prove(ModulePass):
 
     prove: bool = False
     require_proof: bool = False
+    strict_proof: bool = False
 
     @property
     def compares(self) -> bool:
@@ -72,7 +74,8 @@ class Prove(ModulePass):
 
         without = NO_PROOF if self.require_proof else NOT_PROVED
         try:
-            finding = prove(whole, module, refute=not self.require_proof).diagnostic(without)
+            verdict = prove(whole, module, refute=not self.require_proof, strict=self.strict_proof)
+            finding = verdict.diagnostic(without)
         except ShardpassError as error:  # main of the whole program takes tokens, or partial sums
             first = error.diagnostics[0]
             finding = without.at(first.place, op="func.func", why=first.message, about="main")

@@ -13,11 +13,14 @@ from shardpass.proving.verdict import Finding as Finding
 from shardpass.proving.verdict import Verdict as Verdict
 
 
-def prove(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
+def prove(whole: Any, local: Any, *, refute: bool = True, strict: bool = False) -> Verdict:
     """Whether ``local``, a partitioned program as shardpass emits it, computes ``whole``, a StableHLO program.
 
     Both are text, bytecode or an ``ir.Module``. With ``refute``, small programs that are not proved are run on
     StableHLO's reference interpreter: a difference refutes.
+
+    A proof may take laws that floats keep only in part, such as ``x + 0 = x``, which -0 does not keep. The verdict
+    lists them with places in ``laws``. With ``strict`` no proof takes one.
 
     Raises:
         ShardpassError: where one of them cannot be read, SP951 where ``local`` is of another program.
@@ -27,4 +30,4 @@ def prove(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     def read(given: Any) -> Any:
         return parse_module(given) if isinstance(given, (str, bytes)) else given
 
-    return prove_modules(read(whole), read(local), refute=refute)
+    return prove_modules(read(whole), read(local), refute=refute, strict=strict)

@@ -108,6 +108,23 @@ def _terms(walk: Walk, value: Any) -> set[int]:
     return set() if content is None else {piece.term for piece in content.pieces}
 
 
+class Behind:
+    """Whether some results of ``modules`` may follow from an op; those of functions other than main always may."""
+
+    def __init__(self, modules: Sequence[Any], indices: set[int]) -> None:
+        self._mains = [operation(main_of(module)) for module in modules]
+        returned = [[value for value in _last(m).operands if not is_token(value.type)] for m in modules]
+        self._ops = {op for values in returned for k in indices for op in _behind(values[k])}
+
+    def __call__(self, op: Any) -> bool:
+        around = operation(op)
+        while around is not None and around.name != "func.func":
+            if around in self._ops:
+                return True
+            around = None if around.parent is None else operation(around.parent)
+        return around not in self._mains
+
+
 def _behind(value: Any) -> set[Any]:
     """The ops that ``value`` follows from."""
     result: set[Any] = set()

@@ -21,24 +21,33 @@ from jaxlib.mlir import ir
 
 from shardpass.ir.context import copy_module
 from shardpass.ir.walk import every_op, operation
+from shardpass.proving.laws import NEGATED_SUM, Laws
 
 LOOP, SUM = "stablehlo.while", "stablehlo.all_reduce"
 ADDING = ("stablehlo.add", "stablehlo.subtract")
 
 
-def summed_inside(module: Any) -> Any:
+def summed_inside(module: Any, laws: Laws | None = None) -> Any:
     """Returns ``module`` with such sums inside of their loops: a copy, or itself where there are none."""
-    if not any(_sums(op) for op in every_op(module.operation) if op.name == LOOP):
+    laws = laws or Laws()
+    if not any(_sums(op, laws.strict) for op in every_op(module.operation) if op.name == LOOP):
         return module
     made = copy_module(module)
     with made.context:
         for loop in [op for op in every_op(made.operation) if op.name == LOOP]:
-            for place, added, total in _sums(operation(loop)):
+            for place, added, total in _sums(operation(loop), laws.strict):
+                if _is_inexact(added):
+                    laws.allows(NEGATED_SUM, added)
                 _move(operation(loop), place, added, total)
     return made
 
 
-def _sums(loop: Any) -> list[tuple[int, Any, Any]]:
+def _is_inexact(added: Any) -> bool:
+    """Whether the sum of differences is the difference of sums but for the sign of a 0."""
+    return added.name == "stablehlo.subtract" and isinstance(added.operands[0].type.element_type, ir.FloatType)
+
+
+def _sums(loop: Any, strict: bool) -> list[tuple[int, Any, Any]]:
     """(carried value, the addition in the loop, the all_reduce behind it) of each such sum."""
     condition, body = (region.blocks[0] for region in loop.regions)
     returned = operation(list(body.operations)[-1])
@@ -48,6 +57,8 @@ def _sums(loop: Any) -> list[tuple[int, Any, Any]]:
         if total is None or added is None or list(condition.arguments[place].uses):
             continue
         if total.name != SUM or not _adds(total) or total.block != loop.block or added.name not in ADDING:
+            continue
+        if strict and _is_inexact(added):
             continue
         if (
             added.block == body

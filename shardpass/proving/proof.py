@@ -22,7 +22,8 @@ from shardpass.ir.walk import operation
 from shardpass.proving.calls import from_main, functions_of, noted_in, refuse_circles
 from shardpass.proving.effects import OPS as EFFECTS
 from shardpass.proving.effects import Effects, is_effect, token
-from shardpass.proving.ending import where_it_ends
+from shardpass.proving.ending import Behind, where_it_ends
+from shardpass.proving.laws import Laws, joined
 from shardpass.proving.loop_sums import summed_inside
 from shardpass.proving.progress import without_partners
 from shardpass.proving.refuting import Waits, counterexample
@@ -41,8 +42,10 @@ REGION = "sdy.manual_computation"
 _NOTED = (*OPS, *EFFECTS, REGION, "stablehlo.custom_call")  # ops that are looked for in both programs
 
 
-def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
+def prove_modules(whole: Any, local: Any, *, refute: bool = True, strict: bool = False) -> Verdict:
     """Compare two modules. With ``refute``, small programs that are not proved are run, to see whether they differ.
+
+    With ``strict``, laws that floats keep only in part prove nothing.
 
     Raises:
         ShardpassError: the modules are not a whole program and its program of one device; SP205 where functions of one
@@ -51,13 +54,13 @@ def prove_modules(whole: Any, local: Any, *, refute: bool = True) -> Verdict:
     attributes = local.operation.attributes
     proved_object = attributes[OBJECT].value if OBJECT in attributes else GIVEN
     try:
-        return replace(_proved(whole, local, refute=refute), object=proved_object)
+        return replace(_proved(whole, local, refute, Laws(strict)), object=proved_object)
     except RecursionError as error:
         raise TOO_DEEP.error(place_of(main_of(whole).location), name="the prover", reason=str(error)) from None
 
 
-def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
-    given, local = local, summed_inside(local)
+def _proved(whole: Any, local: Any, refute: bool, laws: Laws) -> Verdict:
+    given, local = local, summed_inside(local, laws)
     arguments, results, devices = sides(whole, local)
     terms = Terms()
     functions = [functions_of(module) for module in (whole, local)]
@@ -65,8 +68,8 @@ def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
     for rows in noted:
         refuse_circles(rows)
     count = devices if any(map(_is_border, (op for ops in noted[0].values() for op in ops))) else 1
-    known = Walk(terms, count, functions[0], RULES)
-    walk = Walk(terms, devices, functions[1], RULES)
+    known = Walk(terms, count, functions[0], RULES, laws)
+    walk = Walk(terms, devices, functions[1], RULES, laws)
     met = from_main(noted[1])
     if any(map(is_effect, (*from_main(noted[0]), *met))):
         known.effects = Effects()
@@ -77,10 +80,17 @@ def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
     walk.known_loops, walk.known_promises, walk.sides = known.loops, known.promises, [*arguments, *results]
     result = walk.block(_body(local), [_argument(t, side, devices) for t, side in zip(inputs, arguments, strict=True)])
 
+    boxes, of_elements = set[int](), Laws(laws.strict)
+
     @cache
     def elements() -> ElementProof:
         return ElementProof(
-            (_body(whole), known.functions, count), (_body(local), walk.functions), arguments, results, devices
+            (_body(whole), known.functions, count),
+            (_body(local), walk.functions),
+            arguments,
+            results,
+            devices,
+            of_elements,
         )
 
     drawn: tuple[str, ...] = ()
@@ -95,6 +105,7 @@ def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
     for index, (want, have, side) in enumerate(zip(wanted, result, results, strict=True)):
         why = differs(terms, want, have, side)
         if why is None:
+            boxes.add(index)
             continue
         if elements().proved(index):
             drawn = (DRAWS,) if elements().draws else ()
@@ -104,7 +115,9 @@ def _proved(whole: Any, local: Any, *, refute: bool) -> Verdict:
     if finding is None:
         loss = without_partners(met, devices) or _of_all(walk, elements)
         if loss is None:
-            return Verdict(True, assumed=(*assumed, *drawn))
+            used = laws.summary(Behind((whole, local), boxes))
+            used += of_elements.summary(Behind((whole, local), set(range(len(results))) - boxes))
+            return Verdict(True, assumed=(*assumed, *drawn), laws=joined(used))
         finding = Finding(loss.op.name, place_of(loss.op.location), loss.why, None)
     difference = counterexample(whole, given) if refute else None
     if difference is None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from shardpass.diagnostics import NOWHERE, Code, Diagnostic, Place, note
 from shardpass.diagnostics.table_proving import NOT_PROVED, REFUTED
+from shardpass.proving.laws import LawUse
 
 if TYPE_CHECKING:
     from shardpass.proving.refuting import Difference, Waits
@@ -68,7 +69,8 @@ class Finding:
 class Verdict:
     """``proved``, or a finding in ``refuted`` or ``unknown``; ``difference`` or ``waits``: what refutes.
 
-    ``object``: the program that the verdict is about. What runs is made from it.
+    ``object``: the program that the verdict is about. What runs is made from it. ``laws``: those beyond the order of
+    sums that the proof took, which floats keep only in part.
     """
 
     proved: bool
@@ -78,6 +80,7 @@ class Verdict:
     difference: Difference | None = None
     waits: Waits | None = None
     object: str = GIVEN
+    laws: tuple[LawUse, ...] = ()
 
     def __bool__(self) -> bool:
         return self.proved
@@ -116,6 +119,7 @@ class Verdict:
             "object": self.object,
             "not_covered": NOT_COVERED[self.object],
             "assumed": list(self.assumed),
+            "laws": [law.json() for law in self.laws],
         }
         if finding is not None:
             answer |= {
@@ -143,8 +147,9 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.proved:
-            proved = f"proved: {self.object} computes the whole program"
-            return proved if self.object == GIVEN else f"{proved}\n    not proved: {NOT_COVERED[self.object]}"
+            beyond = () if self.object == GIVEN else (f"not proved: {NOT_COVERED[self.object]}",)
+            laws = (f"by the law {law}" for law in self.laws)
+            return "\n    ".join((f"proved: {self.object} computes the whole program", *beyond, *laws))
         return "\n    ".join((f"{self.word}: {self.refuted or self.unknown}", *self.more))
 
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from shardpass.proving.relations.evaluate import Unknown
 from shardpass.proving.relations.pieces import Bools, Ints, Piece, common, tidy, wide_in
+from shardpass.proving.relations.reducers import goes_on
 from shardpass.proving.relations.reshaping import lifts
 from shardpass.proving.relations.rows import image, live, with_dimension
 from shardpass.proving.relations.terms import Key, Row, Term, Terms
@@ -144,10 +145,7 @@ def reduce_along(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Pie
     if len(running) == 0 and (count[piece.on] == 1).all():
         return Piece(piece.term, rest, base, new_lo, new_hi, piece.on)
     if len(running) == 0:  # the same element again and again: a multiple of it
-        number = terms.make(Term(("times", reducer), (piece.term,), term.rank + 1, tuple(_self(term.rank))))
-        return Piece(
-            number, np.vstack([rest, np.zeros_like(rest[:1])]), np.column_stack([base, count]), new_lo, new_hi, piece.on
-        )
+        return times(terms, reducer, Piece(piece.term, rest, base, new_lo, new_hi, piece.on), count)
     telescoped = _telescoped(term, reducer, a, base, dim, running, piece, count)
     if telescoped is not None:
         new_b = telescoped
@@ -191,6 +189,14 @@ def reduce_along(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Pie
     return Piece(number, new_a, new_b, new_lo, new_hi, piece.on)
 
 
+def times(terms: Terms, reducer: Hashable, piece: Piece, count: Ints) -> Piece:
+    """The reduction of ``count`` elements, on each device, all of which are those of ``piece``."""
+    rank = terms.all[piece.term].rank
+    number = terms.make(Term(("times", reducer), (piece.term,), rank + 1, tuple(_self(rank))))
+    a = np.vstack([piece.a, np.zeros((1, piece.a.shape[1]), np.int64)])
+    return Piece(number, a, np.column_stack([piece.b, count]), piece.lo, piece.hi, piece.on)
+
+
 def _self(rank: int) -> list[Row]:
     return [(index, 0) for index in range(rank)]
 
@@ -199,7 +205,7 @@ def _kept_ranges(
     term: Term, reducer: Hashable, untouched: Sequence[int], order: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
     """The ranges of a reduction of ``term`` that the reduction of it has too: sums of sums."""
-    if term.reducer != reducer or reducer is None:
+    if not isinstance(reducer, tuple) or not goes_on(term.reducer, reducer):
         return ()
     place = {old: new for new, old in enumerate(order) if old in set(untouched)}
     return tuple((place[lo], place[hi]) for lo, hi in term.ranges if lo in place and hi in place)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from shardpass.ir.tensors import splat_text
+from shardpass.proving.laws import NEUTRAL, ZERO, Law
+from shardpass.proving.relations.reducers import has_negative_zero
 from shardpass.proving.relations.terms import Term, Terms
 
 _TRUTH = {"true": True, "false": False}
@@ -125,26 +127,32 @@ def folded(name: str, element: str, values: Sequence[Any]) -> Any:
     return np.array(repr(float(result)))
 
 
-def is_identity(value: Any, reducer: str, element: str, dtype: Any) -> bool:
-    """Whether ``reducer`` of ``value`` and any other element is the other."""
+def neutral(value: Any, reducer: str, element: str, dtype: Any) -> Law | None:
+    """The law by which ``reducer`` of ``value`` and any other element is the other; None where it is not."""
     if value is None:
-        return False
+        return None
     if value.dtype.kind in "iub":
         least, most = _bounds(element, dtype)
         known = {"add": 0, "multiply": 1, "maximum": least, "minimum": most, "or": 0, "and": most, "xor": 0}
         if element.lstrip("u").startswith("i") and element.startswith("i") and reducer == "and" and element != "i1":
             known["and"] = -1
-        return reducer in known and int(value) == known[reducer]
+        return NEUTRAL if reducer in known and int(value) == known[reducer] else None
     text = str(value)
-    if reducer == "maximum":
-        return text in _infinities(dtype, True)
-    if reducer == "minimum":
-        return text in _infinities(dtype, False)
+    if reducer in ("maximum", "minimum"):
+        return NEUTRAL if text in _infinities(dtype, reducer == "maximum") else None
     try:
-        number = float(text)
+        parts = [float(part) for part in text.strip("()").split(",")]
     except ValueError:
-        return text in ("(0.000000e+00,0.000000e+00)", "(0.000000e+00, 0.000000e+00)") and reducer == "add"
-    return number == {"add": 0.0, "multiply": 1.0}.get(reducer)
+        return None
+    if reducer == "add" and not any(parts):
+        exact = all(np.signbit(part) for part in parts) or not has_negative_zero(element)
+        return NEUTRAL if exact else ZERO
+    return NEUTRAL if reducer == "multiply" and parts == [1.0] else None
+
+
+def is_neutral(value: Any, reducer: str, element: str, dtype: Any) -> bool:
+    """Whether ``reducer`` of ``value`` and any other element is the other, if not of -0."""
+    return neutral(value, reducer, element, dtype) is not None
 
 
 def _bounds(element: str, dtype: Any) -> tuple[int, int]:

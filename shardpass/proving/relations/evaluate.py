@@ -15,6 +15,7 @@ import numpy as np
 
 from shardpass.ir.walk import operation
 from shardpass.proving.calls import waiting_in
+from shardpass.proving.laws import Law, Laws
 from shardpass.proving.relations.pieces import Bools, Content, Ints, Piece, full, tidy
 from shardpass.proving.relations.terms import Terms
 
@@ -56,6 +57,13 @@ class Site:
     def devices(self) -> int:
         return self.walk.devices
 
+    def takes(self, law: Law) -> bool:
+        """Whether the op may take ``law``, which is then written down; where it may not, something is lost."""
+        if self.walk.laws.allows(law, self.op):
+            return True
+        self.walk.losses.append(Loss(self.op, f"it is no more than equal by {law.equation}, where {law.risk}"))
+        return False
+
     def result(self, pieces: Sequence[Piece | None], index: int = 0) -> Content:
         shape, element = type_of(self.op.results[index])
         return Content(shape, element, tidy(pieces))
@@ -67,8 +75,9 @@ Rule = Callable[[Site], list[Content]]
 class Walk:
     """One program on ``devices`` devices."""
 
-    def __init__(self, terms: Terms, devices: int, functions: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
-        self.terms, self.devices, self.functions, self.rules = terms, devices, functions, rules
+    def __init__(self, terms: Terms, devices: int, functions: Mapping[str, Any], rules: Mapping[str, Rule],
+                 laws: Laws) -> None:  # fmt: skip
+        self.terms, self.devices, self.functions, self.rules, self.laws = terms, devices, functions, rules, laws
         self.values: dict[Any, Content] = {}
         self.losses: list[Loss] = []
         self.new: list[tuple[Any, int]] = []  # ops that made terms, with the size of the table before
@@ -102,7 +111,7 @@ class Walk:
 
     @property
     def _noted(self) -> tuple[list[Any], ...]:
-        return self.losses, self.new, self.stuck, self.unkept, self.promises
+        return self.losses, self.new, self.stuck, self.unkept, self.promises, self.laws.uses
 
     def state(self) -> tuple[list[int], Any]:
         """Return what ``back_to`` takes."""

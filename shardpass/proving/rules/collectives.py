@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from shardpass.element_types import element_type
+from shardpass.proving.laws import DIVISOR, FACTOR, NEGATED_SUM, ZERO, Law
 from shardpass.proving.relations.apart import total_apart
 from shardpass.proving.relations.combine import add_rows, cells, combine
-from shardpass.proving.relations.elements import is_identity
+from shardpass.proving.relations.elements import is_neutral, neutral
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
+from shardpass.proving.relations.reducers import adds_up, has_zero
 from shardpass.proving.relations.reshaping import reshaped
 from shardpass.proving.relations.rows import with_dimension
 from shardpass.proving.relations.stacks import Stack, of_members, of_pieces
@@ -27,8 +29,11 @@ from shardpass.sharding import Mesh
 
 _IDEMPOTENT = ("maximum", "minimum", "and", "or")
 # ops that a sum may be moved past: in one operand, or in all of them
-_LINEAR_IN_ALL = (*(f"stablehlo.{name}" for name in ("add", "subtract", "negate", "real", "imag")), "convert")
-_LINEAR_IN_ONE = ("stablehlo.multiply", "stablehlo.divide", "product")
+_LINEAR_IN_ALL: Mapping[str, Law | None] = {
+    **dict.fromkeys(("stablehlo.add", "stablehlo.real", "stablehlo.imag")),
+    **dict.fromkeys(("stablehlo.subtract", "stablehlo.negate"), NEGATED_SUM),
+}
+_LINEAR_IN_ONE = {"stablehlo.multiply": FACTOR, "product": FACTOR, "stablehlo.divide": DIVISOR}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -160,71 +165,77 @@ def _summed(site: Site, operand: Content, members: Ints, name: str) -> list[Piec
     reducer = (name, operand.element)
     if len(operand.pieces) == 1:
         stack = of_members(operand.pieces[0], members)
-        total = None if stack is None else _stack_sum(site.terms, stack, reducer)
+        total = None if stack is None else _stack_sum(site, stack, reducer)
         if total is not None:
             return [total]
     copies = [[p.of_devices(row) for p in operand.pieces] for row in members.T]
     pieces = copies[0]
     for row in copies[1:]:
-        sums = [_sum(site.terms, chosen, box, reducer) for chosen, box in cells([pieces, row])]
+        sums = [_sum(site, chosen, box, reducer) for chosen, box in cells([pieces, row])]
         if any(piece is None for piece in sums):
             raise Unknown("the tiles of a group are no partial results that add up to a value of the whole program")
         pieces = list(tidy(sums))
     return pieces
 
 
-def _sum(terms: Terms, pieces: Sequence[Piece], box: Box, reducer: tuple[str, str]) -> Piece | None:
-    name, element = reducer
+def _sum(site: Site, pieces: Sequence[Piece], box: Box, reducer: tuple[str, str]) -> Piece | None:
+    terms, (name, element) = site.terms, reducer
     dtype = element_type(element).dtype
-    busy = [p for p in pieces if not is_identity(terms.splat(p.term), name, element, dtype)]
-    if len(busy) <= 1:
-        one = busy[0] if busy else pieces[0]
+    laws = [neutral(terms.splat(p.term), name, element, dtype) for p in pieces]
+    busy = [p for p, law in zip(pieces, laws, strict=True) if law is None]
+    if not busy:
+        one = pieces[laws.index(ZERO) if ZERO in laws else 0]
         return Piece(one.term, one.a, one.b, *box)
+    if ZERO in laws and not any(has_zero(terms.all[p.term].reducer) for p in busy) and not site.takes(ZERO):
+        return None
+    if len(busy) == 1:
+        return Piece(busy[0].term, busy[0].a, busy[0].b, *box)
     stack = of_pieces(busy, box)
     if stack is not None:
-        return _stack_sum(terms, stack, reducer)
-    if any(terms.all[p.term].reducer != reducer for p in busy):
+        return _stack_sum(site, stack, reducer)
+    if not all(adds_up(terms.all[p.term].reducer, reducer) for p in busy):
         return None
     return total_apart(terms, [(p.term, p.a, p.b[None]) for p in busy], box)
 
 
-def _stack_sum(terms: Terms, stack: Stack, reducer: tuple[str, str]) -> Piece | None:
-    name, element = reducer
-    if len(stack.b) == 1 or is_identity(terms.splat(stack.term), name, element, element_type(element).dtype):
+def _stack_sum(site: Site, stack: Stack, reducer: tuple[str, str]) -> Piece | None:
+    terms, (name, element) = site.terms, reducer
+    if len(stack.b) == 1 or is_neutral(terms.splat(stack.term), name, element, element_type(element).dtype):
         return stack.first()
     term, result = terms.all[stack.term], None
-    if term.reducer == reducer:
+    if adds_up(term.reducer, reducer):
         if term.ranges:
             result = add_rows(terms, stack.term, stack.a, stack.at_lo, stack.box)
         if result is None:
             result = total_apart(terms, [(stack.term, stack.a, stack.b)], stack.box)
     if result is None and name in _IDEMPOTENT and stack.all_equal():
         return stack.first()
-    return _inside(terms, stack, reducer) if result is None and name == "add" else result
+    return _inside(site, stack, reducer) if result is None and name == "add" else result
 
 
-def _inside(terms: Terms, stack: Stack, reducer: tuple[str, str]) -> Piece | None:
+def _inside(site: Site, stack: Stack, reducer: tuple[str, str]) -> Piece | None:
     """The sum of linear ops of partial sums as the op of the sums."""
-    term = terms.all[stack.term]
-    kind = term.key[0]
-    if kind not in (*_LINEAR_IN_ALL, *_LINEAR_IN_ONE):
+    term = site.terms.all[stack.term]
+    kind = str(term.key[0])
+    if kind not in _LINEAR_IN_ALL and kind not in _LINEAR_IN_ONE:
         return None
-    # sums of integers are no sums of what integers are divided or converted to
-    if kind == "stablehlo.divide" and is_integer(reducer[1]):
+    exact = is_integer(reducer[1])
+    if kind == "stablehlo.divide" and exact:  # sums of integers are no sums of what integers are divided to
         return None
-    if kind == "convert" and ("integer" in term.key or any(is_integer(e) for e in term.key[1:3])):
-        return None
-    operands = stack.operands(terms)
+    operands, before = stack.operands(site.terms), len(site.walk.laws.uses)
     if kind in _LINEAR_IN_ONE:
         same = [operand.all_equal() for operand in operands]
         if sum(same) != len(same) - 1 or (kind == "stablehlo.divide" and not same[1]):
             return None
-        sums = [o.first() if equal else _stack_sum(terms, o, reducer) for o, equal in zip(operands, same, strict=True)]
+        sums = [o.first() if equal else _stack_sum(site, o, reducer) for o, equal in zip(operands, same, strict=True)]
+        law: Law | None = _LINEAR_IN_ONE[kind]
     else:
-        sums = [_stack_sum(terms, operand, reducer) for operand in operands]
-    if any(p is None for p in sums):
+        sums = [_stack_sum(site, operand, reducer) for operand in operands]
+        law = _LINEAR_IN_ALL[kind]
+    if any(p is None for p in sums) or not (law is None or exact or site.takes(law)):
+        del site.walk.laws.uses[before:]
         return None
-    return combine(terms, term.key, [p for p in sums if p is not None], stack.box)
+    return combine(site.terms, term.key, [p for p in sums if p is not None], stack.box)
 
 
 def reduce_scatter(site: Site) -> list[Content]:

@@ -12,10 +12,12 @@ import numpy as np
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import ints
 from shardpass.ir.walk import operation
-from shardpass.proving.relations.combine import add_ranges, cells, combine, reduce_along
-from shardpass.proving.relations.elements import is_identity
+from shardpass.proving.laws import NEUTRAL, ZERO
+from shardpass.proving.relations.combine import add_ranges, cells, combine, reduce_along, times
+from shardpass.proving.relations.elements import is_neutral, neutral, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, common, made, minus, volume
+from shardpass.proving.relations.reducers import Reducer, bare, has_negative_zero, has_zero
 from shardpass.proving.relations.rows import of_each, with_dimension
 from shardpass.proving.relations.terms import Key, Terms
 from shardpass.proving.rules.integers import Box, is_integer
@@ -50,15 +52,17 @@ def without_dims(content: Content, dims: Sequence[int]) -> Content:
     return Content(shape, content.element, tuple(p.columns(kept, shape) for p in content.pieces))
 
 
-def reduced(terms: Terms, content: Content, dims: Sequence[int], name: str) -> list[Piece]:
-    """The reduction of ``content`` along ``dims``, which have size 1 in the result; identities drop out."""
+def reduced(site: Site, content: Content, dims: Sequence[int], reducer: Reducer) -> list[Piece]:
+    """The reduction of ``content`` along ``dims``, which have size 1 in the result; what changes nothing drops out."""
     element, dtype = content.element, element_type(content.element).dtype
-    reducer = (name, element)
-    idle = [p for p in content.pieces if is_identity(terms.splat(p.term), name, element, dtype)]
-    busy = [p for p in content.pieces if not any(p is q for q in idle)]
+    busy, idle = list[Piece](), list[Piece]()
+    for p in content.pieces:
+        law = neutral(site.terms.splat(p.term), reducer[0], element, dtype)
+        drops = law is not None and (has_zero(reducer) or site.takes(law))
+        (idle if drops else busy).append(p)
     result = []
     for box in kept_boxes(content, dims):
-        piece = _reduced_box(terms, reducer, content, dims, box, busy, idle)
+        piece = _reduced_box(site.terms, reducer, content, dims, box, busy, idle)
         if piece is not None:
             result.append(piece)
     return result
@@ -102,6 +106,8 @@ def _reduced_box(
     new_lo, new_hi = lo, hi
     for dim in dims:
         new_lo, new_hi = with_dimension(new_lo, dim, 0), with_dimension(new_hi, dim, 1)
+    if not inside and has_zero(reducer):
+        return zero_piece(terms, content.element, (new_lo, new_hi, on))
     if not inside:
         (first, *_) = rest
         result = made(first.term, first.a, first.b, new_lo, new_hi, on)
@@ -114,6 +120,8 @@ def _reduced_box(
         if partial is None:
             return None
         sums.append(partial)
+    if has_zero(reducer) and not any(has_zero(terms.all[p.term].reducer) for p in sums):  # one element, and 0
+        sums = [times(terms, reducer, p, np.ones(len(p.on), np.int64)) for p in sums]
     if len(sums) == 1 and not (on & ~sums[0].on).any():
         return made(sums[0].term, sums[0].a, sums[0].b, new_lo, new_hi, on)
     return _total(terms, sums, (new_lo, new_hi, on), reducer)
@@ -164,17 +172,25 @@ def reduce(site: Site) -> list[Content]:
     name = reducer_of(site.op)
     if 0 in operand.shape:
         raise Unknown("it reduces nothing")
-    pieces = reduced(site.terms, operand, dims, name)
+    reducer, start = starting(site, init, name)
+    pieces = reduced(site, operand, dims, reducer)
     kept = without_dims(Content(tuple(1 if d in dims else n for d, n in enumerate(operand.shape)), operand.element,
                                 tuple(pieces)), dims)  # fmt: skip
-    return [site.result(with_init(site, kept, init, name))]
+    return [site.result(with_start(site, kept, start, name))]
 
 
-def with_init(site: Site, content: Content, init: Content, name: str) -> list[Piece | None]:
+def starting(site: Site, init: Content, name: str) -> tuple[Reducer, Content | None]:
+    """The reducer of a reduction that starts with ``init``, and ``init`` where it is not that of the reducer."""
+    dtype = element_type(init.element).dtype
+    laws = {neutral(site.terms.splat(p.term), name, init.element, dtype) for p in init.pieces}
+    if laws == {ZERO} and init.covered():
+        return (name, init.element), None
+    return bare(name, init.element), None if laws == {NEUTRAL} and init.covered() else init
+
+
+def with_start(site: Site, content: Content, init: Content | None, name: str) -> list[Piece | None]:
     """``content``, to which the reduction adds ``init``."""
-    dtype = element_type(content.element).dtype
-    starts = [is_identity(site.terms.splat(p.term), name, content.element, dtype) for p in init.pieces]
-    if all(starts) and init.covered():
+    if init is None:
         return list(content.pieces)
     scalar = [p.columns([-1] * content.rank, content.shape) for p in init.pieces]
     key = (f"stablehlo.{name}", "of a start", content.element)
@@ -228,7 +244,7 @@ def contracted(
     pieces = []
     for chosen, box in cells([x, y]):
         zeros = [_zero(site.terms, p, e) for p, e in zip(chosen, elements, strict=False)]
-        if all(zeros) or (any(zeros) and all(is_integer(e) for e in elements)):
+        if (last and all(zeros)) or (any(zeros) and all(is_integer(e) for e in elements)):
             pieces.append(zero_piece(site.terms, element, box))
         else:
             pieces.append(combine(site.terms, key, chosen, box))
@@ -237,7 +253,7 @@ def contracted(
     dims = list(range(rank - last, rank))
     if any(shape[d] == 0 for d in dims):
         raise Unknown("it contracts nothing")
-    sums = reduced(site.terms, products, dims, "add") if dims else list(products.pieces)
+    sums = reduced(site, products, dims, ("add", element)) if dims else list(products.pieces)
     one = Content(tuple(1 if d in dims else n for d, n in enumerate(shape)), element, tuple(sums))
     return without_dims(one, dims)
 
@@ -250,15 +266,16 @@ def _usual(attribute: Any) -> bool:
 
 
 def _zero(terms: Terms, piece: Piece, element: str) -> bool:
-    return is_identity(terms.splat(piece.term), "add", element, element_type(element).dtype)
+    return is_neutral(terms.splat(piece.term), "add", element, element_type(element).dtype)
 
 
-def zero_piece(terms: Terms, element: str, box: Box) -> Piece | None:
-    from shardpass.proving.relations.elements import splat_value
-
+def zero_piece(terms: Terms, element: str, box: Box, negative: bool = False) -> Piece | None:
+    """The piece of zeros; with ``negative`` of those that change no sum, -0 where the type has it."""
     text = "0" if is_integer(element) else "false" if element == "i1" else "0.000000e+00"
+    if negative and has_negative_zero(element):
+        text = f"-{text}"
     if element.startswith("complex"):
-        text = "(0.000000e+00,0.000000e+00)"
+        text = f"({text},{text})"
     term = terms.constant(element, splat_value(text, element, element_type(element).dtype))
     lo, hi, on = box
     return made(term, np.zeros((0, lo.shape[1]), np.int64), np.zeros((len(on), 0), np.int64), lo, hi, on)

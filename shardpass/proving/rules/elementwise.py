@@ -10,10 +10,12 @@ import numpy as np
 
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import enum_word, ints
+from shardpass.proving.laws import NEUTRAL, ZERO
 from shardpass.proving.relations.combine import cells, combine, operands_of
-from shardpass.proving.relations.elements import constant_term, finite, folded, is_identity, splat_value
+from shardpass.proving.relations.elements import constant_term, finite, folded, neutral, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Piece, broadcast_piece, full
+from shardpass.proving.relations.reducers import has_negative_zero, has_zero
 from shardpass.proving.relations.terms import Key, Terms
 from shardpass.proving.rules.integers import (
     Box,
@@ -113,15 +115,20 @@ def _simple(
     if name in _NEUTRAL:
         dtype = element_type(element).dtype
         for piece, other in (pieces, pieces[::-1]):
-            if is_identity(site.terms.splat(piece.term), name, element, dtype):
+            law = neutral(site.terms.splat(piece.term), name, element, dtype)
+            if law is not None and (has_zero(site.terms.all[other.term].reducer) or site.takes(law)):
                 return [Piece(other.term, other.a, other.b, *box)]
     if element in _EXACT_BELOW and name in ("add", "subtract", "multiply"):
         counted = _counted(site.terms, name, element, pieces, box)
         if counted is not None:
             return [counted]
-    neutral = _NEUTRAL_LAST.get(name)
-    if neutral and is_identity(site.terms.splat(pieces[1].term), neutral, element, element_type(element).dtype):
-        return [Piece(pieces[0].term, pieces[0].a, pieces[0].b, *box)]
+    if name in _NEUTRAL_LAST:
+        first, last = pieces
+        law = neutral(site.terms.splat(last.term), _NEUTRAL_LAST[name], element, element_type(element).dtype)
+        if name == "subtract" and law is not None and has_negative_zero(element):
+            law = ZERO if law == NEUTRAL else NEUTRAL if not element.startswith("complex") else ZERO  # x - 0 = x + -0
+        if law is not None and (has_zero(site.terms.all[first.term].reducer) or site.takes(law)):
+            return [Piece(first.term, first.a, first.b, *box)]
     if is_integer(element) and name == "clamp":
         return clamp_piece(site.terms, element, pieces, box)
     if is_integer(element) and is_integer(operands[0].element):
@@ -146,12 +153,21 @@ def _counted(terms: Terms, name: str, element: str, pieces: Sequence[Piece], box
     numbers = [_as_positions(terms, element, piece, box) for piece in pieces]
     if any(n is None for n in numbers):
         return None
+    if name == "multiply" and _may_be_negative_zero(terms, numbers, box):
+        return None
     made = arithmetic(terms, name, _EXACT_BELOW[element], [n for n in numbers if n is not None], box)
     if made is None or made[0] is None or not _is_exact(terms, element, made[0]):
         return None
     return _as_float(terms, _EXACT_BELOW[element], element, made[0]) or combine(
         terms, ("convert", element, "integer"), [made[0]], box
     )
+
+
+def _may_be_negative_zero(terms: Terms, numbers: Sequence[Piece | None], box: Box) -> bool:
+    """Whether a product of floats may be -0, as 0 times a negative number is, and the product of integers is not."""
+    known = [affine(terms, piece) for piece in numbers if piece is not None]
+    ends = [extremes(*own, box) for own in known if own is not None]
+    return len(ends) < 2 or any(x[0] <= 0 <= x[1] and y[0] < 0 for x, y in (ends, ends[::-1]))
 
 
 def _as_positions(terms: Terms, element: str, piece: Piece, box: Box) -> Piece | None:
@@ -161,7 +177,12 @@ def _as_positions(terms: Terms, element: str, piece: Piece, box: Box) -> Piece |
         (inner,) = operands_of(terms, piece, box)
         return inner if _is_exact(terms, element, inner) else None
     value = finite(str(terms.splat(piece.term)), element)
-    if value is None or value != np.rint(value) or abs(value) > limits(_EXACT_BELOW[element])[1]:
+    if (
+        value is None
+        or value != np.rint(value)
+        or (value == 0 and np.signbit(value))
+        or abs(value) > limits(_EXACT_BELOW[element])[1]
+    ):
         return None
     return constant_piece(terms, _EXACT_BELOW[element], int(value), box)
 

@@ -22,10 +22,12 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import ints
 from shardpass.ir.walk import operation
+from shardpass.proving.laws import NEUTRAL, ZERO
 from shardpass.proving.relations.combine import cells, combine, operands_of
-from shardpass.proving.relations.elements import is_identity
+from shardpass.proving.relations.elements import neutral
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, common, minus
+from shardpass.proving.relations.reducers import Reducer, bare, has_zero
 from shardpass.proving.relations.terms import Terms
 from shardpass.proving.rules import blocks, elementwise, rows
 from shardpass.proving.rules.contraction import reduced, reducer_of, without_dims, zero_piece
@@ -71,7 +73,7 @@ def by_rows(site: Site, op: Any, operand: Content, indices: Content, clamp: bool
         if clamp:
             index = elementwise.clamped_index(site, index, operand.shape[d] - 1)
         choices.append(_equalities(site, index, batch, space, rank + k))
-    return _along(site, _summed(site, values, choices, space, element, "add"), rank, "add")
+    return _along(site, _summed(site, values, choices, space, element, "add"), rank, bare("add", element))
 
 
 def _in_space(piece: Piece, to: Sequence[int], space: Sequence[int]) -> Piece:
@@ -218,14 +220,14 @@ def _chosen(
             made.append(combine(site.terms, key, pieces, part))
     if all(c.sure for c in choices) and name == "add":
         inside = Piece(-1, first.a, first.b, lo, hi, np.logical_and.reduce(lo < hi, axis=1))
-        made += [zero_piece(site.terms, element, outside) for outside in minus(*everything, inside)]
+        made += [zero_piece(site.terms, element, outside, negative=True) for outside in minus(*everything, inside)]
     return [p for p in made if p is not None]
 
 
-def _along(site: Site, chosen: Content, rank: int, name: str) -> Content:
+def _along(site: Site, chosen: Content, rank: int, reducer: Reducer) -> Content:
     """The sum along the dimensions of the space behind the first ``rank``."""
     dims = list(range(rank, chosen.rank))
-    sums = reduced(site.terms, chosen, dims, name)
+    sums = reduced(site, chosen, dims, reducer)
     return without_dims(Content((*chosen.shape[:rank], *(1 for _ in dims)), chosen.element, tuple(sums)), dims)
 
 
@@ -238,9 +240,8 @@ def masked(site: Site) -> list[Content]:
     which, *options = site.operands
     chosen, other = options if gathers[0] else options[::-1]
     dtype = element_type(other.element).dtype
-    if not other.pieces or not all(
-        is_identity(site.terms.splat(p.term), "add", other.element, dtype) for p in other.pieces
-    ):
+    laws = {neutral(site.terms.splat(p.term), "add", other.element, dtype) for p in other.pieces}
+    if not laws or None in laws:
         raise Unknown("it chooses other values than zeros")
     op = operation(made_by[0] if gathers[0] else made_by[1])
     operand, indices = (site.walk.values[v] for v in op.operands)
@@ -254,6 +255,8 @@ def masked(site: Site) -> list[Content]:
             _says_where(site, op, choice, gathers[0])
         picked = rows if value is None else (chosen if bool(value) is gathers[0] else other).pieces
         result += [Piece(p.term, p.a, p.b, *both) for p in picked if (both := common([choice, p])) is not None]
+    if ZERO in laws and not site.takes(ZERO):
+        raise Unknown("it puts 0 where no row is, and not -0")
     return [site.result(result)]
 
 
@@ -358,11 +361,14 @@ def scatter(site: Site) -> list[Content]:
     for k, d in enumerate(rows):
         index = _component(site, indices, vector, k)
         choices.append(_equalities(site, index, [to[at] for at in batch], space, d))
-    total = _along(site, _summed(site, values, choices, space, operand.element, name), rank, name)
     dtype = element_type(operand.element).dtype
+    laws = [neutral(site.terms.splat(p.term), name, operand.element, dtype) for p in operand.pieces]
+    reducer = (name, operand.element) if set(laws) == {ZERO} else bare(name, operand.element)
+    total = _along(site, _summed(site, values, choices, space, operand.element, name), rank, reducer)
     pieces: list[Piece | None] = []
     for (start, more), box in cells([operand.pieces, total.pieces]):
-        if is_identity(site.terms.splat(start.term), name, operand.element, dtype):
+        law = neutral(site.terms.splat(start.term), name, operand.element, dtype)
+        if law == NEUTRAL or (law == ZERO and has_zero(reducer)):
             pieces.append(Piece(more.term, more.a, more.b, *box))
         else:
             pieces.append(

@@ -22,7 +22,15 @@ from shardpass.proving.relations.extended import dilated, rows_along, widened
 from shardpass.proving.relations.pieces import Content, Piece
 from shardpass.proving.relations.reshaping import merged, parted
 from shardpass.proving.rules import blocks
-from shardpass.proving.rules.contraction import contracted, reduced, reducer_of, with_init, without_dims, zero_piece
+from shardpass.proving.rules.contraction import (
+    contracted,
+    reduced,
+    reducer_of,
+    starting,
+    with_start,
+    without_dims,
+    zero_piece,
+)
 from shardpass.proving.rules.movement import padded
 
 
@@ -183,9 +191,10 @@ def reduce_window(site: Site) -> list[Content]:
         pieces.append(Piece(piece.term, np.hstack([places, within]), piece.b, lo, hi, x.on))
     content = Content(tuple(space), element, tuple(pieces))
     dims = list(range(rank, 2 * rank))
-    sums = reduced(site.terms, content, dims, name)
+    reducer, start = starting(site, init, name)
+    sums = reduced(site, content, dims, reducer)
     one = without_dims(Content((*shape, *(1 for _ in dims)), element, tuple(sums)), dims)
-    return [site.result(with_init(site, one, init, name))]
+    return [site.result(with_start(site, one, start, name))]
 
 
 RULES: dict[str, Rule] = {

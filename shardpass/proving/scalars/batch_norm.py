@@ -6,7 +6,7 @@ import numpy as np
 
 from shardpass.element_types import element_type
 from shardpass.proving.relations.pieces import Ints
-from shardpass.proving.scalars.constants import of_array, whole_number
+from shardpass.proving.scalars.constants import of_array, whole_number, zero
 from shardpass.proving.scalars.elementwise import as_type, negated, op_of
 from shardpass.proving.scalars.lists import reduced
 from shardpass.proving.scalars.table import Scalars
@@ -49,7 +49,8 @@ class _Features:
     def sum(self, x: Ints) -> Ints:
         order = [0, self.feature + 1, *self.dims]
         rows = x.transpose(order).reshape(self.shape[0], self.shape[self.feature + 1], -1)
-        return reduced(self.table, "add", self.element, rows)
+        start = np.full((*rows.shape[:-1], 1), zero(self.table, self.element), np.int64)
+        return reduced(self.table, "add", self.element, np.concatenate([rows, start], axis=-1))
 
     def number(self, value: int, like: Ints) -> Ints:
         result = whole_number(self.table, value, self.element)

@@ -9,8 +9,7 @@ import numpy as np
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.collectives import Groups, groups_of, pairs_of
 from shardpass.proving.rules.contraction import reducer_of
-from shardpass.proving.rules.integers import is_integer
-from shardpass.proving.scalars.constants import identity
+from shardpass.proving.scalars.constants import zero
 from shardpass.proving.scalars.lists import reduced
 from shardpass.proving.scalars.partial import summed
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
@@ -69,13 +68,9 @@ def all_to_all(site: ScalarSite) -> list[Value]:
 def collective_permute(site: ScalarSite) -> list[Value]:
     (operand,) = site.operands
     pairs = pairs_of(site)
-    ids = np.full_like(operand.ids, zero(site, operand.element))
+    ids = np.full_like(operand.ids, zero(site.table, operand.element))
     ids[pairs[:, 1]] = operand.ids[pairs[:, 0]]
     return [site.result(ids)]
-
-
-def zero(site: ScalarSite, element: str) -> int:
-    return site.table.integer(0) if is_integer(element) else identity(site.table, "add", element)
 
 
 def collective_broadcast(site: ScalarSite) -> list[Value]:

@@ -13,6 +13,7 @@ from shardpass.ir.tensors import splat_text
 from shardpass.proving.relations.elements import _bounds, _infinities, elements_of
 from shardpass.proving.relations.evaluate import Unknown
 from shardpass.proving.relations.pieces import Bools, Ints
+from shardpass.proving.relations.reducers import has_negative_zero
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.table import Scalars
 
@@ -89,7 +90,7 @@ def identity(table: Scalars, name: str, element: str) -> int:
 
 
 def identities(table: Scalars, name: str, element: str) -> Ints:
-    """All elements that change no reduction, the usual one first."""
+    """The elements that change no reduction, of which most types have one: -0 of sums of floats."""
     if is_integer(element):
         low, high = (0, 1) if element == "i1" else _bounds(element, None)
         ones = high if low == 0 else -1
@@ -99,12 +100,38 @@ def identities(table: Scalars, name: str, element: str) -> Ints:
     dtype = element_type(element).dtype
     if dtype is None:
         return np.array([], np.int64)
-    values: list[Any] = {"add": [0.0, -0.0], "multiply": [1.0]}.get(name, [])
-    if name == "add" and element.startswith("complex"):
-        values = [complex(real, imaginary) for real in (0.0, -0.0) for imaginary in (0.0, -0.0)]
+    values: list[Any] = {"add": [-0.0], "multiply": [1.0]}.get(name, [])
+    if element.startswith("complex"):
+        values = [complex(-0.0, -0.0)] if name == "add" else []
     if name in ("maximum", "minimum") and _infinities(dtype, True):
         values = [-np.inf if name == "maximum" else np.inf]
-    return np.array([int(of_array(table, np.array([v]).astype(dtype), element)[0]) for v in values], np.int64)
+    return _numbers(table, values, element)
+
+
+def zero(table: Scalars, element: str) -> int:
+    """The number 0."""
+    if is_integer(element):
+        return table.integer(0)
+    (number, *_) = _numbers(table, [0.0], element).tolist() or [None]
+    if number is None:
+        raise Unknown(f"{element} has no 0")
+    return int(number)
+
+
+def zeros(table: Scalars, element: str) -> Ints:
+    """The elements that change no sum but one that is -0; to add them twice is to add them once."""
+    if is_integer(element) or not has_negative_zero(element):
+        return np.array([], np.int64)
+    parts = (0.0, -0.0)
+    pairs = [complex(real, imaginary) for real in parts for imaginary in parts][:-1]
+    return _numbers(table, pairs if element.startswith("complex") else [0.0], element)
+
+
+def _numbers(table: Scalars, values: Sequence[Any], element: str) -> Ints:
+    """``values`` as elements of a float type, those that it has not left out."""
+    arrays = [np.array([v]).astype(element_type(element).dtype) for v in values]
+    kept = [a for a, v in zip(arrays, values, strict=True) if a.dtype.kind == "c" or float(a[0]) == v]
+    return np.array([int(of_array(table, a, element)[0]) for a in kept], np.int64)
 
 
 def constants_of(table: Scalars, ids: Ints) -> Bools:
@@ -158,9 +185,9 @@ def square_root(table: Scalars, element: str, numbers: Sequence[int]) -> int | N
 
 
 def negative(table: Scalars, element: str, number: int) -> int | None:
-    """The negative of a finite constant of type f32 or f64; None for others."""
+    """The negative of a finite constant of a float type of 16 bits or more; None for others."""
     key = table.terms[number][0]
-    if element not in ("f32", "f64") or not _is_constant(key, element):
+    if element not in ("f16", "bf16", "f32", "f64") or not _is_constant(key, element):
         return None
     value = np.frombuffer(key[2], element_type(element).dtype)
     return int(of_array(table, -value, element)[0]) if np.isfinite(value[0]) else None

@@ -137,8 +137,10 @@ def _with_constants(
     return result
 
 
-def negated(table: Scalars, element: str, ids: Ints) -> Ints:
+def negated(table: Scalars, element: str, ids: Ints, within: bool = False) -> Ints:
+    """The negatives of ``ids``; of integers, and with ``within`` also of floats, those of a sum are a sum."""
     key, code = ("negated", element), table.head(("add", element))
+    within = within or is_integer(element)
 
     def one(number: int) -> int:
         if is_integer(element):
@@ -151,7 +153,7 @@ def negated(table: Scalars, element: str, ids: Ints) -> Ints:
         own, inner = table.terms[number]
         if own == key:
             return int(inner[0])
-        if table.head_of(number) == code:  # of a sum, the sum of the negatives
+        if within and table.head_of(number) == code:  # of a sum, the sum of the negatives
             table.spend(TERM * len(inner))
             return int(reduced(table, "add", element, np.array([[one(n) for n in inner]], np.int64))[0])
         return table.one(key, (number,))

@@ -16,7 +16,7 @@ from shardpass.proving.relations.elements import _bounds
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.choices import joined, made
-from shardpass.proving.scalars.constants import identities, identity
+from shardpass.proving.scalars.constants import identities, identity, zeros
 from shardpass.proving.scalars.rows import CHOICE, FUNCTION, is_choice, segments, shift
 from shardpass.proving.scalars.table import TERM, Scalars
 
@@ -60,9 +60,11 @@ def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, cou
         rows, atoms = _computed(table, name, element, rows, atoms)
     order = np.lexsort((atoms, rows))
     rows, atoms = rows[order], atoms[order]
-    if name in ONCE and len(rows):
+    if (name in ONCE or name == "add") and len(rows):  # of sums, only 0 is as good once as twice
         keep = np.ones(len(rows), bool)
         keep[1:] = (rows[1:] != rows[:-1]) | (atoms[1:] != atoms[:-1])
+        if name == "add":
+            keep |= ~np.isin(atoms, zeros(table, element))
         rows, atoms = rows[keep], atoms[keep]
     bounds = np.searchsorted(rows, np.arange(count + 1))
     several = np.bincount(rows[is_choice(table, atoms)], minlength=count) > 1

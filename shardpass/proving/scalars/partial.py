@@ -10,9 +10,11 @@ list as it stands is no value of the whole program.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from typing import Any
 
 import numpy as np
 
+from shardpass.proving.laws import CONVERTED, DIVISOR, FACTOR, NEGATED_SUM, Law
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.lists import one, reduced
@@ -49,6 +51,8 @@ def _gathered(table: Scalars, element: str, number: int, border: int, depth: int
         rows = [(a, x) for a, x in rows if a not in gone]
         if len(rows) < 2 or not (_of_one(form) or any(_is_sum(table, x) for _, x in rows)):
             continue
+        if not table.laws.allows(*_law(form, table.at)):
+            continue
         inner = one(table, "add", _element(form, element), [x for _, x in rows])
         inner = _gathered(table, _element(form, element), inner, border, depth + 1)
         gone.update(a for a, _ in rows)
@@ -67,6 +71,13 @@ def _is_sum(table: Scalars, number: int) -> bool:
 def _of_one(form: Hashable) -> bool:
     """Whether the summands are the negatives of choices by one integer, whose sum is one choice."""
     return isinstance(form, tuple) and form[:2] == ("negated", "by")
+
+
+def _law(form: Hashable, op: Any) -> tuple[Law, Any, str]:
+    """The law by which summands of one form are one, at ``op``, and of which type."""
+    assert isinstance(form, tuple)
+    law = {"multiply": FACTOR, "divide": DIVISOR, "negated": NEGATED_SUM, "convert": CONVERTED}[form[0]]
+    return law, op, f" to {form[2]}" if law == CONVERTED else ""
 
 
 def _linear(key: tuple[object, ...]) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from shardpass.ir.walk import operation
+from shardpass.proving.laws import Laws
 from shardpass.proving.relations.evaluate import Loss, is_token
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.relations.sides import Side
@@ -29,6 +30,7 @@ from shardpass.proving.scalars import (
     sums,
     whole_rows,
 )
+from shardpass.proving.scalars.relaxed import Relaxed
 from shardpass.proving.scalars.table import MOST, Scalars, TooLarge
 from shardpass.proving.scalars.walk import ScalarRule, ScalarWalk, Value, corner
 
@@ -43,8 +45,11 @@ class ElementProof:
     """Both programs, walked. A value that has no terms costs the proof of the results that follow from it."""
 
     def __init__(self, whole: tuple[Any, Mapping[str, Any], int], local: tuple[Any, Mapping[str, Any]],
-                 arguments: Sequence[Side], results: Sequence[Side], devices: int) -> None:  # fmt: skip
-        self.table, self.results = Scalars(), results
+                 arguments: Sequence[Side], results: Sequence[Side], devices: int,
+                 laws: Laws | None = None) -> None:  # fmt: skip
+        self._laws = laws or Laws()
+        self.table, self.results = Scalars(self._laws), results
+        self._relaxed = Relaxed(self.table, self._laws)
         self._losses: list[Loss] = []
         self.stuck: list[Any] | None = None  # ops that may wait forever; None where the walk ended before
         self.draws = 0  # ops of ``stablehlo.rng`` in the whole program
@@ -108,6 +113,20 @@ class ElementProof:
         for device, offset in enumerate(side.offsets):
             part = want.ids[0][tuple(slice(o, o + n) for o, n in zip(offset, side.tile, strict=True))]
             own = have.ids[corner(device, part.shape)]
-            if side.counts[device] and (part != own).any():
+            if side.counts[device] and not self._same(part[part != own], own[part != own]):
                 return False
         return True
+
+    def _same(self, wanted: Ints, made: Ints) -> bool:
+        """Whether terms that differ are equal by laws that the proof may take."""
+        if self._laws.strict:
+            return not len(wanted)
+        pairs = dict.fromkeys(zip(wanted.tolist(), made.tolist(), strict=True))
+        before = len(self._laws.uses)
+        try:
+            same = all(self._relaxed.same(*pair) for pair in pairs)
+        except TooLarge:
+            same = False
+        if not same:
+            del self._laws.uses[before:]
+        return same

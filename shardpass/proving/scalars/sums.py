@@ -12,16 +12,16 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import ints
 from shardpass.proving.relations.evaluate import Unknown
-from shardpass.proving.relations.pieces import Ints
+from shardpass.proving.relations.pieces import Bools, Ints
 from shardpass.proving.rules.contraction import reducer_of
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.rules.windows import padding, window
 from shardpass.proving.scalars.bodies import by_body
-from shardpass.proving.scalars.constants import identities, identity
+from shardpass.proving.scalars.constants import identities, zero, zeros
 from shardpass.proving.scalars.elementwise import op_of
 from shardpass.proving.scalars.lists import reduced
 from shardpass.proving.scalars.moves import padded
-from shardpass.proving.scalars.table import MOST, ManyElements
+from shardpass.proving.scalars.table import MOST, ManyElements, Scalars
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
 _ALL_DEFAULT = ("#stablehlo<precision DEFAULT>", "[", "]", ",", " ")
@@ -87,7 +87,7 @@ def contracted(site: ScalarSite, x: Ints, y: Ints) -> Ints:
     if prod(shape) > MOST:
         raise ManyElements
     if not shape[-1]:
-        return np.full(shape[:-1], identity(table, "add", element), np.int64)
+        return np.full(shape[:-1], zero(table, element), np.int64)
     x, y = np.broadcast_to(x, shape), np.broadcast_to(y, shape)
     how = _precision(site.op)
     if lhs == rhs == element and not how:
@@ -98,9 +98,17 @@ def contracted(site: ScalarSite, x: Ints, y: Ints) -> Ints:
     else:
         products = table.rows(("product", lhs, rhs, element, how), [x, y])
     if not is_integer(element):
-        nought = np.isin(x, identities(table, "add", lhs)) & np.isin(y, identities(table, "add", rhs))
-        products = np.where(nought, identity(table, "add", element), products)
+        nought = _is_zero(table, x, lhs) & _is_zero(table, y, rhs)
+        products = np.where(nought, zero(table, element), products)
+        start = np.full((*shape[:-1], 1), zero(table, element), np.int64)
+        products = np.concatenate([products, start], axis=-1)
     return reduced(table, "add", element, products)
+
+
+def _is_zero(table: Scalars, ids: Ints, element: str) -> Bools:
+    if is_integer(element):
+        return np.isin(ids, [table.integer(0)])
+    return np.isin(ids, [*identities(table, "add", element), *zeros(table, element), zero(table, element)])
 
 
 def _precision(op: Any) -> tuple[str, ...]:
@@ -155,12 +163,12 @@ def convolution(site: ScalarSite) -> list[Value]:
     outer, rank = list(numbers.output_spatial_dimensions), len(spatial)
     groups, of_batch = (int(attributes[f"{n}_group_count"].value) for n in ("feature", "batch"))
     shape = site.shape()
-    zero = np.full(site.devices, identity(site.table, "add", lhs.element), np.int64)
+    nothing = np.full(site.devices, zero(site.table, lhs.element), np.int64)
     order = [numbers.input_batch_dimension, numbers.input_feature_dimension, *spatial]
     x = lhs.ids.transpose(0, *(d + 1 for d in order))
     low, high = zip(*padding(attributes, rank), strict=True) if rank else ((), ())
     inner = [n - 1 for n in window(attributes, "lhs_dilation", rank)]
-    x = padded(x, zero, (0, 0, *low), (0, 0, *high), (0, 0, *inner))
+    x = padded(x, nothing, (0, 0, *low), (0, 0, *high), (0, 0, *inner))
     k = rhs.ids.transpose(
         0, *(d + 1 for d in (numbers.kernel_output_feature_dimension, numbers.kernel_input_feature_dimension, *kernel))
     )

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from shardpass.proving.laws import Laws
 from shardpass.proving.relations.pieces import Ints
 
 MOST = 2**20  # elements of one value on all devices, and products of one op
@@ -46,7 +47,10 @@ class Ranked:
 class Scalars:
     """Numbers of terms. ``kind`` and ``known``: of each number, as arrays."""
 
-    def __init__(self) -> None:
+    def __init__(self, laws: Laws | None = None) -> None:
+        self.laws = laws or Laws()
+        self.at: Any = None  # the op that is walked
+        self._origins: list[Any] = []  # of each term the op that first made it
         self.terms: list[tuple[Any, ...]] = []  # (key, operands)
         self._numbers: dict[Hashable, int] = {}
         self._known = np.zeros(2**12, bool)
@@ -74,6 +78,7 @@ class Scalars:
     def _new(self, key: Hashable, term: tuple[Any, ...]) -> int:
         number = self._numbers[key] = len(self.terms)
         self.terms.append(term)
+        self._origins.append(self.at)
         if number >= len(self._known):
             for name in ("_known", "_value", "_head"):
                 old = getattr(self, name)
@@ -122,6 +127,10 @@ class Scalars:
         unique, inverse = np.unique(values, return_inverse=True)
         self.spend(values.size)
         return np.array([self.integer(v) for v in unique.tolist()], np.int64)[inverse].reshape(values.shape)
+
+    def origin(self, number: int) -> Any:
+        """The op that first made a term; None of arguments."""
+        return self._origins[number]
 
     def is_known(self, number: int) -> bool:
         return bool(self._known[number])

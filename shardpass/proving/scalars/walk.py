@@ -114,7 +114,7 @@ class ScalarWalk:
 
     def op(self, op: Any) -> Sequence[Value | None]:
         operands = [self.values[value] for value in op.operands]
-        rule = self.rules.get(op.name)
+        rule, self.table.at = self.rules.get(op.name), op
         try:
             if rule is None:
                 raise Unknown("no rule knows this op")

@@ -107,3 +107,24 @@ def test_sarif(files, capsys, options, status, code, level):
 def test_sarif_of_a_proof_has_no_result(files, capsys):
     assert main([files["whole"], files["right"], "--format", "sarif"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"][0]["results"] == []
+
+
+def test_a_strict_proof_takes_no_law(tmp_path, capsys):
+    """The program of one device adds 0, so -0 becomes 0."""
+    side = '{mhlo.sharding = "{manual}", shardpass.global_type = tensor<2xf32>, shardpass.sharding = "{replicated}"}'
+    whole, local = tmp_path / "whole.mlir", tmp_path / "local.mlir"
+    whole.write_text("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  return %x : tensor<2xf32>\n}")
+    local.write_text(
+        "module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {\n"
+        f"func.func @main(%x: tensor<2xf32> {side}) -> (tensor<2xf32> {side}) {{\n"
+        "  %c = stablehlo.constant dense<0.0> : tensor<2xf32>\n"
+        "  %r = stablehlo.add %x, %c : tensor<2xf32>\n  return %r : tensor<2xf32>\n}\n}"
+    )
+    assert main([str(whole), str(local)]) == 0
+    _, law = capsys.readouterr().out.splitlines()
+    assert law.strip() == f"by the law x + 0 = x (1 place: -0 may become 0): {local}:4:8"
+    assert main([str(whole), str(local), "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["laws"]
+    assert row == {"law": "zero", "equation": "x + 0 = x", "risk": "-0 may become 0", "places": [f"{local}:4:8"]}
+    assert main([str(whole), str(local), "--strict", "--no-run"]) == 3
+    assert f"unknown: {local}:4:8: stablehlo.add: it is no more than equal by x + 0 = x" in capsys.readouterr().err

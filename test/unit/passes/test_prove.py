@@ -107,3 +107,26 @@ def test_another_signature_is_no_proof():
 """
     _, found = run(text, "partition{prove=true}")
     assert [d.code for d in found if d.code.startswith("SP95")] == ["SP955"]
+
+
+LOOKUP = """module attributes {mhlo.num_partitions = 2 : i32} {
+  func.func @main(%x: tensor<4x2xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}, %i: tensor<3x1xi32>)
+      -> (tensor<3x2xf32> {mhlo.sharding = "{replicated}"}) {
+    %r = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+      collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 2>}>
+      : (tensor<4x2xf32>, tensor<3x1xi32>) -> tensor<3x2xf32>
+    return %r : tensor<3x2xf32>
+  }
+}
+"""
+
+
+def test_a_strict_proof_of_rows_that_devices_look_up():
+    """Devices put 0 where they have no row, and a row of -0 comes out as 0."""
+    module, found = run(LOOKUP, "partition{prove=true}")
+    assert not list(found)
+    x, i = np.full((4, 2), -0.0, np.float32), np.zeros((3, 1), np.int32)
+    (result,) = interpret(module, x, i)
+    keeps = bool(np.signbit(result).all())
+    _, found = run(LOOKUP, "partition{prove=true strict-proof=true}")
+    assert bool(list(found)) is not keeps

@@ -1,0 +1,312 @@
+"""The laws that proofs take, on all numbers of small types: each is exact, or a proof that takes it says so.
+
+A law is checked by pairs of programs, its two sides. The interpreter runs both on every number of a type of 4 or 8
+bits, signed zeros, infinities and NaN among them, and on all pairs of two numbers. The prover is given the same
+programs of a few elements.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from support.pairs import Pair, Side, constant, equal_bits, same, summed
+
+from shardpass.element_types import element_type
+from shardpass.proving import laws as law_table
+from shardpass.proving import prove
+from shardpass.proving.laws import EXACT, INEXACT, LAWS, Law
+
+INTEGERS = ("i4", "ui4", "i8", "ui8")
+FLOATS = ("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ")
+WITH_NEGATIVE_ZERO = ("f8E4M3FN", "f8E5M2")
+FEW = 4  # elements of what is proved
+
+
+def every(kind: str) -> Any:
+    """All numbers of a type, each once; -0 and all NaN among them."""
+    dtype, bits = element_type(kind).dtype, int("".join(c for c in kind[:3] if c.isdigit())[:1])
+    assert dtype is not None
+    if kind in INTEGERS:
+        low = 0 if kind.startswith("u") else -(2 ** (bits - 1))
+        return np.arange(low, low + 2**bits).astype(dtype)
+    return np.arange(256).astype(np.uint8).view(dtype)
+
+
+def grid(kind: str, operands: int) -> list[Any]:
+    """All combinations of numbers; where there are three, of the corners of the type, with all of the first operand."""
+    values = every(kind)
+    count = len(values)
+    ends = [range(0, count, max(count // 8, 1)), range(count * 15 // 32, count // 2), range(count * 31 // 32, count)]
+    corners = values[sorted({k for part in ends for k in part})] if operands > 2 else values
+    axes = np.meshgrid(*(np.arange(count), *[np.arange(len(corners))] * (operands - 1)), indexing="ij")
+    return [(values if k == 0 else corners)[axis.ravel()] for k, axis in enumerate(axes)]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The two sides of a law for arrays of ``n`` elements, as bodies of a function of the operands x and y."""
+
+    whole: Callable[[str, int], str]
+    local: Callable[[str, int], str]
+    kinds: tuple[str, ...]
+    operands: int = 1
+    over_devices: bool = False  # the operand is a row on each device, and the local side adds up over devices
+    result: str = ""  # the type of the result, where it is another one
+
+    def pair(self, kind: str, n: int) -> Pair:
+        arguments = [same(f"{n}x{kind}") for _ in range(self.operands)]
+        if self.over_devices:
+            arguments[0] = Side(f"1x{n}x{kind}", f"2x{n}x{kind}", "{devices=[2,1]<=[2]}")
+        return Pair(arguments, same(f"{n}x{self.result or kind}"), self.whole(kind, n), self.local(kind, n))
+
+    def arrays(self, kind: str) -> list[Any]:
+        if not self.over_devices:
+            return grid(kind, self.operands)
+        first, second, *more = grid(kind, self.operands + 1)
+        return [np.stack([first, second]), *more]
+
+
+def itself(kind: str, n: int) -> str:
+    return f"  %r = stablehlo.optimization_barrier %x : tensor<{n}x{kind}>"
+
+
+def with_constant(op: str, value: str) -> Callable[[str, int], str]:
+    return lambda kind, n: constant("c", value, f"{n}x{kind}") + f"\n  %r = stablehlo.{op} %x, %c : tensor<{n}x{kind}>"
+
+
+def lines(*texts: str) -> Callable[[str, int], str]:
+    """Ops whose types are all that of the operands."""
+    return lambda kind, n: "\n".join(f"  {text} : tensor<{n}x{kind}>" for text in texts)
+
+
+def row(name: str, kind: str, n: int, rows: int) -> str:
+    return f"  %{name} = stablehlo.reshape %x : (tensor<{rows}x{n}x{kind}>) -> tensor<{n}x{kind}>"
+
+
+def total(kind: str, n: int, name: str = "t") -> str:
+    """The sum of the two rows."""
+    return f"""  %{name}_i = stablehlo.constant dense<0{"" if kind in INTEGERS else ".0"}> : tensor<{kind}>
+  %{name} = stablehlo.reduce(%x init: %{name}_i) applies stablehlo.add across dimensions = [0]
+    : (tensor<2x{n}x{kind}>, tensor<{kind}>) -> tensor<{n}x{kind}>"""
+
+
+def own(kind: str, n: int, name: str = "t") -> str:
+    return total(kind, n, name).replace("tensor<2x", "tensor<1x")
+
+
+def neutral() -> Iterator[Sides]:
+    for op, value in (("add", "-0.0"), ("subtract", "0.0"), ("multiply", "1.0"), ("divide", "1.0")):
+        yield Sides(itself, with_constant(op, value), WITH_NEGATIVE_ZERO)
+        yield Sides(itself, with_constant(op, value.removeprefix("-")), ("f8E4M3FNUZ",))
+    for op, bits in (("maximum", "0xFC"), ("minimum", "0x7C")):
+        yield Sides(itself, with_constant(op, bits), ("f8E5M2",))
+    for op, value in (("add", "0"), ("subtract", "0"), ("multiply", "1"), ("divide", "1"), ("or", "0"), ("xor", "0")):
+        yield Sides(itself, with_constant(op, value), INTEGERS)
+    for op, signed in (("maximum", ("-8", "-128")), ("minimum", ("7", "127")), ("and", ("-1", "-1"))):
+        for kind, value in zip(("i4", "i8"), signed, strict=True):
+            yield Sides(itself, with_constant(op, value), (kind,))
+
+
+def swapped(op: str) -> Sides:
+    ops = lines(f"%r = stablehlo.{op} %x, %y"), lines(f"%r = stablehlo.{op} %y, %x")
+    return Sides(*ops, (*INTEGERS, *FLOATS), operands=2)
+
+
+def bits(kind: str, n: int) -> str:
+    there = f"  %b = stablehlo.bitcast_convert %x : (tensor<{n}x{kind}>) -> tensor<{n}xui8>"
+    return f"{there}\n  %r = stablehlo.bitcast_convert %b : (tensor<{n}xui8>) -> tensor<{n}x{kind}>"
+
+
+def counted(op: str, by: int) -> Sides:
+    """Positions of type i8 or ui8 as f32, and ``by``, which is added to them or with which they are multiplied."""
+
+    def whole(kind: str, n: int) -> str:
+        return "\n".join((
+            f"  %i = stablehlo.iota dim = 0 : tensor<{n}xi32>",
+            f"  %f = stablehlo.convert %i : (tensor<{n}xi32>) -> tensor<{n}xf32>",
+            constant("c", f"{by}.0", f"{n}xf32"),
+            f"  %r = stablehlo.{op} %f, %c : tensor<{n}xf32>",
+        ))  # fmt: skip
+
+    def local(kind: str, n: int) -> str:
+        return "\n".join((
+            f"  %i = stablehlo.iota dim = 0 : tensor<{n}xi32>",
+            constant("c", str(by), f"{n}xi32"),
+            f"  %s = stablehlo.{op} %i, %c : tensor<{n}xi32>",
+            f"  %r = stablehlo.convert %s : (tensor<{n}xi32>) -> tensor<{n}xf32>",
+        ))  # fmt: skip
+
+    return Sides(whole, local, ("f8E5M2",), result="f32")
+
+
+def shifted(first: int, second: int) -> Sides:
+    def two(kind: str, n: int) -> str:
+        constants = (constant("a", str(first), f"{n}x{kind}"), constant("b", str(second), f"{n}x{kind}"))
+        return "\n".join((*constants, lines("%s = stablehlo.add %x, %a", "%r = stablehlo.add %s, %b")(kind, n)))
+
+    def one(kind: str, n: int) -> str:
+        bits = int(kind[-1])
+        low = 0 if kind.startswith("u") else -(2 ** (bits - 1))
+        both = (first + second - low) % 2**bits + low
+        return with_constant("add", str(both))(kind, n)
+
+    return Sides(two, one, INTEGERS)
+
+
+def is_at(offset: int) -> Sides:
+    """Whether x less the offset is 1, and whether x is 1 more than it."""
+
+    def test(name: str, value: str, kind: str, n: int) -> str:
+        types = f"(tensor<{n}x{kind}>, tensor<{n}x{kind}>) -> tensor<{n}xi1>"
+        return f"{constant('v', value, f'{n}x{kind}')}\n  %r = stablehlo.compare EQ, %{name}, %v : {types}"
+
+    def whole(kind: str, n: int) -> str:
+        less = constant("c", str(offset), f"{n}x{kind}") + f"\n  %s = stablehlo.subtract %x, %c : tensor<{n}x{kind}>\n"
+        return less + test("s", "1", kind, n)
+
+    return Sides(whole, lambda kind, n: test("x", str(offset + 1), kind, n), INTEGERS, result="i1")
+
+
+def clamp(low: int, high: int) -> Sides:
+    def body(kind: str, n: int, times: int) -> str:
+        bounds = constant("a", str(low), f"{n}x{kind}") + "\n" + constant("b", str(high), f"{n}x{kind}")
+        if times == 1:
+            return f"{bounds}\n  %r = stablehlo.clamp %a, %x, %b : tensor<{n}x{kind}>"
+        return f"{bounds}\n{lines('%s = stablehlo.clamp %a, %x, %b', '%r = stablehlo.clamp %a, %s, %b')(kind, n)}"
+
+    return Sides(lambda kind, n: body(kind, n, 1), lambda kind, n: body(kind, n, 2), INTEGERS)
+
+
+def deciding(op: str, value: str, kinds: tuple[str, ...]) -> Sides:
+    return Sides(lambda kind, n: constant("r", value, f"{n}x{kind}"), with_constant(op, value), kinds)
+
+
+def zero_twice(times: int) -> Callable[[str, int], str]:
+    texts = ["%a = stablehlo.add %c, %x", "%b = stablehlo.add %c, %a"][:times]
+    texts[-1] = "%r" + texts[-1][2:]
+    return lambda kind, n: constant("c", "0.0", f"{n}x{kind}") + "\n" + lines(*texts)(kind, n)
+
+
+def scaled(op: str) -> Sides:
+    """A sum times y, and the sum of rows times y."""
+
+    def whole(kind: str, n: int) -> str:
+        return f"{total(kind, n)}\n  %r = stablehlo.{op} %t, %y : tensor<{n}x{kind}>"
+
+    def local(kind: str, n: int) -> str:
+        return "\n".join((own(kind, n), f"  %p = stablehlo.{op} %t, %y : tensor<{n}x{kind}>",
+                          summed("r", "p", f"{n}x{kind}")))  # fmt: skip
+
+    return Sides(whole, local, FLOATS, operands=2, over_devices=True)
+
+
+def narrowed(to: str) -> Sides:
+    """A sum that is converted, and the sum of converted rows."""
+
+    def convert(name: str, of: str, kind: str, n: int) -> str:
+        return f"  %{name} = stablehlo.convert %{of} : (tensor<{n}x{kind}>) -> tensor<{n}x{to}>"
+
+    def whole(kind: str, n: int) -> str:
+        return f"{total(kind, n)}\n{convert('r', 't', kind, n)}"
+
+    def local(kind: str, n: int) -> str:
+        return "\n".join((own(kind, n), convert("p", "t", kind, n), summed("r", "p", f"{n}x{to}")))
+
+    return Sides(whole, local, WITH_NEGATIVE_ZERO, over_devices=True, result=to)
+
+
+CHECKS: Mapping[str, tuple[Sides, ...]] = {
+    "neutral element": tuple(neutral()),
+    "difference": (
+        Sides(lines("%r = stablehlo.subtract %x, %y"), lines("%m = stablehlo.negate %y", "%r = stablehlo.add %x, %m"),
+              (*INTEGERS, *FLOATS), operands=2),
+    ),
+    "double negative": (
+        Sides(itself, lines("%m = stablehlo.negate %x", "%r = stablehlo.negate %m"), ("i4", "i8", *FLOATS)),
+    ),
+    "order of operands": tuple(swapped(op) for op in ("add", "multiply", "maximum", "minimum")),
+    "one operand": (
+        *(Sides(itself, lines(f"%r = stablehlo.{op} %x, %x"), (*INTEGERS, *FLOATS)) for op in ("maximum", "minimum")),
+        *(Sides(itself, lines(f"%r = stablehlo.{op} %x, %x"), INTEGERS) for op in ("and", "or")),
+    ),
+    "deciding operand": (
+        deciding("multiply", "0", INTEGERS), deciding("and", "0", INTEGERS), deciding("or", "-1", ("i4", "i8")),
+        deciding("maximum", "127", ("i8",)), deciding("minimum", "-8", ("i4",)),
+    ),
+    "clamp of a clamp": (clamp(1, 5), clamp(5, 1)),
+    "wrap of sums": (shifted(5, 6), shifted(7, 2), is_at(3), is_at(6)),
+    "repeated zero": (Sides(zero_twice(1), zero_twice(2), FLOATS),),
+    "there and back": (Sides(itself, bits, (*FLOATS, "i8")),),
+    "whole numbers": (counted("add", 3), counted("subtract", 5), counted("multiply", 3)),
+    "zero": (
+        Sides(itself, with_constant("add", "0.0"), WITH_NEGATIVE_ZERO),
+        Sides(itself, with_constant("subtract", "-0.0"), WITH_NEGATIVE_ZERO),
+    ),
+    "negated sum": (
+        Sides(lines("%s = stablehlo.add %x, %y", "%r = stablehlo.negate %s"),
+              lines("%a = stablehlo.negate %x", "%b = stablehlo.negate %y", "%r = stablehlo.add %a, %b"),
+              WITH_NEGATIVE_ZERO, operands=2),
+    ),
+    "common factor": (scaled("multiply"),),
+    "common divisor": (scaled("divide"),),
+    "conversion of a sum": (narrowed("f8E4M3"), narrowed("f16")),
+}  # fmt: skip
+
+
+def test_each_law_has_a_check():
+    """A law that proofs take and that nothing checks fails here."""
+    named = [value for value in vars(law_table).values() if isinstance(value, Law)]
+    assert set(named) == set(LAWS)
+    assert {law.name for law in LAWS} == set(CHECKS)
+    assert not any(law.risk for law in EXACT)
+    assert all(law.risk for law in INEXACT)
+
+
+def cases(laws):
+    return [pytest.param(law, sides, kind, id=f"{law.name}-{number}-{kind}".replace(" ", "_"))
+            for law in laws for number, sides in enumerate(CHECKS[law.name]) for kind in sides.kinds]  # fmt: skip
+
+
+@pytest.mark.parametrize(("law", "sides", "kind"), cases(EXACT))
+def test_an_exact_law_changes_no_number(law, sides, kind):
+    arrays = sides.arrays(kind)
+    pair = sides.pair(kind, arrays[0].shape[-1])
+    used = arrays if law.name != "whole numbers" else arrays[:1]
+    assert equal_bits(*pair.run(*used))
+    few = sides.pair(kind, FEW)
+    verdict = prove(few.whole, few.local, refute=False, strict=True)
+    assert verdict.proved, str(verdict)
+    assert not verdict.laws
+
+
+@pytest.mark.parametrize(("law", "sides", "kind"), cases(INEXACT))
+def test_an_inexact_law_is_stated(law, sides, kind):
+    """Some numbers do not keep it, a proof by it lists it, and a strict proof does without."""
+    arrays = sides.arrays(kind)
+    assert not equal_bits(*sides.pair(kind, arrays[0].shape[-1]).run(*arrays))
+    few = sides.pair(kind, FEW)
+    verdict = prove(few.whole, few.local, refute=False)
+    assert verdict.proved, str(verdict)
+    assert law in [use.law for use in verdict.laws]
+    strict = prove(few.whole, few.local, refute=False, strict=True)
+    assert not strict.proved
+    assert not strict.laws
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+@pytest.mark.parametrize("law", ["zero", "negated sum", "common factor"])
+def test_integers_keep_each_of_these(law, kind):
+    if law == "zero":
+        sides = Sides(itself, with_constant("add", "0"), (kind,))
+    elif law == "negated sum":
+        sides = CHECKS[law][0]
+    else:
+        sides = scaled("multiply")
+    arrays = sides.arrays(kind)
+    assert equal_bits(*sides.pair(kind, arrays[0].shape[-1]).run(*arrays))
+    few = sides.pair(kind, FEW)
+    verdict = prove(few.whole, few.local, refute=False, strict=True)
+    assert verdict.proved, str(verdict)
+    assert not verdict.laws
