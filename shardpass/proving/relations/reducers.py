@@ -11,12 +11,14 @@ device, which is as good as once.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from shardpass.element_types import element_type
+from shardpass.proving.relations.terms import Terms
 
 BARE = "bare"
 Reducer = tuple[str, ...]
@@ -47,6 +49,23 @@ def adds_up(inner: Hashable, outer: Reducer) -> bool:
 def goes_on(inner: Hashable, outer: Reducer) -> bool:
     """Whether a reduction by ``outer`` of reductions by ``inner`` is one by ``outer`` of what these reduce."""
     return inner == outer or (adds_up(inner, outer) and isinstance(inner, tuple) and len(inner) > len(outer))
+
+
+def from_zero(terms: Terms, number: int) -> int:
+    """A sum without a start as the same sum from 0, where the table has that; else ``number``.
+
+    Beside a sum from 0 the two are one: what both add up to has 0 in it.
+    """
+    term = terms.all[number]
+    if term.key[0] != "reduce" or not isinstance(term.reducer, tuple) or len(term.reducer) < 3:
+        return number
+    reducer = term.reducer[:2]
+    for part in dict.fromkeys((term.parts[0], from_zero(terms, term.parts[0]))):
+        key = (term.key[0], reducer, *term.key[2:])
+        known = terms.known(replace(term, key=key, parts=(part,), reducer=reducer))
+        if known is not None:
+            return known
+    return number
 
 
 def has_zero(reducer: Any) -> bool:

@@ -68,6 +68,10 @@ class Terms:
                 self._merges.setdefault(term.parts[0], []).append(known)
         return known
 
+    def known(self, term: Term) -> int | None:
+        """The number of ``term``, where the table has it."""
+        return self._numbers.get(term)
+
     def patterns(self, key: Key, parts: tuple[int, ...]) -> Sequence[int]:
         """The terms that compute ``key`` of ``parts``, the oldest first."""
         return self._patterns.get((key, parts), ())

@@ -16,7 +16,7 @@ from shardpass.proving.relations.combine import add_rows, cells, combine
 from shardpass.proving.relations.elements import is_neutral, neutral
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
-from shardpass.proving.relations.reducers import adds_up, has_zero
+from shardpass.proving.relations.reducers import adds_up, from_zero, has_zero
 from shardpass.proving.relations.reshaping import reshaped
 from shardpass.proving.relations.rows import with_dimension
 from shardpass.proving.relations.stacks import Stack, of_members, of_pieces
@@ -188,6 +188,8 @@ def _sum(site: Site, pieces: Sequence[Piece], box: Box, reducer: tuple[str, str]
         return Piece(one.term, one.a, one.b, *box)
     if ZERO in laws and not any(has_zero(terms.all[p.term].reducer) for p in busy) and not site.takes(ZERO):
         return None
+    if any(has_zero(terms.all[p.term].reducer) for p in busy):
+        busy = [replace(p, term=from_zero(terms, p.term)) for p in busy]
     if len(busy) == 1:
         return Piece(busy[0].term, busy[0].a, busy[0].b, *box)
     stack = of_pieces(busy, box)

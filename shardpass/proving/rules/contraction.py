@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import ints
 from shardpass.ir.walk import operation
-from shardpass.proving.laws import NEUTRAL, ZERO
+from shardpass.proving.laws import ZERO
 from shardpass.proving.relations.combine import add_ranges, cells, combine, reduce_along, times
 from shardpass.proving.relations.elements import is_neutral, neutral, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
@@ -172,29 +172,33 @@ def reduce(site: Site) -> list[Content]:
     name = reducer_of(site.op)
     if 0 in operand.shape:
         raise Unknown("it reduces nothing")
-    reducer, start = starting(site, init, name)
-    pieces = reduced(site, operand, dims, reducer)
-    kept = without_dims(Content(tuple(1 if d in dims else n for d, n in enumerate(operand.shape)), operand.element,
-                                tuple(pieces)), dims)  # fmt: skip
-    return [site.result(with_start(site, kept, start, name))]
+    shape = tuple(1 if d in dims else n for d, n in enumerate(operand.shape))
+
+    def by(reducer: Reducer) -> Content:
+        return without_dims(Content(shape, operand.element, tuple(reduced(site, operand, dims, reducer))), dims)
+
+    return [site.result(from_start(site, init, name, by))]
 
 
-def starting(site: Site, init: Content, name: str) -> tuple[Reducer, Content | None]:
-    """The reducer of a reduction that starts with ``init``, and ``init`` where it is not that of the reducer."""
+def from_start(site: Site, init: Content, name: str, reduce: Callable[[Reducer], Content]) -> list[Piece | None]:
+    """What ``reduce`` makes by a reducer, from ``init`` on, which may be 0 on some devices and -0 on others."""
     dtype = element_type(init.element).dtype
-    laws = {neutral(site.terms.splat(p.term), name, init.element, dtype) for p in init.pieces}
-    if laws == {ZERO} and init.covered():
-        return (name, init.element), None
-    return bare(name, init.element), None if laws == {NEUTRAL} and init.covered() else init
-
-
-def with_start(site: Site, content: Content, init: Content | None, name: str) -> list[Piece | None]:
-    """``content``, to which the reduction adds ``init``."""
-    if init is None:
-        return list(content.pieces)
-    scalar = [p.columns([-1] * content.rank, content.shape) for p in init.pieces]
-    key = (f"stablehlo.{name}", "of a start", content.element)
-    return [combine(site.terms, key, chosen, box) for chosen, box in cells([content.pieces, scalar])]
+    made: dict[Reducer, Content] = {}
+    result: list[Piece | None] = []
+    for piece in init.pieces:
+        law = neutral(site.terms.splat(piece.term), name, init.element, dtype)
+        reducer = (name, init.element) if law == ZERO else bare(name, init.element)
+        if reducer not in made:
+            made[reducer] = reduce(reducer)
+        content = made[reducer]
+        if law is not None and len(init.pieces) == 1 and init.covered():
+            return list(content.pieces)
+        start = piece.columns([-1] * content.rank, content.shape)
+        key = (f"stablehlo.{name}", "of a start", init.element)
+        for chosen, box in cells([content.pieces, [start]]):
+            one = chosen[0]
+            result.append(Piece(one.term, one.a, one.b, *box) if law else combine(site.terms, key, chosen, box))
+    return result
 
 
 # ---------------------------------------------------------------- products

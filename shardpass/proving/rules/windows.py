@@ -20,17 +20,10 @@ from shardpass.ir.tensors import ints
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.extended import dilated, rows_along, widened
 from shardpass.proving.relations.pieces import Content, Piece
+from shardpass.proving.relations.reducers import Reducer
 from shardpass.proving.relations.reshaping import merged, parted
 from shardpass.proving.rules import blocks
-from shardpass.proving.rules.contraction import (
-    contracted,
-    reduced,
-    reducer_of,
-    starting,
-    with_start,
-    without_dims,
-    zero_piece,
-)
+from shardpass.proving.rules.contraction import contracted, from_start, reduced, reducer_of, without_dims, zero_piece
 from shardpass.proving.rules.movement import padded
 
 
@@ -191,10 +184,12 @@ def reduce_window(site: Site) -> list[Content]:
         pieces.append(Piece(piece.term, np.hstack([places, within]), piece.b, lo, hi, x.on))
     content = Content(tuple(space), element, tuple(pieces))
     dims = list(range(rank, 2 * rank))
-    reducer, start = starting(site, init, name)
-    sums = reduced(site, content, dims, reducer)
-    one = without_dims(Content((*shape, *(1 for _ in dims)), element, tuple(sums)), dims)
-    return [site.result(with_start(site, one, start, name))]
+
+    def by(reducer: Reducer) -> Content:
+        sums = reduced(site, content, dims, reducer)
+        return without_dims(Content((*shape, *(1 for _ in dims)), element, tuple(sums)), dims)
+
+    return [site.result(from_start(site, init, name, by))]
 
 
 RULES: dict[str, Rule] = {

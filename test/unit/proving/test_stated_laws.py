@@ -208,7 +208,21 @@ CASES["a complex number and 0"] = (
          body(constant("c", "(0.0, 0.0)", "2xcomplex<f32>"), binary("r", "add", "x", "c", "2xcomplex<f32>"))),
     [np.array([complex(-0.0, -0.0), 1], np.complex64)], ZERO,
 )  # fmt: skip
+
+
+def started_by_one_device(whole):
+    """A sum of parts, which starts from 0 on device 0 and from -0 on device 1."""
+    local = body("  %d = stablehlo.partition_id : tensor<ui32>", constant("k", "0", "ui32"),
+                 "  %on = stablehlo.compare EQ, %d, %k : (tensor<ui32>, tensor<ui32>) -> tensor<i1>",
+                 constant("z", "0.0", "f32"), constant("m", "-0.0", "f32"),
+                 "  %i = stablehlo.select %on, %z, %m : tensor<i1>, tensor<f32>",
+                 "  %p = stablehlo.reduce(%x init: %i) applies stablehlo.add across dimensions = [0]"
+                 " : (tensor<2xf32>, tensor<f32>) -> tensor<f32>", summed("r", "p", "f32"))  # fmt: skip
+    return Pair(HALF, same("f32"), reduced("r", "x", "4xf32", "f32", whole), local)
+
+
 EXACT = {
+    "a sum that one device starts from 0": started_by_one_device("0.0"),
     "a value of one device beside -0": value_of_one_device("-0.0"),
     "rows of several devices beside -0": clamped_rows("-0.0"),
     "sums from 0 of parts": Pair(
