@@ -198,6 +198,8 @@ class JaxText:
         sites = [change.site for change in edit]
         if any(site.kind != CONSTRAINT or site.frame != sites[0].frame for site in sites):
             return "", 0
+        if any(one.frame == sites[0].frame for one in self.sites.constraints if one not in sites):
+            return "", 0  # some of the calls alone
         count = sum(len(site.origins) for site in sites)
         file = self._file(sites[0].place.file) if count > 1 and sites[0].calls else None
         call = None if file is None else file.constraint_at(sites[0].frame)

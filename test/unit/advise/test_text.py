@@ -15,6 +15,7 @@ from shardpass.advise.propose.written import arguments
 from shardpass.advise.sites import Sites, read
 from shardpass.advise.source import Replacement, SourceFile
 from shardpass.advise.text import JaxText, _leaf, spec_text
+from shardpass.advise.write import Change
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import Frame
 from shardpass.report.naming import Sources
@@ -204,3 +205,44 @@ def test_diffs_have_paths_of_the_repository(tmp_path: Path) -> None:
     assert diff.startswith("--- a/pkg/train.py\n+++ b/pkg/train.py\n")
     run(["git", "apply"], input=diff.encode())
     assert path.read_text() == SOURCE.replace('P("a")', "P('b')")
+
+
+HELPER = """def shard(v, *s):
+    return jax.lax.with_sharding_constraint(v, on(*s))
+
+
+def step(x, w):
+    x = shard(x, "data")
+    return shard(x @ w, None, "data")
+"""
+HELPERS_CALLS = """
+module @step attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["data"=8]>
+  func.func @main(%x: tensor<64x64xf32> loc("x"), %w: tensor<64x64xf32> loc("w")) -> tensor<64x64xf32> {
+    %0 = sdy.sharding_constraint %x <@mesh, [{"data"}, {}]> : tensor<64x64xf32>
+        loc(callsite("train.py":2:11 to :54 at "train.py":6:8 to :24))
+    %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
+        : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("train.py":7:17 to :22)
+    %2 = sdy.sharding_constraint %1 <@mesh, [{}, {"data"}]> : tensor<64x64xf32>
+        loc(callsite("train.py":2:11 to :54 at "train.py":7:11 to :37))
+    return %2 : tensor<64x64xf32>
+  }
+}
+"""
+
+
+def test_one_call_of_a_helper_is_edited_at_the_call() -> None:
+    """Both constraints stand at line 2: dropping one drops its call; dropping both edits the helper."""
+    reading = read(HELPERS_CALLS, "train.py", Sources(()))
+    with reading.module.context:
+        sites = Sites(reading)
+        first, second = sites.constraints
+        text = JaxText(sites, Sources(()), "step")
+        text._files["train.py"] = SourceFile("train.py", HELPER)
+        one, both = text.written((Change(second, None),)), text.written((Change(first, None), Change(second, None)))
+        assert one is not None
+        assert both is not None
+        assert applied(HELPER, one.diff) == HELPER.replace('shard(x @ w, None, "data")', "x @ w")
+        assert applied(HELPER, both.diff) == HELPER.replace("jax.lax.with_sharding_constraint(v, on(*s))", "v")
+        assert text.helper_of((Change(second, None),)) == ("", 0)
+        assert text.helper_of((Change(first, None), Change(second, None))) == ("shard", 2)
