@@ -42,6 +42,7 @@ ROOMS = (
     "runtime",
     "sharding",
     "suggesting",
+    "targets",
 )
 
 SECTION = (ROOT / "docs" / "glossary.md").read_text().partition("\n## Words to avoid\n")[2].partition("\n## ")[0]
