@@ -55,7 +55,7 @@ def test_reports_of_all_kinds() -> None:
     every = check(with_all())
     for report in (explained(LOOP), explained(built), searched, explained_hlo()):
         check(report)
-    assert set(every) | {"decision"} == set(SCHEMA["properties"])
+    assert set(every) | {"decision", "compiler", "estimated_compute_seconds"} == set(SCHEMA["properties"])
     assert every["schema_version"] == SCHEMA_VERSION == SCHEMA["properties"]["schema_version"]["const"]
 
 
