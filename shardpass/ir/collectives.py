@@ -28,6 +28,7 @@ from shardpass.ir.frames import user_place
 from shardpass.ir.trip_counts import trip_count
 from shardpass.sharding import Mesh, parse_mesh
 from shardpass.sharding.axes import part_name, refs
+from shardpass.sharding.quoting import listed
 
 Ints = npt.NDArray[np.int64]
 
@@ -79,8 +80,11 @@ class CollectiveUse:
         return f"{self.kind}{over}, {self.bytes_each} bytes{times}{loop}{where}{reason}"
 
     def as_dict(self) -> dict[str, object]:
-        """Converts to JSON: plain values under the names of the fields; ``place`` as file, line, column."""
+        """Converts to JSON: plain values under the names of the fields; ``axes`` as a list, ``place`` as file, line,
+        column.
+        """
         fields: dict[str, object] = {name: getattr(self, name) for name in self.__slots__ if name != "place"}
+        fields["axes"] = listed(self.axes)
         place = {"file": self.place.file, "line": self.place.line, "column": self.place.column}
         return {**fields, "bytes_received": self.bytes_received, **place}
 

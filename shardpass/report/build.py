@@ -206,7 +206,7 @@ def _plain_row(op: Any, use: CollectiveUse, times: Times) -> Row:
     names = location.name_str if isinstance(location, ir.NameLoc) else ""
     return Row(
         use.kind,
-        use.axes,
+        tuple(listed(use.axes)),
         use.group_size,
         use.bytes_each,
         use.operand,
@@ -304,7 +304,7 @@ class _Rows:
                 cost.in_turn,
                 cost.apart,
                 loop.machine.name,
-                axes=loop.axes,
+                axes=tuple(listed(loop.axes)),
                 op=first.called.removeprefix("stablehlo."),
                 number=first.number,
                 steps=hops(loop),

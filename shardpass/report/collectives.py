@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -140,7 +140,7 @@ def collectives_of(report: Report) -> Collectives:
     for row in report.rows:
         if row.counted:
             array = folded_name(row.array)
-            rows.setdefault((_kind(row), _axes(row), array, row.place, row.direction), []).append(row)
+            rows.setdefault((_kind(row), row.axes, array, row.place, row.direction), []).append(row)
     memory = None if report.memory is None else report.memory.total
     received = most_received((_bytes(row), row.receivers) for row in report.rows)
     made = tuple(_collective(report, some) for some in rows.values())
@@ -176,7 +176,7 @@ def _collective(report: Report, some: list[Row]) -> Collective:
     place = row.place
     return Collective(
         _kind(row),
-        _axes(row),
+        row.axes,
         sum(one.times * max(1, one.operand.count("tensor<")) for one in some),
         most_received((_bytes(one), one.receivers) for one in some),
         folded_name(row.array),
@@ -196,12 +196,6 @@ def _kind(row: Row) -> str:
 
 def _bytes(row: Row) -> int:
     return row.bytes_received // 2 if row.sliced and row.kind == ALL_REDUCE else row.bytes_received
-
-
-def _axes(row: Row) -> tuple[str, ...]:
-    """Return the axes as a tuple."""
-    axes: str | Iterable[str] = row.axes
-    return tuple(filter(None, axes.split(","))) if isinstance(axes, str) else tuple(axes)
 
 
 def function_at(source: str, line: int) -> str:

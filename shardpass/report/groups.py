@@ -134,7 +134,7 @@ def _depth(row: Row) -> int:
 
 _KEYS: Mapping[str, Callable[[Row], str]] = {
     LINE: _line,
-    AXIS: lambda row: row.axes,
+    AXIS: lambda row: ",".join(row.axes),
     KIND: lambda row: row.kind,
     ARRAY: lambda row: folded_name(row.array),
 }

@@ -115,7 +115,7 @@ def _attributes(report: Report, span: Span) -> list[tuple[str, str]]:
     about = [("line", place), ("seconds", f"{span.seconds:.3g}")]
     for row in (report.rows[number] for number in span.rows):
         about += [
-            ("axes", row.axes),
+            ("axes", ",".join(row.axes)),
             ("array", row.array),
             ("type", row.type),
             ("sharding before", row.source),

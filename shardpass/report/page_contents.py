@@ -75,7 +75,7 @@ def contents(report: Report) -> Plain:
             if one.saved > 0
         ],
         "loops": [
-            {**asdict(one), **place(one.place), "axes": listed(one.axes)}
+            {**asdict(one), **place(one.place), "axes": list(one.axes)}
             for one in sorted(report.loops, key=lambda one: -one.whole)
         ],
         "findings": [_finding(one) for one in report.findings or ()],
@@ -125,7 +125,7 @@ def _row(one: Folded, report: Report, ways: Ways) -> Plain:
     row = one.row
     return {
         "kind": row.kind,
-        "axes": listed(row.axes),
+        "axes": list(row.axes),
         "size": row.group_size,
         "array": one.array,
         "type": row.type,

@@ -73,7 +73,7 @@ def _arguments(report: Report, span: Span) -> dict[str, Any]:
     about: dict[str, Any] = {} if span.place == NOWHERE else {"line": str(span.place)}
     if rows:
         about |= {
-            "axes": rows[0].axes,
+            "axes": ",".join(rows[0].axes),
             "array": ", ".join(dict.fromkeys(row.array for row in rows if row.array)),
             "bytes received": sum(row.bytes_received for row in rows),
             "times": rows[0].times,

@@ -29,7 +29,7 @@ from shardpass.report.rows import (
 )
 from shardpass.report.schedule import Schedule
 
-SCHEMA_VERSION = 1  # of docs/report.schema.json: another where a field goes or changes its meaning
+SCHEMA_VERSION = 2  # of docs/report.schema.json: another where a field goes or changes its meaning
 COMPUTE, COMMUNICATION = "compute", "communication"
 
 
@@ -284,7 +284,7 @@ def _line(one: Group, total: int, numbers: Mapping[int, int]) -> dict[str, objec
 
 
 def _loop(loop: LoopFact) -> dict[str, object]:
-    """Returns a collective matmul as plain values, under the keys of schema version 1."""
+    """Returns a collective matmul as plain values, under the keys of the schema."""
     fields = {**asdict(loop), "place": str(loop.place)}
     return {"held" if name == "resident_bytes" else name: value for name, value in fields.items()}
 

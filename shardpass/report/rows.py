@@ -73,7 +73,8 @@ class Row:
 
     Attributes:
         kind: "all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter", ...
-        axes: the mesh axes that it works over, "data" or "data,model"; "" where its groups follow none.
+        axes: the mesh axes that it works over, ("data", "model"), parts of axes as "data:(1)2"; () where its groups
+            follow none.
         group_size: devices that talk to one another.
         array: by its name: an argument's path, the user's variable or expression; "" where nothing names it.
         type: of the whole array, "f32[64,128]"; "" where not known.
@@ -102,7 +103,7 @@ class Row:
     """
 
     kind: str
-    axes: str
+    axes: tuple[str, ...]
     group_size: int
     bytes_each: int
     operand: str = ""
@@ -281,7 +282,7 @@ class LoopFact:
     in_turn: float
     apart: float
     profile: str
-    axes: str = ""
+    axes: tuple[str, ...] = ()
     op: str = ""
     number: int | None = None
     steps: int = 0

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from shardpass.cost.schedule import COMPUTE, Slot, Task, exposed, schedule
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.report.rows import Row
-from shardpass.sharding.quoting import listed
 
 LINK = "links"  # of a collective whose axes are not known
 
@@ -110,9 +109,9 @@ class Schedule:
         }
 
 
-def links(axes: str) -> tuple[str, ...]:
+def links(axes: Iterable[str]) -> tuple[str, ...]:
     """Returns the links that a collective over ``axes`` takes: whole axes, as parts of one share its links."""
-    return tuple(dict.fromkeys(name.split(":")[0] for name in listed(axes))) or (LINK,)
+    return tuple(dict.fromkeys(name.split(":")[0] for name in axes)) or (LINK,)
 
 
 def beside(lists: Iterable[Sequence[Task]]) -> tuple[Task, ...]:

@@ -439,7 +439,7 @@ class _Table:
 
     def _row(self, one: Folded, indent: str, alone: bool) -> Iterator[str]:
         row = one.row
-        axes = f" over {row.axes}" if row.axes else ""
+        axes = f" over {','.join(row.axes)}" if row.axes else ""
         if not row.axes and self.report.partitioner in PARTITIONED and row.kind != PERMUTE:
             axes = f" in groups of {row.group_size}"
         size = "" if alone else f" {show_bytes(one.bytes_received)}"

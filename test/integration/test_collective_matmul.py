@@ -185,7 +185,7 @@ def test_the_total_of_an_explanation_counts_what_loops_take_beyond_their_product
     assert found.seconds == pytest.approx(sum(row.seconds for row in found.rows))
     assert found.seconds < 0.75 * 2 * 7 * hop  # the permutes one after the other
     for loop in found.loops:
-        assert (loop.op, loop.axes, loop.steps, loop.bytes_each) == ("dot_general", "x", 7, tile)
+        assert (loop.op, loop.axes, loop.steps, loop.bytes_each) == ("dot_general", ("x",), 7, tile)
         assert loop.in_turn == pytest.approx(in_turn)
         assert loop.apart == pytest.approx(10e-6 + 7 * tile / 50e9 + product)
 

@@ -83,7 +83,7 @@ def planned(text: str, machine: str, effort: int, axis: str = "") -> Planned:
     import shardpass
 
     report = shardpass.explain(text, machine=machine, effort=effort)
-    rows = [row for row in report.rows if row.counted and (not axis or axis in row.axes.split(","))]
+    rows = [row for row in report.rows if row.counted and (not axis or axis in row.axes)]
     received = sum(row.bytes_received for row in rows) if axis else report.total_bytes_received
     assert report.step_seconds is not None  # a form is no module that was partitioned before
     return Planned(received, sum(row.times for row in rows), report.seconds, report.step_seconds)

@@ -41,7 +41,7 @@ from shardpass.report.hlo.words import Words
 from shardpass.report.naming import Sources, path_of, seen_frame
 from shardpass.report.rows import BACKWARD, FORWARD, MemoryFacts, Row, WorkFact
 from shardpass.sharding import Mesh
-from shardpass.sharding.quoting import shown
+from shardpass.sharding.quoting import listed, shown
 from shardpass.targets.target import clock_of
 
 _RAGGED = "ragged_all_to_all"
@@ -179,7 +179,7 @@ class _Rows:
                 kind, sent = (REDUCE_SCATTER, share // 2) if scatters else (one.kind, share)
                 yield Row(
                     kind,
-                    axes,
+                    tuple(listed(axes)),
                     max(map(len, one.groups)),
                     sent,
                     ", ".join(shape.mlir for shape in part.given),

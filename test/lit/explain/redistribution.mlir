@@ -5,7 +5,8 @@
 
 // CHECK: "total_bytes_received": 192
 // CHECK: "kind": "all_to_all"
-// CHECK: "axes": "x"
+// CHECK: "axes": [
+// CHECK-NEXT: "x"
 // CHECK: "bytes_each": 192
 // CHECK: "operand": "tensor<4x16xf32>"
 // CHECK: "result": "tensor<16x4xf32>"

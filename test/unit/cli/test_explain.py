@@ -20,7 +20,7 @@ from shardpass.sharding import AxisRef
 
 
 def use(kind="all_gather", size=4096, **fields):
-    given = {"axes": "x", "group_size": 2, "place": Place("m.py", 3, 1), "reason": "dot takes it whole"}
+    given = {"axes": ("x",), "group_size": 2, "place": Place("m.py", 3, 1), "reason": "dot takes it whole"}
     return Row(kind, bytes_each=size, **{**given, **fields})
 
 
@@ -256,7 +256,7 @@ def test_a_limit_and_hints_are_on_the_page():
 def test_names_cannot_break_out_of_the_page():
     evil = "<script>alert(1)</script>\"'>"
     axis = AxisRef(evil).bare
-    source = to_html(Explanation(evil, 2, ((evil, 2),), (use(reason=evil, axes=axis, place=Place(evil, 1, 1)),)))
+    source = to_html(Explanation(evil, 2, ((evil, 2),), (use(reason=evil, axes=(axis,), place=Place(evil, 1, 1)),)))
     page = Page(source)
     assert source.count("<script") == source.count("</script") == 2  # the page's own
     assert page.title.startswith(evil)

@@ -54,7 +54,7 @@ def test_partial_sums_name_the_operand_that_splits_the_contraction() -> None:
     """A partial [32,64] of f32 on each device; the ring over 2 devices brings 2 * 8192 * 1/2 bytes."""
     found = explained(contraction, array(32, 128), array(128, 64), in_shardings=(P(None, "model"), P("model")))
     (row,) = found.rows
-    assert (row.kind, row.axes, row.bytes_each, row.times) == ("all_reduce", "model", 32 * 64 * 4, 1)
+    assert (row.kind, row.axes, row.bytes_each, row.times) == ("all_reduce", ("model",), 32 * 64 * 4, 1)
     assert (row.array, row.type) == ("h", "f32[32,64]")
     assert (row.source, row.target) == ("partial over model", "P()")
     assert (row.place.file, row.place.line) == (FILE, line_of(contraction, "h = x @ w"))
@@ -196,7 +196,7 @@ def test_a_module_that_is_partitioned_already_is_taken_as_it_is() -> None:
     text = lowered.trace(array(32, 128), array(128, 64)).lower(lowering_platforms=("cpu",)).as_text(debug_info=True)
     module = shardpass.run_pipeline(text, "partition")
     (row,) = shardpass.explain(module).rows
-    assert (row.axes, row.bytes_received) == ("model", collectives(module)[0].bytes_received)
+    assert (row.axes, row.bytes_received) == (("model",), collectives(module)[0].bytes_received)
     assert row.place.line == line_of(contraction, "h = x @ w")
 
 

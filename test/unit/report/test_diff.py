@@ -15,7 +15,7 @@ def report(*rows: Row, folder: Path | None = None) -> Explanation:
 
 
 def row(size: int, line: int = 3, **fields: object) -> Row:
-    given = {"axes": "x", "group_size": 4, "array": "w", "place": Place("m.py", line, 1), **fields}
+    given = {"axes": ("x",), "group_size": 4, "array": "w", "place": Place("m.py", line, 1), **fields}
     return Row("all_gather", bytes_each=size, **given)  # type: ignore[arg-type]
 
 
@@ -29,7 +29,7 @@ def test_equal_collectives_are_counted_and_not_listed() -> None:
 
 
 def test_collectives_appear_and_go() -> None:
-    diff = report(row(10)).diff(report(row(3, axes="y")))
+    diff = report(row(10)).diff(report(row(3, axes=("y",))))
     shown = [(change.kind, change.row.axes, change.bytes) for change in diff.changes]
     assert shown == [("went", ("x",), (10, 0)), ("appeared", ("y",), (0, 3))]
     assert not diff.costs_more
@@ -63,5 +63,5 @@ def test_an_equal_collective_of_another_line_moved() -> None:
 
 
 def test_markdown_lists_the_changes() -> None:
-    table = report(row(10)).diff(report(row(2048, axes="y", array="a|b"))).markdown()
+    table = report(row(10)).diff(report(row(2048, axes=("y",), array="a|b"))).markdown()
     assert "| appeared | +2.0 KiB | 0 B | 2.0 KiB | all_gather | y | m.py:3 | a\\|b |" in table

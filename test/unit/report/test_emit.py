@@ -81,7 +81,7 @@ def test_a_trace_has_a_track_for_compute_and_each_axis() -> None:
         assert report.schedule is not None
         found = trace_of(report)
         names = {event["tid"]: event["args"]["name"] for event in found["M"] if event["name"] == "thread_name"}
-        axes = dict.fromkeys(axis for row in report.rows for axis in row.axes.split(","))
+        axes = dict.fromkeys(axis for row in report.rows for axis in row.axes)
         assert sorted(names.values()) == sorted(["loops", COMPUTE, *(f"links of {axis}" for axis in axes)])
         by_track = defaultdict(list)
         for event in found["X"]:
@@ -183,7 +183,7 @@ def test_a_graph_has_its_nodes_edges_and_overlays(number: int) -> None:
     assert edges
     assert all(plan.spans[int(a)].end <= plan.spans[int(b)].start * (1 + 1e-9) for a, b in edges)
     overlays = graph["tasksData"]["edgeOverlaysDataListLeftPane"][0]["overlays"]
-    assert {one["name"] for one in overlays} <= {axis for row in report.rows for axis in row.axes.split(",")}
+    assert {one["name"] for one in overlays} <= {axis for row in report.rows for axis in row.axes}
     for one in overlays:
         for edge in one["edges"]:
             ends = (edge["sourceNodeId"], edge["targetNodeId"])

@@ -60,7 +60,7 @@ module attributes {{{EIGHT}}} {{
   }}
 }}"""  # noqa: E501
     (row,) = explain(product.encode(), "product.mlir", effort=0).rows
-    assert (row.kind, row.axes) == ("all_reduce", "model")
+    assert (row.kind, row.axes) == ("all_reduce", ("model",))
     assert row.source_dims == row.target_dims == (("data",), ())
 
 

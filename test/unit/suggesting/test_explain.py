@@ -40,7 +40,7 @@ def lowered() -> Any:
 
 def received(given: Any, *arguments: Any, **more: Any) -> int:
     found = shardpass.explain(given, *arguments, effort=0, **more)
-    assert {(row.kind, row.axes) for row in found.rows} == {("all_reduce", "d")}
+    assert {(row.kind, row.axes) for row in found.rows} == {("all_reduce", ("d",))}
     assert all(row.place.file == __file__ for row in found.rows)
     return found.total_bytes_received
 
@@ -137,7 +137,7 @@ def squashed(x: Any) -> Any:
 def test_a_machine_plans_what_it_times() -> None:
     """Where the links between hosts are slow, each device brings its share of the other host's rows, and no more."""
     as_it_is = shardpass.explain(squashed, ROWS, **GATHERED)
-    assert [(row.kind, row.axes) for row in as_it_is.rows] == [("all_gather", "host,chip")]
+    assert [(row.kind, row.axes) for row in as_it_is.rows] == [("all_gather", ("host", "chip"))]
     found = shardpass.explain(squashed, ROWS, machine="pod", **GATHERED)
     assert found.profile == "pod"
     # a device of each pair brings its rows over its own card, and then both hosts' rows go round inside

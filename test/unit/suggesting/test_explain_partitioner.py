@@ -76,7 +76,7 @@ def test_xlas_program_by_line(asked: Any) -> None:
     assert all(row.place.file == __file__ for row in asked.rows)
     lines = {Path(__file__).read_text().splitlines()[row.place.line - 1].strip() for row in asked.rows}
     assert lines == {'h = jax.nn.relu(x @ p["up"])', 'return x + h @ p["down"]', "return jnp.mean(x**2)"}
-    totals = {axes: sum(r.bytes_received for r in asked.rows if r.axes == axes) for axes in ("data", "model")}
+    totals = {axes: sum(r.bytes_received for r in asked.rows if r.axes == (axes,)) for axes in ("data", "model")}
     assert totals == {"data": 6 * GRADIENT + LOSS, "model": 6 * ACTIVATION}
     assert asked.memory.arguments == 2 * 3 * 16 * 32 * 4 + 8 * 16 * 4
     assert "partitioned by XLA" in str(asked)
@@ -121,7 +121,7 @@ def test_files(form: str, compiled: Any, tmp_path: Path, capsys: Any, monkeypatc
         assert main(["-" if form == "stdin" else str(file), "--json", "--mesh", "data=4,model=2"]) == 0
         found = json.loads(capsys.readouterr().out)
     assert found["total_bytes_received"] == RECEIVED
-    assert {one["axes"] for one in found["collectives"]} == {"data", "model"}
+    assert {tuple(one["axes"]) for one in found["collectives"]} == {("data",), ("model",)}
     assert all(one["file"] == __file__ for one in found["collectives"])
     assert "memory" not in found  # a file says nothing of it
 
@@ -145,7 +145,7 @@ def test_shardys_program() -> None:
         product, *given, mesh=MESH, in_shardings=(P(None, "data"), P("data")), out_shardings=P(), partitioner="shardy"
     )
     assert found.total_bytes_received == 2 * 64 * 32 * 4 * 3 // 4
-    assert {(row.kind, row.axes) for row in found.rows} == {("all_reduce", "data")}
+    assert {(row.kind, row.axes) for row in found.rows} == {("all_reduce", ("data",))}
     assert found.rows[0].place.file == __file__
     assert "Shardy" in found.rows[0].reason
 

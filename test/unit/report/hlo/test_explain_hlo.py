@@ -53,7 +53,7 @@ def test_a_gather_of_an_argument_for_a_product():
         f"ROOT %d = f32[16,64]{{1,0}} dot(%x, %g), {meta(stack, 7)}",
     )
     (row,) = found.rows
-    assert (row.kind, row.axes, row.group_size, row.array) == ("all_gather", "model", 2, "params['w']")
+    assert (row.kind, row.axes, row.group_size, row.array) == ("all_gather", ("model",), 2, "params['w']")
     assert (row.bytes_each, row.times, row.receivers) == (64 * 16 * 4 // 2, 1, None)
     assert (str(row.place), row.names, row.direction, row.path) == ("train.py:7", stack, FORWARD, ())
     assert (row.operand, row.result) == ("tensor<64x8xf32>", "tensor<64x16xf32>")
@@ -101,7 +101,7 @@ def test_a_slice_of_a_scanned_argument_is_named_and_counted():
         more=more,
     )
     (row,) = found.rows
-    assert (row.array, row.axes, row.times, row.unknown_loops) == ("params['up'][i]", "data", 12, 0)
+    assert (row.array, row.axes, row.times, row.unknown_loops) == ("params['up'][i]", ("data",), 12, 0)
     assert found.total_bytes_received == 12 * 32 * 4 * 3 // 4
 
 
@@ -117,7 +117,7 @@ def test_a_joined_collective_is_one_row_a_line_and_counts_once():
         f"ROOT %d = f32[24] get-tuple-element(%s), index=1, {meta(back, 9)}",
     )
     assert [(row.place.line, row.bytes_received, row.joined) for row in found.rows] == [(8, 48, False), (9, 144, True)]
-    assert all((row.axes, row.direction) == ("data", BACKWARD) for row in found.rows)
+    assert all((row.axes, row.direction) == (("data",), BACKWARD) for row in found.rows)
     assert found.rows[0].reason == "XLA adds up what each device computes of dot_general, f32[8]"
     assert (found.runs, found.total_bytes_received) == (1, 2 * (32 + 96) * 3 // 4)
     whole = report(
@@ -137,7 +137,7 @@ def test_a_sum_of_slices_counts_as_the_machine_would_send_it(machine, kind, time
     )
     found = report(*lines, machine=machine)
     (row,) = found.rows
-    assert (row.kind, row.axes, row.bytes_each) == (kind, "data,model", times * 32 * 7 // 8)
+    assert (row.kind, row.axes, row.bytes_each) == (kind, ("data", "model"), times * 32 * 7 // 8)
     assert found.total_bytes_received == times * 32 * 7 // 8
     assert "scatters this sum" in row.reason
 
@@ -158,7 +158,7 @@ def test_one_without_metadata_takes_the_line_of_its_neighbour():
         "ROOT %c = f32[16,8] copy(%s)",
     )
     (row,) = found.rows
-    assert (row.place.line, row.axes, row.receivers) == (5, "model", (0, 1))
+    assert (row.place.line, row.axes, row.receivers) == (5, ("model",), (0, 1))
 
 
 def test_a_row_of_a_library_stands_at_the_users_line():
@@ -204,9 +204,9 @@ def test_expressions_of_the_users_file(tmp_path: Path):
 def test_axes_without_a_mesh():
     line = "%s = f32[16,8] all-reduce(%x), replica_groups={}, to_apply=%add"
     groups = {
-        "mesh['data'=4,'model'=2] {'data'}": "data",  # newer XLA keeps the names
-        "mesh['axis_0'=4,'axis_1'=1,'axis_2'=2] {'axis_0'}": "",  # these are of no one
-        "[2,4]<=[4,2]T(1,0)": "",
+        "mesh['data'=4,'model'=2] {'data'}": ("data",),  # newer XLA keeps the names
+        "mesh['axis_0'=4,'axis_1'=1,'axis_2'=2] {'axis_0'}": (),  # these are of no one
+        "[2,4]<=[4,2]T(1,0)": (),
     }
     for text, axes in groups.items():
         found = report(X, line.replace("={}", f"={text}"), "ROOT %c = f32[16,8] copy(%s)", mesh=None)
