@@ -89,7 +89,6 @@ def test_every_program_of_the_corpus() -> None:
             rows = check(report)["collectives"]
         checked += 1
         assert [tuple(row["axes"]) for row in rows] == [row.axes for row in report.rows], name
-        assert {axis.partition(":")[0] for row in report.rows for axis in row.axes} <= {a for a, _ in report.mesh}, name
     assert checked > 250
 
 
