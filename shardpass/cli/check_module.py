@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
+from shardpass.diagnostics.table_passes import NOT_REPLICATED
 
 if TYPE_CHECKING:
     from shardpass.ir.doors import Given
@@ -27,7 +28,10 @@ class Checked:
 def check_module(
     data: Given, file: str, *, strict: bool = False, perf: bool = False, inferred: bool = False
 ) -> Checked:
-    """Imports, propagates and checks the module ``data``; findings are sorted, errors first."""
+    """Imports, propagates and checks the module ``data``; findings are sorted, errors first.
+
+    An output of a manual region that may not be replicated is a warning, an error with ``strict``.
+    """
     from shardpass.ir.context import parse_module
     from shardpass.pipeline.run import run_in_place
 
@@ -38,13 +42,12 @@ def check_module(
     with collect() as diagnostics:
         try:
             module = parse_module(data, file)
+            run_in_place(module, "shardpass-import,shardpass-check-replication")
             if inferred:
-                run_in_place(module, "shardpass-import")
                 given = _given(module)
-                run_in_place(module, "shardpass-propagate")
+            run_in_place(module, "shardpass-propagate")
+            if inferred:
                 lines = tuple(_lines(module, given))
-            else:
-                run_in_place(module, "shardpass-import,shardpass-propagate")
             done = True  # the check leaves the module as it is
             run_in_place(module, f"shardpass-check{{{options}}}")
         except ShardpassError as error:
@@ -52,12 +55,20 @@ def check_module(
             if module is not None and not done:  # import stops at its first step with errors
                 diagnostics += _by_itself(parse_module(data, file))
     unique: dict[tuple[object, ...], Diagnostic] = {}
-    for one in diagnostics:
+    for one in diagnostics if strict else map(_doubtful, diagnostics):
         unique.setdefault((one.code, one.place, one.message), one)
     order = list(Severity)
     return Checked(
         tuple(sorted(unique.values(), key=lambda d: order.index(d.severity))), lines, module if done else None
     )
+
+
+def _doubtful(one: Diagnostic) -> Diagnostic:
+    """Returns a finding about replication as a warning: right programs have some, and the remedy names the command."""
+    if one.code != NOT_REPLICATED.id:
+        return one
+    more = "; `shardpass check-replication --print-varying` shows over which axes each value may vary"
+    return replace(one, severity=Severity.WARNING, remedy=one.remedy + more)
 
 
 def edits_that_save(data: Given, file: str, partitioner: str, target: Target | None = None) -> list[Diagnostic]:
