@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from shardpass.advise.places.sites import Sites, Spec, read
+from shardpass.advise.places.write import Change
 from shardpass.advise.price import Model
 from shardpass.advise.propose.program import Context, Edit
-from shardpass.advise.sites import Sites, Spec, read
 from shardpass.advise.text import code_of
-from shardpass.advise.write import Change
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.doors import Given
 from shardpass.planning.plan import ProgramPlan

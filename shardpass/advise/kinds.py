@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shardpass.advise.padding import uneven
+from shardpass.advise.places.padding import uneven
+from shardpass.advise.places.sites import ARGUMENT, Site, Sites, Spec
 from shardpass.advise.propose.program import Edit
 from shardpass.advise.propose.written import FEWEST_SPLIT
-from shardpass.advise.sites import ARGUMENT, Site, Sites, Spec
 from shardpass.program.program import OpKind
 from shardpass.report.findings import ANNOTATION, LOOKUP, UNEVEN
 from shardpass.report.text import show_bytes

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from shardpass.advise.sites import ARGUMENT, CONSTRAINT, RESULT, Reading, Spec
-from shardpass.advise.write import Change
+from shardpass.advise.places.sites import ARGUMENT, CONSTRAINT, RESULT, Reading, Spec
+from shardpass.advise.places.write import Change
 from shardpass.cost.machine import Machine
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.passes.propagate import barriers

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from shardpass.advise.places.sites import CONSTRAINT, VALUE
 from shardpass.advise.propose import Kind
 from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.propose.specs import axes_of, tile
-from shardpass.advise.sites import CONSTRAINT, VALUE
 from shardpass.advise.verify import MORE_BYTES
 from shardpass.report.findings import Figures
 

@@ -39,17 +39,17 @@ from jaxlib.mlir import ir
 
 from shardpass.advise.budget import COMPILES, Budget
 from shardpass.advise.kinds import Kinds
+from shardpass.advise.places.sites import CONSTRAINT, RESULT, Site, Sites, read
+from shardpass.advise.places.write import Change, with_changes
 from shardpass.advise.price import Model
 from shardpass.advise.propose import KINDS, STATES
 from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.propose.specs import divides
 from shardpass.advise.rank import Trial, best, first_of_each, harm
 from shardpass.advise.sentences import action_of, sentence
-from shardpass.advise.sites import CONSTRAINT, RESULT, Site, Sites, read
 from shardpass.advise.source import Edits
 from shardpass.advise.text import JaxText, Written, code_of, spec_text
 from shardpass.advise.verify import changed_lines, figures, saves, saves_memory
-from shardpass.advise.write import Change, with_changes
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.annotations import Signature, main_of

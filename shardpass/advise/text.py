@@ -19,10 +19,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from shardpass.advise.places.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites, Spec
+from shardpass.advise.places.write import Change
 from shardpass.advise.propose.program import Edit
-from shardpass.advise.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites, Spec
 from shardpass.advise.source import Edits, Replacement, SourceFile, called, overlap
-from shardpass.advise.write import Change
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import Frame
 from shardpass.report.naming import Sources

@@ -23,7 +23,7 @@ from typing import Any
 
 import jax
 
-from shardpass.advise.sites import Spec
+from shardpass.advise.places.sites import Spec
 from shardpass.advise.text import spec_text
 from shardpass.explicit.alone import Alone, Values, of_array
 from shardpass.explicit.expression import Edit, Expression

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from shardpass.advise.sites import Spec
+from shardpass.advise.places.sites import Spec
 from shardpass.advise.source import SourceFile
 from shardpass.explicit.errors import Clash, Step, spec_of
 from shardpass.explicit.expression import OUT, Edit, Expression

@@ -18,7 +18,7 @@ from typing import Any, TypeGuard
 
 import jax
 
-from shardpass.advise.sites import Spec
+from shardpass.advise.places.sites import Spec
 from shardpass.advise.source import Replacement, SourceFile, called
 from shardpass.advise.text import spec_text
 from shardpass.explicit.live import PROBE

@@ -22,7 +22,7 @@ from typing import Any
 
 import jax
 
-from shardpass.advise.sites import Spec
+from shardpass.advise.places.sites import Spec
 from shardpass.advise.source import shown_path, unified
 from shardpass.advise.text import spec_text
 from shardpass.cost.chosen import chosen

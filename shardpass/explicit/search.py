@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shardpass.advise.sites import Spec
+from shardpass.advise.places.sites import Spec
 from shardpass.advise.source import SourceFile, requoted
 from shardpass.advise.text import spec_text
 from shardpass.explicit.alone import Probe, Values

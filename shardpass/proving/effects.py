@@ -33,7 +33,7 @@ from shardpass.ir.annotations import MANUAL, SHARDING, TO_SHARD, custom_call_tar
 from shardpass.ir.effects import NO_CALLS
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import every_op, operation
-from shardpass.proving.calls import callee, reached
+from shardpass.proving.relations.calls import callee, reached
 from shardpass.proving.relations.compare import differs_on, same_steps
 from shardpass.proving.relations.evaluate import Loss, Rule, Site, Step, Unknown, is_token, nothing, type_of
 from shardpass.proving.relations.pieces import Bools, Content, full

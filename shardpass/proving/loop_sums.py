@@ -21,7 +21,7 @@ from jaxlib.mlir import ir
 
 from shardpass.ir.context import copy_module
 from shardpass.ir.walk import every_op, operation
-from shardpass.proving.laws import NEGATED_SUM, Laws
+from shardpass.proving.relations.laws import NEGATED_SUM, Laws
 
 LOOP, SUM = "stablehlo.while", "stablehlo.all_reduce"
 ADDING = ("stablehlo.add", "stablehlo.subtract")

@@ -19,16 +19,16 @@ from shardpass.ir.annotations import TO_SHARD, custom_call_target, main_of
 from shardpass.ir.collectives import OPS
 from shardpass.ir.locations import place_of
 from shardpass.ir.walk import operation
-from shardpass.proving.calls import from_main, functions_of, noted_in, refuse_circles
 from shardpass.proving.effects import OPS as EFFECTS
 from shardpass.proving.effects import Effects, is_effect, token
 from shardpass.proving.ending import Behind, where_it_ends
-from shardpass.proving.laws import Laws, joined
 from shardpass.proving.loop_sums import summed_inside
 from shardpass.proving.progress import without_partners
 from shardpass.proving.refuting import Waits, counterexample
+from shardpass.proving.relations.calls import from_main, functions_of, noted_in, refuse_circles
 from shardpass.proving.relations.compare import differs
 from shardpass.proving.relations.evaluate import Loss, Walk, is_token
+from shardpass.proving.relations.laws import Laws, joined
 from shardpass.proving.relations.lying import where_in
 from shardpass.proving.relations.pieces import Content, full
 from shardpass.proving.relations.sides import Side

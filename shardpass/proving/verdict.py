@@ -9,7 +9,7 @@ import numpy as np
 
 from shardpass.diagnostics import NOWHERE, Code, Diagnostic, Place, note
 from shardpass.diagnostics.table_proving import NOT_PROVED, REFUTED
-from shardpass.proving.laws import LawUse
+from shardpass.proving.relations.laws import LawUse
 
 if TYPE_CHECKING:
     from shardpass.proving.refuting import Difference, Waits

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import permutations
 
+from shardpass.advise.places.sites import Site, Spec
+from shardpass.advise.places.write import Change
 from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.propose.specs import divides
-from shardpass.advise.sites import Site, Spec
-from shardpass.advise.write import Change
 
 Names = tuple[str, ...]
 

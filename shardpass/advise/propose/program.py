@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from shardpass.advise.places.sites import ARGUMENT, RESULT, Site, Sites, Spec
+from shardpass.advise.places.write import Change
 from shardpass.advise.propose.specs import Axes, axes_of, divides, whole
-from shardpass.advise.sites import ARGUMENT, RESULT, Site, Sites, Spec
-from shardpass.advise.write import Change
 from shardpass.diagnostics import Place
 from shardpass.program.program import Array
 from shardpass.sharding import Sharding

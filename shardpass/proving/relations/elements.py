@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shardpass.ir.tensors import splat_text
-from shardpass.proving.laws import NEUTRAL, ZERO, Law
+from shardpass.proving.relations.laws import NEUTRAL, ZERO, Law
 from shardpass.proving.relations.reducers import has_negative_zero
 from shardpass.proving.relations.terms import Term, Terms
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from shardpass.ir.walk import operation
-from shardpass.proving.calls import waiting_in
-from shardpass.proving.laws import Law, Laws
+from shardpass.proving.relations.calls import waiting_in
+from shardpass.proving.relations.laws import Law, Laws
 from shardpass.proving.relations.pieces import Bools, Content, Ints, Piece, full, tidy
 from shardpass.proving.relations.terms import Terms
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from shardpass.element_types import element_type
-from shardpass.proving.laws import DIVISOR, FACTOR, NEGATED_SUM, ZERO, Law
 from shardpass.proving.relations.apart import total_apart
 from shardpass.proving.relations.combine import add_rows, cells, combine
 from shardpass.proving.relations.elements import is_neutral, neutral
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.laws import DIVISOR, FACTOR, NEGATED_SUM, ZERO, Law
 from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
 from shardpass.proving.relations.reducers import adds_up, from_zero, has_zero
 from shardpass.proving.relations.reshaping import reshaped

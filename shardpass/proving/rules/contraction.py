@@ -12,10 +12,10 @@ import numpy as np
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import ints
 from shardpass.ir.walk import operation
-from shardpass.proving.laws import ZERO
 from shardpass.proving.relations.combine import add_ranges, cells, combine, reduce_along, times
 from shardpass.proving.relations.elements import is_neutral, neutral, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.laws import ZERO
 from shardpass.proving.relations.pieces import Content, Ints, Piece, common, made, minus, volume
 from shardpass.proving.relations.reducers import Reducer, bare, has_negative_zero, has_zero
 from shardpass.proving.relations.rows import of_each, with_dimension

@@ -24,7 +24,7 @@ import numpy as np
 
 from shardpass.ir.collectives import OPS
 from shardpass.ir.walk import inputs_of, operation
-from shardpass.proving.calls import meets
+from shardpass.proving.relations.calls import meets
 from shardpass.proving.relations.combine import cells, combine
 from shardpass.proving.relations.compare import differs, same_steps
 from shardpass.proving.relations.evaluate import Loss, Rule, Site, Step, Unknown, type_of

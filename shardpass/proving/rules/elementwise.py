@@ -10,10 +10,10 @@ import numpy as np
 
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import enum_word, ints
-from shardpass.proving.laws import NEUTRAL, ZERO
 from shardpass.proving.relations.combine import cells, combine, operands_of
 from shardpass.proving.relations.elements import constant_term, finite, folded, neutral, splat_value
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.laws import NEUTRAL, ZERO
 from shardpass.proving.relations.pieces import Content, Piece, broadcast_piece, full
 from shardpass.proving.relations.reducers import has_negative_zero, has_zero
 from shardpass.proving.relations.terms import Key, Terms

@@ -22,10 +22,10 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from shardpass.element_types import element_type
 from shardpass.ir.tensors import ints
 from shardpass.ir.walk import operation
-from shardpass.proving.laws import NEUTRAL, ZERO
 from shardpass.proving.relations.combine import cells, combine, operands_of
 from shardpass.proving.relations.elements import neutral
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
+from shardpass.proving.relations.laws import NEUTRAL, ZERO
 from shardpass.proving.relations.pieces import Content, Ints, Piece, common, minus
 from shardpass.proving.relations.reducers import Reducer, bare, has_zero
 from shardpass.proving.relations.terms import Terms

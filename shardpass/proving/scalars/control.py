@@ -9,7 +9,7 @@ import numpy as np
 from shardpass.ir.annotations import SHARDING, get_text
 from shardpass.ir.collectives import OPS
 from shardpass.ir.walk import operation
-from shardpass.proving.calls import meets
+from shardpass.proving.relations.calls import meets
 from shardpass.proving.relations.evaluate import Unknown, type_of
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.blocks import everything, leading_batch

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.proving.laws import CONVERTED, DIVISOR, FACTOR, NEGATED_SUM, Law
+from shardpass.proving.relations.laws import CONVERTED, DIVISOR, FACTOR, NEGATED_SUM, Law
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.lists import one, reduced

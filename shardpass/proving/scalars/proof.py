@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from shardpass.ir.walk import operation
-from shardpass.proving.laws import Laws
 from shardpass.proving.relations.evaluate import Loss, is_token
+from shardpass.proving.relations.laws import Laws
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.rules import decomposed

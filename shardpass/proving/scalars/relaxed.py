@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.proving.laws import NEGATED_SUM, ZERO, Laws
+from shardpass.proving.relations.laws import NEGATED_SUM, ZERO, Laws
 from shardpass.proving.scalars.choices import chosen
 from shardpass.proving.scalars.constants import zeros
 from shardpass.proving.scalars.elementwise import negated

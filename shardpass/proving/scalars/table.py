@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from shardpass.proving.laws import Laws
+from shardpass.proving.relations.laws import Laws
 from shardpass.proving.relations.pieces import Ints
 
 MOST = 2**20  # elements of one value on all devices, and products of one op

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shardpass.ir.walk import operation
-from shardpass.proving.calls import waiting_in
+from shardpass.proving.relations.calls import waiting_in
 from shardpass.proving.relations.evaluate import Loss, Unknown, type_of
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.scalars.table import MOST, TERM, ManyElements, Scalars, TooLarge

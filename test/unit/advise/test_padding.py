@@ -13,9 +13,9 @@ import pytest
 
 import shardpass
 from shardpass.advise.kinds import Kinds
-from shardpass.advise.padding import Uneven, padded_shape, uneven
-from shardpass.advise.sites import Sites, read
-from shardpass.advise.write import Change, with_changes
+from shardpass.advise.places.padding import Uneven, padded_shape, uneven
+from shardpass.advise.places.sites import Sites, read
+from shardpass.advise.places.write import Change, with_changes
 from shardpass.element_types import element_type
 from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module

@@ -14,9 +14,9 @@ import pytest
 from support.pairs import Pair, Side, constant, equal_bits, same, summed
 
 from shardpass.element_types import element_type
-from shardpass.proving import laws as law_table
 from shardpass.proving import prove
-from shardpass.proving.laws import EXACT, INEXACT, LAWS, Law
+from shardpass.proving.relations import laws as law_table
+from shardpass.proving.relations.laws import EXACT, INEXACT, LAWS, Law
 
 INTEGERS = ("i4", "ui4", "i8", "ui8")
 FLOATS = ("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ")

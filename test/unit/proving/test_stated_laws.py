@@ -10,7 +10,7 @@ from support.pairs import Pair, Side, constant, equal_bits, gather, reduced, sam
 
 import shardpass
 from shardpass.proving import prove
-from shardpass.proving.laws import CONVERTED, DIVISOR, FACTOR, NEGATED_SUM, ZERO
+from shardpass.proving.relations.laws import CONVERTED, DIVISOR, FACTOR, NEGATED_SUM, ZERO
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 HALVES = "{devices=[2]<=[2]}"

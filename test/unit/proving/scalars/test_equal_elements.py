@@ -10,8 +10,8 @@ from jaxlib.mlir import ir
 from shardpass.ir.annotations import main_of
 from shardpass.ir.context import copy_module, parse_module
 from shardpass.ir.tensors import every_op, operation
-from shardpass.proving.calls import functions_of
 from shardpass.proving.proof import _body
+from shardpass.proving.relations.calls import functions_of
 from shardpass.proving.relations.evaluate import type_of
 from shardpass.proving.scalars.proof import RULES
 from shardpass.proving.scalars.table import Scalars

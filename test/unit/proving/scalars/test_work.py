@@ -9,7 +9,7 @@ import shardpass
 from shardpass.diagnostics import collect
 from shardpass.ir.context import parse_module
 from shardpass.proving import proof
-from shardpass.proving.calls import functions_of
+from shardpass.proving.relations.calls import functions_of
 from shardpass.proving.relations.evaluate import type_of
 from shardpass.proving.scalars import table as scalars
 from shardpass.proving.scalars.partial import summed

@@ -12,8 +12,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.advise.padding import pad_argument, pad_result
-from shardpass.advise.sites import ARGUMENT, CONSTRAINT, RESULT, Site, Spec
+from shardpass.advise.places.padding import pad_argument, pad_result
+from shardpass.advise.places.sites import ARGUMENT, CONSTRAINT, RESULT, Site, Spec
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.constraints import Notation
 from shardpass.ir.context import copy_module

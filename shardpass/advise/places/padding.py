@@ -23,7 +23,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from shardpass.advise.sites import Spec
+from shardpass.advise.places.sites import Spec
 from shardpass.ir.constraints import Notation
 from shardpass.ir.tensors import operation
 from shardpass.program.program import Array
