@@ -67,19 +67,23 @@ class _Steps:
         self.program, self.beside, self.client, self.machine = program, beside, client, machine
         self.sizes: list[int] = []
         self._numbers: dict[Copy | int, Buffer] = {}
+        self._again: dict[Copy | int, Buffer] = {}  # the first buffers of what this block makes again
         self._copies: dict[Buffer, Buffer] = {}  # in this block, of what was copied into another layout already
         self._transposed: dict[Buffer, Buffer] = {}  # of a matrix, what it is the transposed of
 
     def block(self, block: BlockPlan) -> Block:
         outer, self._copies = self._copies, {}
+        before, self._again = self._again, {}
         arguments = tuple(self._of(Copy(value, sharding)) for value, sharding in block.arguments)
         steps = [step for plan in block.ops for step in self._op(plan)]
         for operand in block.returned:
             if operand is not None:
                 steps += self._steps(operand.steps, END)
         self._copies = outer
-        returned = [NOTHING if operand is None else operand.copy for operand in block.returned]
-        return Block(arguments, tuple(steps), self._all(returned))
+        returned = self._all([NOTHING if operand is None else operand.copy for operand in block.returned])
+        self._numbers.update(self._again)
+        self._again = before
+        return Block(arguments, tuple(steps), returned)
 
     # ---------------------------------------------------------------- buffers
 
@@ -99,6 +103,17 @@ class _Steps:
                 buffer = self._new(array.element.bytes(prod(sharding.tile_shape(array.shape))))
             self._numbers[one] = buffer
         return buffer
+
+    def _make(self, one: Copy) -> Buffer:
+        """Returns the buffer of a copy that a reshard or a repeated op makes.
+
+        A copy may be made again: an op computes rows, a constraint moves them to columns, and the result is rows again.
+        The second one is another buffer, for the rest of its block.
+        """
+        first = self._numbers.pop(one, None)
+        if first is not None:
+            self._again.setdefault(one, first)
+        return self._of(one)
 
     def _new(self, size: int) -> Buffer:
         self.sizes.append(size)
@@ -155,7 +170,8 @@ class _Steps:
 
     def _steps(self, steps: Iterable[Step], number: int) -> Iterator[Moment]:
         for step in steps:
-            made, reads = self._of(step.made), self._all(sources_of(step))
+            reads = self._all(sources_of(step))
+            made = self._make(step.made)
             if isinstance(step, Reshard):
                 beside = redistribution(step, self.machine).peak_live_bytes - self.sizes[made] - self.sizes[reads[0]]
                 yield Moment(number, "", (made,), reads, max(0, beside))

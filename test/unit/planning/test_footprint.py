@@ -42,6 +42,15 @@ LOOP = """module attributes {mhlo.num_partitions = 8 : i32, shardpass.mesh = "me
 }"""
 
 
+AGAIN = """module attributes {mhlo.num_partitions = 8 : i32, shardpass.mesh = "mesh['d'=8]"} {
+  func.func @main(%x: tensor<64x32xf32> ROWS) -> (tensor<64x16xf32> ROWS) {
+    %0 = stablehlo.slice %x [0:64, 0:16] {mhlo.sharding = "{devices=[1,8]<=[8]}", shardpass.pinned}
+        : (tensor<64x32xf32>) -> tensor<64x16xf32>
+    return %0 : tensor<64x16xf32>
+  }
+}""".replace("ROWS", ROWS)
+
+
 def read(text: str) -> Program:
     module = shardpass.run_pipeline(text, "import")
     with module.context:
@@ -80,3 +89,13 @@ def test_a_donated_argument_is_counted_once() -> None:
     program = read(text.replace("DONATED", "tensor<64x16xf32> {jax.buffer_donor = true}"))
     assert program.donated == ((1, 0),)
     assert footprint(program).peak({}) == (8 + 4 + 2) * 1024
+
+
+def test_a_copy_that_is_made_again_is_another_buffer() -> None:
+    """The slice makes rows, its annotation moves them to columns, and the result is rows again.
+
+    x is 1024 bytes and each of the three is 512. The first rows lie in the result's buffer.
+    """
+    program = read(AGAIN)
+    alive = plan_program(program, Propagated(program, {}).table()).alive
+    assert (alive.arguments, alive.results, alive.temporaries) == (1024, 512, 512)
