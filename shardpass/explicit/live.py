@@ -18,7 +18,6 @@ Complexity: one walk over Python's objects for each ``Live``, one compilation of
 from __future__ import annotations
 
 import builtins
-import gc
 import itertools
 import linecache
 from collections import Counter
@@ -29,6 +28,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import jax
+
+from shardpass.explicit.functions import functions
 
 PROBE = "__shardpass_probe__"  # in edited texts: a function of (number, value) that returns the value
 Texts = Mapping[str, str]
@@ -95,8 +96,7 @@ class Live:
 
     def _of(self, file: str) -> list[FunctionType]:
         if file not in self._functions:
-            every = (one for one in gc.get_objects() if type(one) is FunctionType)
-            self._functions[file] = [one for one in every if one.__code__.co_filename == file]
+            self._functions[file] = [one for one in functions() if one.__code__.co_filename == file]
         return self._functions[file]
 
 

@@ -7,7 +7,6 @@ that runs while JAX traces makes it again, so the object itself is changed, and 
 from __future__ import annotations
 
 import ast
-import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 from jax.sharding import PartitionSpec
 
+from shardpass.explicit.functions import functions
 from shardpass.explicit.written import Spec
 from shardpass.ir import jax_private
 
@@ -51,8 +51,8 @@ class Region:
 
     def _wrappers(self) -> Iterator[FunctionType]:
         code = jax_private.automatic_wrapper()
-        for one in gc.get_objects():
-            if type(one) is FunctionType and one.__code__ == code:
+        for one in functions():
+            if one.__code__ == code:
                 known = getattr(getattr(one, "__wrapped__", None), "__code__", None)
                 if known is None or (known.co_filename, known.co_name) != (self.path, self.name):
                     continue

@@ -18,7 +18,6 @@ State: none is left; the functions have their own code again behind each trace. 
 from __future__ import annotations
 
 import ast
-import gc
 import itertools
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from typing import Any
 import jax
 
 from shardpass.advise.source import Edits, Replacement, SourceFile
+from shardpass.explicit.functions import functions
 from shardpass.explicit.regions import Region
 
 _LOCK = threading.RLock()
@@ -108,11 +108,11 @@ def _swapped(file: SourceFile, replacements: Sequence[Replacement]) -> Iterator[
         if old != new and codes.setdefault(old, new) != new:
             raise CannotTrace(f"two functions of {file.path} are alike")
     undo: list[Callable[[], None]] = []
-    functions = _functions(file.path)
-    if not _reached(now, changed, {one.__code__ for one in functions}):
+    here = [one for one in functions() if one.__code__.co_filename == file.path]
+    if not _reached(now, changed, {one.__code__ for one in here}):
         raise CannotTrace(f"{file.path} changed since it was imported, or an edit is of code that ran already")
     try:
-        for function in functions:
+        for function in here:
             made = codes.get(function.__code__)
             if made is not None:
                 undo.append(_restoring(function))
@@ -141,11 +141,6 @@ def _restoring(function: FunctionType) -> Callable[[], None]:
         function.__code__ = code
 
     return restore
-
-
-def _functions(path: str) -> list[FunctionType]:
-    """Returns the functions of this process that come from the file ``path``."""
-    return [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == path]
 
 
 def _compiled(file: SourceFile, raw: bytes, like: CodeType | None = None) -> CodeType:
