@@ -11,7 +11,10 @@ import os
 import sys
 
 server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-server.connect(sys.argv[1])
+try:
+    server.connect(sys.argv[1])
+except OSError:  # there is no server any more: the program starts as usual
+    os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 request = marshal.dumps((sys.argv[2:], os.getcwd(), dict(os.environ)))
 streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
 server.sendmsg([len(request).to_bytes(8, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])

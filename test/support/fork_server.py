@@ -21,6 +21,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,45 +138,71 @@ def serve() -> None:
     events.register(listener, selectors.EVENT_READ, "start")
     while True:
         for key, _ in events.select():
-            match key.data:
-                case "end":
-                    return
-                case "start":
+            if key.data == "end":
+                return
+            with contextlib.suppress(OSError, ValueError):  # of a client that is gone: others are served
+                if key.data == "start":
                     client, _ = listener.accept()
                     reports.follow()
                     pid = _started(client, reports, base, given)
                     events.register(client, selectors.EVENT_READ, ("signal", pid))
                     events.register(os.pidfd_open(pid), selectors.EVENT_READ, ("ended", pid, client))
-                case ("signal", pid):
-                    sent = key.fileobj.recv(1)
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, sent[0] if sent else signal.SIGKILL)
-                    if not sent:
-                        events.unregister(key.fileobj)
-                case ("ended", pid, client):
-                    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                    events.unregister(key.fd)
-                    os.close(key.fd)
-                    with contextlib.suppress(OSError):
-                        client.sendall(status.to_bytes(4, "big", signed=True))
-                    with contextlib.suppress(KeyError):
-                        events.unregister(client)
-                    client.close()
+                elif key.fd in events.get_map():  # a client that ended earlier in this round is closed
+                    _follow(events, key)
+
+
+def _follow(events: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+    """Passes a signal on to a program, or the program's status to its client."""
+    match key.data:
+        case ("signal", pid):
+            try:
+                sent = key.fileobj.recv(1)  # type: ignore[union-attr]
+            except OSError:
+                sent = b""
+            if not sent:
+                events.unregister(key.fileobj)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sent[0] if sent else signal.SIGKILL)
+        case ("ended", pid, client):
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            events.unregister(key.fd)
+            os.close(key.fd)
+            with contextlib.suppress(OSError):
+                client.sendall(status.to_bytes(4, "big", signed=True))
+            with contextlib.suppress(KeyError):
+                events.unregister(client)
+            client.close()
 
 
 def _started(client: socket.socket, reports: Reports, base: list[str], given: set[str]) -> int:
     """Forks the program that ``client`` asks for, and returns the number of its process."""
-    import jax
-
     length, streams, _, _ = socket.recv_fds(client, 8, 3)
     request = b""
     while len(request) < int.from_bytes(length, "big"):
-        request += client.recv(1 << 20)
-    pid = os.fork()
+        piece = client.recv(1 << 20)
+        if not piece:
+            break
+        request += piece
+    complete = len(length) == 8 and len(streams) == 3 and len(request) == int.from_bytes(length, "big")
+    pid = os.fork() if complete else -1
     if pid:
         for stream in streams:
             os.close(stream)
+        if not complete:
+            client.close()
+            raise ConnectionResetError("the client ended before its request was read")
         return pid
+    try:
+        _become(request, streams, reports, base, given)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(1)
+
+
+def _become(request: bytes, streams: list[int], reports: Reports, base: list[str], given: set[str]) -> None:
+    """Becomes, in a fork, the program of ``request``."""
+    import jax
+
     arguments, folder, environment = marshal.loads(request)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -189,7 +216,6 @@ def _started(client: socket.socket, reports: Reports, base: list[str], given: se
     first = [] if safe else [{"-c": "", "-m": folder}.get(arguments[0], os.path.dirname(os.path.abspath(arguments[0])))]
     sys.path[:] = [*first, *_searched(environment), *base]
     reports.run_and_leave(arguments[safe:])
-    return 0
 
 
 def _searched(environment: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,7 @@
 """``redistribute`` to other devices: the same numbers, within the plan's memory, and nothing lost by a failure."""
 
 import random
+import sys
 from collections import Counter
 
 import jax
@@ -149,6 +150,7 @@ def test_nothing_is_lost_when_a_transfer_fails(donate, monkeypatch):
     assert [array.is_deleted() for array in tree] == [donate and k in first.arrays for k in range(6)]
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python 3.13 traces some instructions of a frame only")
 def test_nothing_is_lost_by_an_exception_before_any_instruction():
     moments, faults = every_moment(in_moves, 48)
     assert moments > 500

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.experimental.shard_alike import shard_alike
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -71,7 +70,7 @@ def test_what_an_abstract_mesh_makes_is_whole():
     mesh = mesh_of(2, kind=AxisType.Explicit)
     with spj.use(strict=True), jax.set_mesh(mesh), jax.sharding.use_abstract_mesh(AbstractMesh((2,), ("y",))):
         counted = jnp.arange(8)
-    assert counted.sharding.spec == P()
+    assert counted.sharding.is_fully_replicated
     np.testing.assert_array_equal(counted, np.arange(8))
 
 
@@ -86,6 +85,8 @@ def test_the_key_of_random_bits_is_whole():
 
 def test_arrays_sharded_alike():
     """test_arange_shard_alike_jit, test_double_shard_alike, test_vmap_one_mapped."""
+    module = pytest.importorskip("jax.experimental.shard_alike", reason="jax 0.12 has no shard_alike any more")
+    shard_alike = module.shard_alike
     mesh = mesh_of(2, 2)
     both = NamedSharding(mesh, P("x", "y"))
 
