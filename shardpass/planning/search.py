@@ -34,6 +34,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 from shardpass.cost.machine import IDEAL, Machine
+from shardpass.cost.material import MATERIAL
 from shardpass.planning.axes import whole_axes
 from shardpass.planning.choose import Decided
 from shardpass.planning.cost import price
@@ -43,7 +44,7 @@ from shardpass.planning.planner import plan_decided
 from shardpass.planning.solve.result import Result
 from shardpass.planning.solver import Solution, Solver
 from shardpass.planning.space import Space, space_of
-from shardpass.planning.trade import MATERIAL, Trade, refused
+from shardpass.planning.trade import Trade, refused
 from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.implied import fix_implied

@@ -4,7 +4,8 @@ Problem: a small program's time is the starts of its collectives. One all_gather
 all_reduces of its gradients: 280 us saved in the model, for a copy of the batch on every device. Starts are the least
 certain numbers of a machine, and memory is what users run out of.
 
-1. A plan that receives more bytes, or stores more, saves more than ``MATERIAL`` of the time.
+1. A plan that receives more bytes or stores more, and less of neither, saves more than ``MATERIAL`` of the time. Where
+   most of the saving is starts of collectives, less of one does not excuse more of the other.
 2. Where most of the saving is starts of collectives, temporaries are at most ``MOST`` times those of propagation alone.
 
 Example on 8 devices, with starts of 70 us: 20 steps of gradient descent on rows of 64 KiB in all. Gathering the rows
@@ -17,13 +18,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from shardpass.cost.material import MATERIAL, MOST
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
-
-MATERIAL = 0.05  # of the seconds of a plan: a smaller saving pays for no memory
-MOST = 1.1  # times the temporaries of propagation alone, for a saving of starts
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,12 @@ class Trade:
 
 def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
     """Whether ``plan``, which is cheaper than ``plain``, spends more memory or bytes than its saving may cost."""
-    starts, small = saves_starts(plain, plan), price(plan) > price(plain) * (1 - MATERIAL)
+    starts = saves_starts(plain, plan)
     if starts and plan.alive.temporaries > MOST * plain.alive.temporaries:
         return True
-    return small and (plan.bytes_received > plain.bytes_received or plan.alive.peak > plain.alive.peak)
+    more = plan.bytes_received - plain.bytes_received, plan.alive.peak - plain.alive.peak
+    spends = max(more) > 0 and (starts or min(more) >= 0)
+    return spends and price(plan) > price(plain) * (1 - MATERIAL)
 
 
 def saves_starts(plain: ProgramPlan, plan: ProgramPlan) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +15,10 @@ from jax.sharding import PartitionSpec as P
 
 import shardpass
 from shardpass.cost.chosen import chosen
+from shardpass.cost.material import MATERIAL, MOST
+from shardpass.planning import trade
 from shardpass.planning.search import decide
-from shardpass.planning.trade import MATERIAL, MOST, Trade
+from shardpass.planning.trade import Trade
 from shardpass.program.table import table_of
 
 SUMS = """
@@ -96,6 +99,30 @@ def test_a_trade_is_stated_with_its_reason():
     assert decision.trade.received == 448 - 112
     assert decision.trade.latency
     assert decision.trade.saved > MATERIAL
+
+
+@pytest.mark.parametrize(
+    ("received", "peak", "seconds", "starts", "expected"),
+    [
+        (110, 100, 0.96, False, True),  # 4% for bytes
+        (110, 100, 0.94, False, False),  # 6% for them
+        (100, 110, 0.96, False, True),  # 4% for memory
+        (110, 90, 0.96, False, False),  # and memory is freed
+        (90, 110, 0.96, False, False),  # and fewer bytes are received
+        (110, 90, 0.96, True, True),  # starts decide: no exchange of one for the other
+        (90, 110, 0.96, True, True),
+        (90, 90, 0.96, True, False),
+    ],
+)
+def test_what_a_small_saving_may_spend(monkeypatch, received, peak, seconds, starts, expected):
+    def plan(received, peak, seconds):
+        return SimpleNamespace(
+            bytes_received=received, alive=SimpleNamespace(peak=peak, temporaries=10), seconds=seconds
+        )
+
+    monkeypatch.setattr(trade, "price", lambda plan: plan.seconds)
+    monkeypatch.setattr(trade, "saves_starts", lambda plain, plan: starts)
+    assert trade.refused(plan(100, 100, 1.0), plan(received, peak, seconds)) == expected
 
 
 def test_the_report_states_a_trade():
