@@ -19,8 +19,8 @@ def report(*rows: Row) -> Report:
 
 
 def test_arrays_are_counted_and_loops_multiply() -> None:
-    combined = report(Row("all_reduce", "x", 2, 256, f"{TILE}, {TILE}", times=3))
-    apart = report(*[Row("all_reduce", "x", 2, 128, TILE, times=3)] * 2)
+    combined = report(Row("all_reduce", ("x",), 2, 256, f"{TILE}, {TILE}", times=3))
+    apart = report(*[Row("all_reduce", ("x",), 2, 128, TILE, times=3)] * 2)
     for one in (combined, apart):
         (row,) = collectives_of(one).rows
         assert (row.kind, row.axes, row.count, row.bytes) == ("all_reduce", ("x",), 6, 768)
@@ -28,21 +28,21 @@ def test_arrays_are_counted_and_loops_multiply() -> None:
 
 def test_a_sum_of_slices_is_a_reduce_scatter() -> None:
     """Of 128 bytes over 2 devices an all_reduce receives 128 bytes, and a reduce_scatter 64."""
-    on_cpu = collectives_of(report(Row("all_reduce", "x", 2, 128, TILE, sliced=True)))
-    on_tpu = collectives_of(report(Row("reduce_scatter", "x", 2, 64, TILE)))
+    on_cpu = collectives_of(report(Row("all_reduce", ("x",), 2, 128, TILE, sliced=True)))
+    on_tpu = collectives_of(report(Row("reduce_scatter", ("x",), 2, 64, TILE)))
     assert on_cpu == on_tpu
     assert on_cpu.bytes_received == 64
 
 
 def test_a_branch_that_receives_less_counts_nothing() -> None:
-    rows = (Row("all_gather", "x", 2, 64, TILE), Row("all_gather", "y", 2, 8, TILE, counted=False))
+    rows = (Row("all_gather", ("x",), 2, 64, TILE), Row("all_gather", ("y",), 2, 8, TILE, counted=False))
     assert collectives_of(report(*rows)).by_key == {("all_gather", ("x",)): (1, 64)}
 
 
 def test_json_of_the_value_and_of_the_report_read_back() -> None:
     rows = (
-        Row("all_gather", "x,y", 4, 64, TILE, array="w[3]", place=Place("m.py", 7, 2), receivers=(0, 2)),
-        Row("all_reduce", "x", 2, 128, TILE, sliced=True, direction="backward"),
+        Row("all_gather", ("x", "y"), 4, 64, TILE, array="w[3]", place=Place("m.py", 7, 2), receivers=(0, 2)),
+        Row("all_reduce", ("x",), 2, 128, TILE, sliced=True, direction="backward"),
     )
     value = collectives_of(report(*rows))
     assert Collectives.from_dict(json.loads(value.json())) == value
