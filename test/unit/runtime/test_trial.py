@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -75,7 +76,8 @@ def test_wrong(interpreter, text, code):
     assert "1 of 1 results differ" in str(caught.value)
 
 
-# XLA merges the two slices on one device, and loses the first clamp: elements 6 and 7 for 4 and 5
+# XLA of jax 0.10 merges the two slices on one device, and loses the first clamp: elements 6 and 7 for 4 and 5
+MERGES = jax.__version_info__ < (0, 12)
 CLAMPED = """module attributes {mhlo.num_partitions = 2 : i32} {
   func.func @main(%x: tensor<8xf32>, %i: tensor<i32>) -> tensor<2xf32> {
     %far = stablehlo.constant dense<100> : tensor<i32>
@@ -111,10 +113,13 @@ def test_the_specification_judges_where_xla_differs(interpreter, start, passes):
     trial = try_out(parse_module(sliced(start)), original=CLAMPED, interpreter=interpreter)
     assert trial.passed == passes
     assert trial.check.reference == specification.NAME
-    (remark,) = trial.as_dict()["check"]["remarks"]
-    assert remark.startswith("XLA on one device differs from StableHLO's specification in 1 of 1 results")
+    remarks = trial.as_dict()["check"]["remarks"]
+    assert len(remarks) == MERGES
+    differs = "XLA on one device differs from StableHLO's specification in 1 of 1 results"
+    assert all(remark.startswith(differs) for remark in remarks)
 
 
+@pytest.mark.skipif(not MERGES, reason="XLA of jax 0.12 keeps the clamp on one device")
 def test_a_run_that_xla_breaks_as_it_does_on_one_device_is_judged_by_the_interpreter(monkeypatch):
     """XLA loses the same clamp in the partitioned program, which is right."""
     monkeypatch.setattr(run_report, "_placing", lambda executable: lambda inputs: [inputs[0][6:]])
