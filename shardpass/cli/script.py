@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import sys
-import tempfile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +74,8 @@ def program_with(path: str, timeout: float | None, target: Target | None, edits:
     """Returns the program of ``path`` as ``program_of``, with ``edits`` of the script's files; None where the script
     then fails or does not compile the function.
     """
+    import tempfile
+
     from shardpass.advise.rerun import texts_of
 
     text = texts_of({file.path: file.traced(replacements) for file, replacements in edits.items()})
@@ -129,6 +130,7 @@ def _run(
     A script that asks for more devices than there are is run again with as many virtual ones.
     """
     import json
+    import tempfile
     import time
     from pathlib import Path
 
