@@ -98,7 +98,10 @@ def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Differen
 
 
 def on_one_device(whole: Any, signature: Signature) -> Any | None:
-    """The whole program as a partitioned program of one device; None where code in it is of one device of several."""
+    """Return the whole program as a partitioned program of one device.
+
+    None where code in the program is of one device of several, and where main has tokens: no array stands for these.
+    """
     from shardpass.runtime.reference import manual_region, strip
 
     if manual_region(whole):
@@ -110,6 +113,9 @@ def on_one_device(whole: Any, signature: Signature) -> Any | None:
         for name, count in ((names.NUM_PARTITIONS, 1), (names.NUM_REPLICAS, 1)):
             attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
         annotated = names.Signature(names.main_of(copy))
+        counts = len(signature.arguments), len(signature.results)
+        if (len(annotated.arguments), len(annotated.results)) != counts:
+            return None
         for rows, boundaries in (
             (annotated.arguments, signature.arguments),
             (annotated.results, signature.results),

@@ -95,9 +95,7 @@ def test_there_must_be_a_whole_program():
     run(str(module), "shardpass-prove")  # off
 
 
-def test_a_program_with_tokens_is_proved():
-    """Tokens of main are results like others: both programs return the token that they are given."""
-    text = """module attributes {mhlo.num_partitions = 2 : i32} {
+TOKENS = """module attributes {mhlo.num_partitions = 2 : i32} {
   func.func @main(%t: !stablehlo.token, %x: tensor<8xf32> {mhlo.sharding = "{devices=[2]<=[2]}"})
       -> (!stablehlo.token, tensor<8xf32>) {
     %0 = stablehlo.negate %x : tensor<8xf32>
@@ -105,8 +103,22 @@ def test_a_program_with_tokens_is_proved():
   }
 }
 """
-    _, diagnostics = run(text, "partition{prove=true require-proof=true}")
+
+
+def test_a_program_with_tokens_is_proved():
+    """Tokens of main are results like others: both programs return the token that they are given."""
+    _, diagnostics = run(TOKENS, "partition{prove=true require-proof=true}")
     assert [d.code for d in diagnostics if d.code.startswith("SP95")] == []
+
+
+def test_a_wrong_program_with_tokens_is_not_proved():
+    """No run can show the difference, as main's tokens have no arrays."""
+    module, _ = run(TOKENS, "partition")
+    right = str(module)
+    assert shardpass.prove(TOKENS, right).proved
+    verdict = shardpass.prove(TOKENS, right.replace("stablehlo.negate", "stablehlo.abs"))
+    assert not verdict.proved
+    assert verdict.unknown or verdict.refuted
 
 
 LOOKUP = """module attributes {mhlo.num_partitions = 2 : i32} {
