@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.diagnostics.table_testing import NO_BUDGET
+from shardpass.ir.whole_file import write_whole
 from shardpass.report.collectives import Collectives
 from shardpass.testing.budget import TOLERANCE, Budget, budget_of, excesses, read_budgets, write_budgets
 from shardpass.testing.expectation import CollectivesError
@@ -59,13 +58,4 @@ def updated(path: Path, name: str, program: Collectives, target: str = "") -> st
 
 def update_budget(path: Path, name: str, program: Collectives, target: str = "") -> None:
     """Write ``updated`` to the file, all of it or nothing."""
-    text = updated(path, name, program, target)
-    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(part, path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        os.replace(part, path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+    write_whole(path, updated(path, name, program, target))

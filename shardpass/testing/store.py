@@ -1,17 +1,15 @@
 """Keep the collectives of compiled programs, by digest: in memory, and in a folder that several processes share.
 
-A file is written under a name of its own and then renamed, so that a reader never sees a part of it. A file that cannot
-be read counts as missing.
+Files are written whole, so that a reader never sees a part of one. A file that cannot be read counts as missing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
 from pathlib import Path
 
+from shardpass.ir.whole_file import write_whole
 from shardpass.report.collectives import Collectives
 
 
@@ -39,14 +37,7 @@ class Store:
             return
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(collectives.json())
-                os.replace(name, self._file(self.folder, key))
-            except OSError:
-                os.unlink(name)
-                raise
+            write_whole(self._file(self.folder, key), collectives.json())
 
     @staticmethod
     def _file(folder: Path, key: str) -> Path:
