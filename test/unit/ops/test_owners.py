@@ -6,7 +6,11 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from shardpass.ops import owners, registry
+
+pytestmark = pytest.mark.fresh_process  # a family that the process has loaded already defines nothing again
 
 RECORD = """
 import json, sys
