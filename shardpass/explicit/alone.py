@@ -6,13 +6,15 @@ types as it is failed in its backward pass, and is tried with that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import builtins
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 
-from shardpass.explicit.expression import FUNCTION, Edit, Expression
+from shardpass.explicit.expression import FUNCTION, PROBE, Edit, Expression
 from shardpass.explicit.price import quick_price
 
 Values = dict[int, Any]
@@ -27,6 +29,15 @@ class Probe:
     def __call__(self, number: int, value: Any) -> Any:
         self.values[number] = _kept(value)
         return value
+
+    @contextmanager
+    def called(self) -> Iterator[None]:
+        """Inside of the block, edited programs call this probe."""
+        setattr(builtins, PROBE, self)
+        try:
+            yield
+        finally:
+            delattr(builtins, PROBE)
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ import jax
 from shardpass.advise.places.sites import Spec
 from shardpass.advise.source import Replacement, SourceFile, called
 from shardpass.advise.text import spec_text
-from shardpass.explicit.live import PROBE
 from shardpass.ir.frames import Frame
 
+PROBE = "__shardpass_probe__"  # in texts: a function of (number, value) that returns the value
 OUT, FUNCTION = -1, -2  # the numbers of the whole expression and of what it calls, for the probe
 _UNPROBED = (ast.Starred, ast.Slice, ast.GeneratorExp, ast.Constant)
 _WSC = "with_sharding_constraint"

@@ -33,6 +33,7 @@ from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.explicit.errors import Clash, read
 from shardpass.explicit.search import Argument, Program, Search, type_text
 from shardpass.explicit.specs import partition, spec_of
+from shardpass.explicit.swap import running_text
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.report.text import show_bytes
 from shardpass.runtime.peers import OURS
@@ -225,7 +226,7 @@ def _best(programs: list[Program]) -> list[Program]:
 
 def _alternative(one: Program, search: Search) -> Alternative:
     state, figures = one.state, one.cost
-    diffs = [unified(path, search.live.text(path), text) for path, text in state.texts.items()]
+    diffs = [unified(path, running_text(path), text) for path, text in state.texts.items()]
     changed = tuple(
         (search.arguments[number].path, spec_text(search.arguments[number].spec), spec_text(spec))
         for number, spec in state.arguments.items()

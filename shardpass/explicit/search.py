@@ -3,7 +3,7 @@
 Problem. A function raises an error of types while JAX traces it; with an edit there it goes on, perhaps to the next
 error. Find the sequences of edits with which it traces to its end, and of these the cheapest.
 
-1. A state is the text of the user's files with some edits. It is traced (``live``), which ends with a program or with
+1. A state is the text of the user's files with some edits. It is traced (``swap``), which ends with a program or with
    the next error.
 2. At an error the program is traced once more with a probe, which sees the types of the op's operands, and once with
    all operands whole, which shows the result; ``candidates`` are the edits there. Where there are none, those at the
@@ -26,6 +26,7 @@ traces of one op.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,9 +38,9 @@ from shardpass.explicit.candidates import Candidate, Known, whole
 from shardpass.explicit.carries import carry_edits
 from shardpass.explicit.errors import Clash, read
 from shardpass.explicit.expression import OUT, Edit, Expression, expression_at
-from shardpass.explicit.live import CannotEdit, Live
 from shardpass.explicit.price import Cost, priced
 from shardpass.explicit.specs import spec_of
+from shardpass.explicit.swap import CannotTrace, Edited, Swap, running_text
 from shardpass.explicit.unfiltered import whole_tracebacks
 from shardpass.explicit.waiting import State, Waiting
 
@@ -85,7 +86,7 @@ class Search:
     def __init__(self, lower: Lower, arguments: tuple[Argument, ...], machine: str, spec_only: bool) -> None:
         self.lower, self.arguments, self.machine = lower, arguments, machine
         self.spec_only = spec_only  # a PartitionSpec may be written without its mesh
-        self.live = Live()
+        self.swap = Swap()
         self.programs: list[Program] = []
         self.sites: list[Site] = []
         self.traces = self.tried = 0
@@ -136,10 +137,12 @@ class Search:
     def _traced(self, state: State, probe: Probe | None = None, texts: Mapping[str, str] | None = None) -> Any:
         """Returns the program of ``state``, the error of types that it raises, or None for any other error."""
         self.traces += 1
+        edited = (state.texts if texts is None else texts).items()
+        files = [Edited(path, running_text(path), text) for path, text in edited]
         try:
-            with self.live.edited(state.texts if texts is None else texts, probe):
+            with self.swap.edited(files), nullcontext() if probe is None else probe.called():
                 return self.lower(state.arguments)
-        except CannotEdit:
+        except CannotTrace:
             return None
         except Exception as error:  # of the user's program, which an edit may have made wrong
             return read(error)
@@ -152,7 +155,7 @@ class Search:
             return
         self._later.append((state, clash, frame + 1))
         path = clash.frames[frame].place.file
-        text = state.texts.get(path) or self.live.text(path)
+        text = state.texts.get(path) or running_text(path)
         try:
             file = SourceFile(path, text)
         except (SyntaxError, ValueError):
