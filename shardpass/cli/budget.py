@@ -7,12 +7,15 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from shardpass.cli.common import add_machine, argument_parser, guarded, read_axes, use_machine, write_output
+from shardpass.cli.common import add_program, argument_parser, guarded, use_program, write_output
 
 if TYPE_CHECKING:
+    from shardpass.cli.programs import Asked
+    from shardpass.diagnostics import Diagnostic
     from shardpass.report.collectives import Collectives
+    from shardpass.testing.budget import Budget
     from shardpass.testing.expectation import Violation
 
 DESCRIPTION = """Writes the collectives and the memory of each PROGRAM into a budget file that people review, and fails
@@ -34,51 +37,42 @@ def _run(argv: Sequence[str]) -> int:
     add("--check", nargs="?", const=DEFAULT, metavar="FILE", help=f"compare with FILE (default: {DEFAULT})")
     add(
         "--format",
-        choices=("text", "markdown", "json", "gitlab"),
+        choices=("text", "markdown", "json", "sarif", "gitlab"),
         default="text",
-        help="text (default); markdown, for the summary of a job; json; gitlab, a code quality report",
+        help="text (default); markdown, for the summary of a job; json; of --check also sarif, for code review, and "
+        "gitlab, a code quality report",
     )
-    add(
-        "--partitioner",
-        choices=("shardpass", "xla", "shardy"),
-        default="xla",
-        help="whose program is counted: XLA's, which jax.jit runs (default); shardpass's; or that of Shardy's passes",
-    )
-    add("--mesh", metavar="AXES", help="the mesh of a module that names none: data=4,model=2")
-    add_machine(parser)
+    add_program(parser, "xla", "the mesh of a module that names none: data=4,model=2")
     args = parser.parse_args(argv)
-    use_machine(args)
-    if args.check is not None and args.output is not None:
-        parser.error("--check compares and -o writes: give one of them")
     if args.check is None and not args.programs:
         parser.error("the following arguments are required: PROGRAM, or --check")
-    if args.check is not None:
-        return _check(Path(args.check), args)
-    return _write(args)
-
-
-def options_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``shardpass explain`` that ``args`` give."""
-    mesh = None if args.mesh is None else read_axes(args.mesh)
-    return {"partitioner": args.partitioner, "machine": args.machine, "mesh": mesh}
+    if args.check is None and args.format in ("sarif", "gitlab"):
+        parser.error(f"--format {args.format} lists what is over a budget: give --check")
+    if args.check is not None and (args.partitioner or args.target):
+        parser.error("--check takes the partitioner and the target from the budget: leave out these options")
+    return _write(args) if args.check is None else _check(Path(args.check), args)
 
 
 def _write(args: argparse.Namespace) -> int:
-    from shardpass.cli.programs import explained
+    from shardpass.cli.programs import Asked, explained
     from shardpass.report.collectives import collectives_of
+    from shardpass.report.markdown import collectives_markdown
     from shardpass.testing.budget import budget_of, write_budgets
     from shardpass.testing.checking import updated
 
-    programs = {name: collectives_of(explained(name, options_of(args))) for name in args.programs}
+    use_program(args)
+    target = "" if args.target is None else str(args.target)
+    programs = {name: collectives_of(explained(name, Asked.of(args))) for name in args.programs}
     if args.format == "json":
         text = json.dumps({name: one.as_dict() for name, one in programs.items()}, indent=1) + "\n"
         write_output(args.output or "-", text)
-        return 0
-    if args.output is None:
-        print(write_budgets({name: budget_of(one) for name, one in programs.items()}), end="")
-        return 0
-    for name, one in programs.items():
-        write_output(args.output, updated(Path(args.output), name, one))
+    elif args.format == "markdown":
+        write_output(args.output or "-", "\n\n".join(map(collectives_markdown, programs.values())) + "\n")
+    elif args.output is None:
+        print(write_budgets({name: budget_of(one, target) for name, one in programs.items()}), end="")
+    else:
+        for name, one in programs.items():
+            write_output(args.output, updated(Path(args.output), name, one, target))
     return 0
 
 
@@ -88,15 +82,26 @@ def _check(path: Path, args: argparse.Namespace) -> int:
     from shardpass.testing.budget import excesses
     from shardpass.testing.checking import budget_at, budgets_at
 
-    names = args.programs or sorted(budgets_at(path))
     checked: dict[str, tuple[Collectives, tuple[Violation, ...]]] = {}
-    for name in names:
+    for name in args.programs or sorted(budgets_at(path)):
         budget = budget_at(path, name)
-        options = {**options_of(args), "partitioner": budget.partitioner}
-        program = collectives_of(explained(name, options))
+        program = collectives_of(explained(name, _asked(name, budget, args)))
         checked[name] = program, excesses(program, budget)
-    print(_SHOWN[args.format](checked, path.name))
+    write_output(args.output or "-", _SHOWN[args.format](checked, path.name) + "\n")
     return 1 if any(over for _, over in checked.values()) else 0
+
+
+def _asked(name: str, budget: Budget, args: argparse.Namespace) -> Asked:
+    """Return how the program of a budget was made."""
+    from shardpass.cli.programs import Asked
+    from shardpass.cli.script import is_script
+
+    made = {"partitioner": budget.partitioner, "target": budget.target or None}
+    given = argparse.Namespace(**{**vars(args), **made})
+    if not is_script(name):  # a script names its mesh
+        given.mesh = args.mesh or budget.mesh.replace(" ", "") or None
+    use_program(given)
+    return Asked.of(given)
 
 
 Checked = Mapping[str, "tuple[Collectives, tuple[Violation, ...]]"]
@@ -149,14 +154,25 @@ def _json(checked: Checked, file: str) -> str:
     return json.dumps(result, indent=1)
 
 
+def _sarif(checked: Checked, file: str) -> str:
+    from shardpass.report.diagnostics import diagnostics_sarif
+
+    return diagnostics_sarif(file, _diagnostics(checked, file), "shardpass-budget")
+
+
 def _gitlab(checked: Checked, file: str) -> str:
     from shardpass.report.gitlab import code_quality
+
+    return code_quality(_diagnostics(checked, file), file)
+
+
+def _diagnostics(checked: Checked, file: str) -> list[Diagnostic]:
     from shardpass.testing.budget import diagnostics
 
-    return code_quality([one for name, (_, over) in checked.items() for one in diagnostics(name, over, file)], file)
+    return [one for name, (_, over) in checked.items() for one in diagnostics(name, over, file)]
 
 
-_SHOWN = {"text": _text, "markdown": _markdown, "json": _json, "gitlab": _gitlab}
+_SHOWN = {"text": _text, "markdown": _markdown, "json": _json, "sarif": _sarif, "gitlab": _gitlab}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -203,6 +203,32 @@ def add_target(parser: argparse.ArgumentParser, name: str = "target") -> None:
     )
 
 
+def add_program(parser: argparse.ArgumentParser, usual: str | None = None, mesh: str | None = None) -> None:
+    """Adds the options that decide which program is made of a module or a script: ``--partitioner``, ``--machine``,
+    ``--target``, ``--timeout`` and, with its help ``mesh``, ``--mesh``; ``use_program`` then reads them.
+
+    ``usual``: the partitioner where none is given; None: shardpass, or with a target XLA.
+    """
+    xla, ours = ("XLA's, which jax.jit runs", "shardpass's")
+    order = (f"{ours} (default)", f"{xla} (default with --target)") if usual is None else (f"{xla} (default)", ours)
+    help = f"whose program is reported: {order[0]}; {order[1]}; or that of Shardy's passes"
+    parser.add_argument("--partitioner", choices=("shardpass", "xla", "shardy"), help=help)
+    if mesh is not None:
+        parser.add_argument("--mesh", metavar="AXES", help=mesh)
+    add_machine(parser)
+    add_target(parser)
+    add_timeout(parser)
+    parser.set_defaults(usual_partitioner=usual)
+
+
+def use_program(arguments: argparse.Namespace) -> None:
+    """Reads the options of ``add_program``. Raises ShardpassError as ``use_target``."""
+    use_machine(arguments)
+    use_target(arguments)
+    usual = arguments.usual_partitioner or ("shardpass" if arguments.target is None else "xla")
+    arguments.partitioner = arguments.partitioner or usual
+
+
 def use_target(arguments: argparse.Namespace, name: str = "target", *, compiles: bool = True) -> None:
     """Parses ``--target``, and sets ``machine`` of ``arguments`` to that of the target unless one is given.
 

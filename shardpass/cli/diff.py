@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import add_machine, argument_parser, guarded, use_machine
+from shardpass.cli.common import add_program, argument_parser, guarded, use_program
 
 DESCRIPTION = """Lists the collectives that appeared, went, moved to another line, or changed from OLD to NEW, with
 lines, bytes and memory. Each is FILE.py:FUNCTION, a module, HLO, JSON of explain or budget, or an earlier revision:
@@ -26,20 +26,14 @@ def _run(argv: Sequence[str]) -> int:
     add("new", metavar="NEW")
     add("--format", choices=("text", "markdown", "json"), default="text", help="text (default), markdown, or json")
     add("--fail", action="store_true", help="status 1 where NEW receives more bytes or needs more memory")
-    add(
-        "--partitioner",
-        choices=("shardpass", "xla", "shardy"),
-        default="xla",
-        help="whose program is compared: XLA's (default), shardpass's, or that of Shardy's passes",
-    )
-    add_machine(parser)
+    add_program(parser, "xla", "the mesh of modules that name none: data=4,model=2")
     args = parser.parse_args(argv)
-    use_machine(args)
-    from shardpass.cli.programs import collectives_at
+    use_program(args)
+    from shardpass.cli.programs import Asked, collectives_at
     from shardpass.report.diff import difference
 
-    options = {"partitioner": args.partitioner, "machine": args.machine}
-    diff = difference(collectives_at(args.old, options), collectives_at(args.new, options))
+    asked = Asked.of(args)
+    diff = difference(collectives_at(args.old, asked), collectives_at(args.new, asked))
     if args.format == "json":
         print(json.dumps(diff.as_dict(), indent=1))
     else:

@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import (
     MODULE_HELP,
-    add_machine,
-    add_target,
-    add_timeout,
+    add_program,
     argument_parser,
     guarded,
     module_at,
     read_axes,
     read_module,
-    use_machine,
-    use_target,
+    use_program,
     write_output,
 )
 from shardpass.cli.onnx_input import add_onnx_options, as_module, is_model
@@ -57,13 +54,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         help=f"{MODULE_HELP}; or an ONNX model; or a code such as SP240, to read what it means",
     )
-    add_timeout(parser)
     add("--json", action="store_true", help="print JSON: --format json")
     add(
         "--format",
-        choices=("text", "json", "sarif"),
-        help="text (default); json, as docs/report.schema.json describes it; or sarif: findings, for editors and code "
-        "review",
+        choices=("text", "json", "sarif", "markdown"),
+        help="text (default); json, as docs/report.schema.json describes it; sarif: findings, for editors and code "
+        "review; or markdown, for the summary of a job",
     )
     add(
         "--emit",
@@ -104,12 +100,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--diff", metavar="MODULE2", help="compare: what MODULE2 receives more or less, row by row")
     add("--against", type=_ways, metavar="WAYS", help="beside what others make of it: xla, shardy, or xla,shardy")
     add(
-        "--partitioner",
-        choices=("shardpass", "xla", "shardy"),
-        help="whose program is reported: shardpass's (default); XLA's, which jax.jit runs (default with --target); or "
-        "that of Shardy's passes",
-    )
-    add(
         "--profile-dir",
         metavar="FOLDER",
         help="what jax.profiler.trace wrote while the program ran: show measured times beside modelled ones; of "
@@ -149,8 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         help="do products in turn with the collective beside them: off (default), all, memory (where it holds less), "
         "or a machine as --machine takes it (where it saves time)",
     )
-    add_machine(parser)
-    add_target(parser)
+    add_program(parser)
     add_onnx_options(parser)
     return parser
 
@@ -195,8 +184,7 @@ def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     form = _form(parser, args)
-    use_machine(args)
-    use_target(args)
+    use_program(args)
     if args.module is not None and re.fullmatch(r"SP[0-9]{3}", args.module) and not os.path.exists(args.module):
         return _explain_code(args.module)
 
@@ -260,7 +248,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _form(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
-    """Returns the form to print: "text", "json", "sarif", or a form of ``--emit``."""
+    """Returns the form to print: "text", "json", "sarif", "markdown", or a form of ``--emit``."""
     wanted = [*filter(None, (args.format, args.emit)), *(["json"] if args.json else [])]
     if len(set(wanted)) > 1:
         parser.error(f"one output is printed: give {' or '.join(sorted(set(wanted)))}")
@@ -305,6 +293,8 @@ def _shown(explanation: Explanation, form: str, args: argparse.Namespace) -> str
         return as_sarif(explanation, judged(explanation, args.fail_on), args.fail_on)
     if form == "json":
         return explanation.json()
+    if form == "markdown":
+        return explanation.markdown()
     if form != "text":
         return explanation.emit(form)
     from shardpass.report.text import text
@@ -352,7 +342,7 @@ def explain(
     matmul_loops: str = "off",
     constraints: str = "exact",
     folders: Sequence[Path] | None = None,
-    partitioner: str | None = None,
+    partitioner: str = "shardpass",
     mesh: Mesh | None = None,
     target: Target | None = None,
     wanted: Wanted | None = None,
@@ -366,9 +356,8 @@ def explain(
     from shardpass.suggesting.explain import NOTHING, explain_data, pipeline
 
     passes = pipeline(effort, matmul_loops, machine, constraints)
-    whose = partitioner or ("shardpass" if target is None else "xla")
-    wanted = wanted or NOTHING
-    return explain_data(data, file, whose, mesh, machine, passes=passes, folders=folders, target=target, wanted=wanted)
+    more: dict[str, Any] = {"folders": folders, "target": target, "wanted": wanted or NOTHING}
+    return explain_data(data, file, partitioner, mesh, machine, passes=passes, **more)
 
 
 if __name__ == "__main__":

@@ -10,21 +10,46 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardpass.cli.common import module_at, read_input
+from shardpass.cli.common import module_at, read_axes, read_input
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from shardpass.report.collectives import Collectives
     from shardpass.report.explanation import Explanation
+    from shardpass.targets.target import Target
 
 _REVISION = re.compile(r"(?P<revision>[^:]+):(?P<program>[^:]+\.py:[^\W\d].*)", re.DOTALL)
 GIT_SECONDS = 120.0
 
 
-def explained(path: str, options: dict[str, Any]) -> Explanation:
-    """Return the report of a program: a module or ``FILE.py:FUNCTION``, with the options of ``shardpass explain``.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which program is made of a module or a script: what the options of ``add_program`` say."""
+
+    partitioner: str
+    machine: str | None = None
+    mesh: str | None = None
+    target: Target | None = None
+    timeout: float | None = None
+
+    @staticmethod
+    def of(args: Namespace) -> Asked:
+        """Return what the arguments say, after ``use_program``."""
+        return Asked(args.partitioner, args.machine, args.mesh, args.target, args.timeout)
+
+    def words(self) -> list[str]:
+        """Return the options as words of a command line."""
+        given = {name: getattr(self, name) for name in ("partitioner", "machine", "mesh", "target", "timeout")}
+        return [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
+
+
+def explained(path: str, asked: Asked) -> Explanation:
+    """Return the report of a program: a module or ``FILE.py:FUNCTION``.
 
     Raises:
         ShardpassError: as ``shardpass explain``.
@@ -32,11 +57,14 @@ def explained(path: str, options: dict[str, Any]) -> Explanation:
     from shardpass.cli.explain import explain
     from shardpass.cli.script import script_folder
 
-    data, file = module_at(path)
-    return explain(data, file, folders=[Path.cwd(), *map(Path, script_folder(path))], **options)
+    data, file = module_at(path, asked.timeout, asked.target)
+    folders = [Path.cwd(), *map(Path, script_folder(path))]
+    mesh = None if asked.mesh is None else read_axes(asked.mesh)
+    made: dict[str, Any] = {"partitioner": asked.partitioner, "machine": asked.machine, "target": asked.target}
+    return explain(data, file, folders=folders, mesh=mesh, **made)
 
 
-def collectives_at(path: str, options: dict[str, Any]) -> Collectives:
+def collectives_at(path: str, asked: Asked) -> Collectives:
     """Return the collectives of a program, of JSON that ``explain`` or ``budget`` wrote, or of an earlier revision.
 
     ``path``: what ``explained`` takes, a file of JSON, or ``REVISION:FILE.py:FUNCTION``.
@@ -50,8 +78,8 @@ def collectives_at(path: str, options: dict[str, Any]) -> Collectives:
         return _of_json(path)
     match = _REVISION.fullmatch(path)
     if match is not None and not os.path.exists(path.partition(".py:")[0] + ".py"):
-        return _of_revision(match["revision"], match["program"], options)
-    return collectives_of(explained(path, options))
+        return _of_revision(match["revision"], match["program"], asked)
+    return collectives_of(explained(path, asked))
 
 
 def _is_json(path: str) -> bool:
@@ -76,14 +104,13 @@ def _of_json(path: str) -> Collectives:
         raise CANNOT_READ.error(Place(file), reason="it is no report of one program", hint=hint) from None
 
 
-def _of_revision(revision: str, program: str, options: dict[str, Any]) -> Collectives:
+def _of_revision(revision: str, program: str, asked: Asked) -> Collectives:
     """Run ``shardpass budget`` on the program, in a checkout of the revision."""
     from shardpass.diagnostics import Place
     from shardpass.diagnostics.table_testing import OLD_REVISION
     from shardpass.report.collectives import Collectives
 
-    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-    command = [sys.executable, "-m", "shardpass", "budget", program, "--format", "json", *words]
+    command = [sys.executable, "-m", "shardpass", "budget", program, "--format", "json", *asked.words()]
     with checkout(revision) as folder:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -190,7 +190,7 @@ def _lines(difference: Difference, width: int) -> Iterator[str]:
 def _change(change: Change, width: int) -> list[str]:
     row, (before, after) = change.row, change.bytes
     figures = f"{_signed(change.delta):>11}{show_bytes(before):>12}{show_bytes(after):>12}"
-    counts = " to ".join(map(str, dict.fromkeys(change.counts)))
+    counts = " to ".join(map(str, dict.fromkeys(filter(None, change.counts))))
     over = f" over {','.join(row.axes)}" if row.axes else ""
     back = ", backward" if row.direction == "backward" and not row.array.startswith("backward") else ""
     array = f": {row.array}" if row.array else ""

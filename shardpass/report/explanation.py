@@ -11,6 +11,7 @@ from shardpass.report.against import Against, against
 from shardpass.report.collectives import collectives_of
 from shardpass.report.diff import Difference, difference
 from shardpass.report.emit import FORMS, emitted
+from shardpass.report.markdown import report_markdown
 from shardpass.report.notebook import framed
 from shardpass.report.page import to_html
 from shardpass.report.report import Report
@@ -54,6 +55,10 @@ class Explanation(Report):
         if form not in FORMS:
             raise wrong_argument("emit", "form", form, ", or ".join(map(repr, FORMS)))
         return emitted(self, form)
+
+    def markdown(self) -> str:
+        """Return the collectives and the findings as Markdown, for the summary of a job or a comment in a review."""
+        return report_markdown(self)
 
     def html(self, path: str | Path) -> None:
         """Writes the report as one page that needs no other file."""

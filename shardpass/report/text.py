@@ -251,6 +251,15 @@ def finding_lines(one: Finding, number: int, width: int) -> Iterator[str]:
             yield from wrapped(code, width, "   ", "     ")
         if len(one.code) > MOST_CODE:
             yield f"   and {len(one.code) - MOST_CODE} more by the same rule"
+    yield from wrapped(figures_text(one), width, "   ", "   ")
+    lines = [f"{short(line.place)} {show_bytes(line.before)} -> {show_bytes(line.after)}" for line in one.lines]
+    if lines:
+        more = f" and {counted(len(lines) - MOST_CHANGED, 'line')} more" if len(lines) > MOST_CHANGED else ""
+        yield from wrapped(f"by line: {', '.join(lines[:MOST_CHANGED])}{more}", width, "   ", "   ")
+
+
+def figures_text(one: Finding) -> str:
+    """Formats the figures that a finding changes, before and after."""
     before, after = one.before, one.after
     figures = (
         ("received", show_bytes(before.bytes), show_bytes(after.bytes)),
@@ -259,12 +268,7 @@ def finding_lines(one: Finding, number: int, width: int) -> Iterator[str]:
         ("step", show_seconds(before.seconds), show_seconds(after.seconds)),
     )
     words = ", ".join(f"{name} {was} -> {now}" for name, was, now in figures if was != now)
-    words = words or f"received {show_bytes(before.bytes)} before and after"
-    yield from wrapped(words, width, "   ", "   ")
-    lines = [f"{short(line.place)} {show_bytes(line.before)} -> {show_bytes(line.after)}" for line in one.lines]
-    if lines:
-        more = f" and {counted(len(lines) - MOST_CHANGED, 'line')} more" if len(lines) > MOST_CHANGED else ""
-        yield from wrapped(f"by line: {', '.join(lines[:MOST_CHANGED])}{more}", width, "   ", "   ")
+    return words or f"received {show_bytes(before.bytes)} before and after"
 
 
 def _totals(report: Report) -> Iterator[str]:
