@@ -190,8 +190,8 @@ def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool) -> bool:
 class Search(Descent):
     """One decision about a folded program; call ``run``, then ``unfolded``.
 
-    ``best`` is the point with the cheapest plan; ``candidates`` are all points cheaper than ``first``, with the steps
-    that led to them.
+    ``best`` is the point with the cheapest folded plan; ``candidates`` are all points cheaper than the best before
+    them, and all that the tables solved, with the steps that led to them.
     """
 
     candidates: list[tuple[Point, tuple[SearchChange, ...]]]
@@ -227,7 +227,7 @@ class Search(Descent):
         if self.effort > 1 or solver is None or not solver.complete:
             changes, point = self._descend(replace(self.best, ways={}, partial={}), self.close)
             if changes:
-                before = self.candidates[-1][1] if self.candidates and self.best is not self.first else ()
+                before = tuple(self.changes) if self.best is not self.first else ()
                 self._consider(point, (*before, *changes))
 
     def bound(self, plan: float) -> Bound:
@@ -280,11 +280,17 @@ class Search(Descent):
         if not complete:
             points.append(self._point())
         for point in points:
-            self._consider(point, (SearchChange(message, None, self.first.price, point.price),))
+            self._consider(point, (SearchChange(message, None, self.first.price, point.price),), solved=True)
         self.engine.restore(self.first.splits)
 
-    def _consider(self, point: Point, changes: tuple[SearchChange, ...]) -> None:
-        """Keeps ``point`` as a candidate where its plan is cheaper than the best before it."""
-        if point.price < self.best.price * (1 - ENOUGH):
+    def _consider(self, point: Point, changes: tuple[SearchChange, ...], solved: bool = False) -> None:
+        """Keeps ``point`` as a candidate if its folded plan is cheaper than the best one.
+
+        A point that the tables ``solved`` is a candidate at any folded price, unless it changes no sharding: the price
+        of a fold may be too high, so the whole plan is compared.
+        """
+        cheaper = point.price < self.best.price * (1 - ENOUGH)
+        if cheaper:
             self.best, self.changes = point, list(changes)
+        if cheaper or (solved and point.splits != self.first.splits):
             self.candidates.append((point, changes))

@@ -7,6 +7,7 @@ certain numbers of a machine, and memory is what users run out of.
 1. A plan that receives more bytes or stores more, and less of neither, saves more than ``MATERIAL`` of the time. Where
    most of the saving is starts of collectives, less of one does not excuse more of the other.
 2. Where most of the saving is starts of collectives, temporaries are at most ``MOST`` times those of propagation alone.
+3. A plan fits into the memory of a device where that of propagation alone does.
 
 Example on 8 devices, with starts of 70 us: 20 steps of gradient descent on rows of 64 KiB in all. Gathering the rows
 saves 19 starts, and temporaries grow from 4 to 70 KiB: refused by the second rule.
@@ -59,6 +60,8 @@ class Trade:
 
 def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
     """Whether ``plan``, which is cheaper than ``plain``, spends more memory or bytes than its saving may cost."""
+    if plan.alive.peak > plan.machine.memory >= plain.alive.peak:
+        return True
     starts = saves_starts(plain, plan)
     if starts and plan.alive.temporaries > MOST * plain.alive.temporaries:
         return True
