@@ -51,7 +51,10 @@ from shardpass.propagation.implied import fix_implied
 from shardpass.propagation.program import Propagated
 
 SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
-SHARED = "ops that share a copy of an array are counted apart in the tables, and the plan costs less than their least"
+LEAST = "the least sum of communication and work (whole axes, no shared copies)"  # the model of the tables
+SHARED = (
+    "ops share a copy of an array, or parts of axes split one, and the plan costs less than the least of the tables"
+)
 PLANNED = "the plan brings arrays otherwise than the tables do"
 SPLICED = "slices that are joined again become one op after the decision"  # of which tables do not know
 TRADED = "a cheaper plan receives or stores more than its saving may cost"
@@ -60,10 +63,12 @@ ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated shard
 
 @dataclass(frozen=True)
 class Bound:
-    """How near a decision is to the best sharding in the model of its tables.
+    """How near a decision is to the least sum of seconds in the model of its tables.
 
-    ``price``: what the decision costs in the tables, in seconds; ``least``: a lower bound for all shardings, where each
-    op brings open arrays by itself. Both are None if there is no bound. ``plan``: the seconds of the plan, in which ops
+    The tables have splits over whole axes, and each op makes its own copy of an open array. A plan outside of this
+    model may cost less: over a part of an axis, or with a copy that several ops use.
+
+    ``price``: what the decision costs in the tables, in seconds; ``least``: a lower bound for all shardings in them. Both are None if there is no bound. ``plan``: the seconds of the plan, in which ops
     share copies: if it is below the least of the tables, that is no bound. ``why``: the reason for which there is no
     bound, or no closer one.
     """
@@ -98,10 +103,10 @@ class Bound:
         if self.gap is None:
             return f"not bounded, because {self.why}"
         if self.gap < SAME:
-            return "the best sharding in this model"
+            return f"at {LEAST}"
         above = PLANNED if self.price is not None and self.plan > self.price * (1 + SAME) else ""
         why = f", as {self.why or above}" if self.why or above else ""
-        return f"within {max(self.gap, 1e-3):.1%} of the best sharding in this model{why}"
+        return f"within {max(self.gap, 1e-3):.1%} of {LEAST}{why}"
 
 
 @dataclass(frozen=True)

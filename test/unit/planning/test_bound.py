@@ -43,7 +43,7 @@ def test_a_program_that_sends_nothing_is_the_best() -> None:
     main = f"func.func @main(%a: {kind} {ROWS}, %b: {kind} {ROWS}) -> ({kind} {ROWS}) {{ {body} }}"
     bound = efforts(f"module attributes {{mhlo.num_partitions = 8 : i32}} {{ {main} }}")[1][0].bound
     assert bound is not None
-    assert str(bound) == "the best sharding in this model"
+    assert str(bound) == "at the least sum of communication and work (whole axes, no shared copies)"
     assert bound.price == pytest.approx(3 * 4 * 64 * 64 / 8 / 1e12)  # an eighth of the elements: two read, one written
 
 
@@ -84,17 +84,20 @@ def test_joined_slices_have_no_bound() -> None:
 
 
 def test_words() -> None:
-    assert str(Bound(100.0, 100.0, 99.6)) == "within 0.4% of the best sharding in this model"
+    assert (
+        str(Bound(100.0, 100.0, 99.6))
+        == "within 0.4% of the least sum of communication and work (whole axes, no shared copies)"
+    )
     assert str(Bound(100.0, 100.0, 90.0, "200 backtracks were spent")) == (
-        "within 10.0% of the best sharding in this model, as 200 backtracks were spent"
+        "within 10.0% of the least sum of communication and work (whole axes, no shared copies), as 200 backtracks were spent"
     )
     above = Bound(125.0, 100.0, 100.0)
     assert above.gap == 0.2
     assert str(above).endswith(
-        "within 20.0% of the best sharding in this model, as the plan brings arrays otherwise than the tables do"
+        "within 20.0% of the least sum of communication and work (whole axes, no shared copies), as the plan brings arrays otherwise than the tables do"
     )
     shared = Bound.of(90.0, 100.0, 99.0, "")
     assert shared.least is None
-    assert str(shared).startswith("not bounded, because ops that share a copy")
+    assert str(shared).startswith("not bounded, because ops share a copy")
     assert Bound.of(98.9999, 100.0, 99.0, "").least == 98.9999
-    assert str(Bound(90.0, 100.0, 100.0)) == "the best sharding in this model"
+    assert str(Bound(90.0, 100.0, 100.0)) == "at the least sum of communication and work (whole axes, no shared copies)"

@@ -234,7 +234,7 @@ def test_arguments_behind_many_that_are_equal_are_named_by_their_own_places() ->
     # over data too: 4 x 640 points, shared by eight devices, save more work than 12 bytes of the sum cost
     assert row.reason == "dot_general sums over a dimension that 'model' and 'data' splits in u (argument v)"
     assert found.decision is not None
-    assert "best sharding in this model" in str(found.decision["text"])
+    assert "least sum of communication and work" in str(found.decision["text"])
     assert str(found.decision["text"]) in str(found)
 
 
