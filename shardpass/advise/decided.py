@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from shardpass.advise.places.sites import Sites, Spec, read
-from shardpass.advise.places.write import Change
 from shardpass.advise.price import Model
 from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.text import code_of
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.doors import Given
+from shardpass.places.sites import Sites, read
+from shardpass.places.specs import Spec
+from shardpass.places.write import Change
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.steps import BlockPlan, ControlFlowPlan, SplitPlan
 from shardpass.program.program import Program

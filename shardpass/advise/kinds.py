@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shardpass.advise.places.padding import uneven
-from shardpass.advise.places.sites import ARGUMENT, Site, Sites, Spec
 from shardpass.advise.propose.program import Edit
 from shardpass.advise.propose.written import FEWEST_SPLIT
+from shardpass.places.padding import uneven
+from shardpass.places.sites import ARGUMENT, Site, Sites
+from shardpass.places.specs import Spec
 from shardpass.program.program import OpKind
 from shardpass.report.findings import ANNOTATION, LOOKUP, UNEVEN
 from shardpass.report.text import show_bytes

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from shardpass.advise.places.sites import ARGUMENT, CONSTRAINT, RESULT, Reading, Spec
-from shardpass.advise.places.write import Change
 from shardpass.cost.machine import Machine
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.passes.propagate import barriers
+from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, Reading
+from shardpass.places.specs import Spec
+from shardpass.places.write import Change
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs
 from shardpass.planning.plan import ProgramPlan

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from shardpass.advise.places.sites import CONSTRAINT, VALUE
 from shardpass.advise.propose import Kind
 from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.propose.specs import axes_of, tile
 from shardpass.advise.verify import MORE_BYTES
+from shardpass.places.sites import CONSTRAINT, VALUE
 from shardpass.report.findings import Figures
 
 HALF = 0.5

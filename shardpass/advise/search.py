@@ -39,8 +39,6 @@ from jaxlib.mlir import ir
 
 from shardpass.advise.budget import COMPILES, Budget
 from shardpass.advise.kinds import Kinds
-from shardpass.advise.places.sites import CONSTRAINT, RESULT, Site, Sites, read
-from shardpass.advise.places.write import Change, with_changes
 from shardpass.advise.price import Model
 from shardpass.advise.propose import KINDS, STATES
 from shardpass.advise.propose.program import Context, Edit
@@ -48,7 +46,7 @@ from shardpass.advise.propose.specs import divides
 from shardpass.advise.rank import Trial, best, first_of_each, harm
 from shardpass.advise.sentences import action_of, sentence
 from shardpass.advise.source import Edits
-from shardpass.advise.text import JaxText, Written, code_of, spec_text
+from shardpass.advise.text import JaxText, Written, code_of
 from shardpass.advise.verify import changed_lines, figures, saves, saves_memory
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
@@ -56,6 +54,9 @@ from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
 from shardpass.ir.replica_groups import meshes_of
+from shardpass.places.sites import CONSTRAINT, RESULT, Site, Sites, read
+from shardpass.places.specs import spec_text
+from shardpass.places.write import Change, with_changes
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import INTERRUPTED, LATE, Annotated, Figures, Finding, Findings
 from shardpass.report.naming import Sources

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shardpass.advise.places.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Spec
 from shardpass.advise.propose.program import Edit
-from shardpass.advise.text import spec_text
+from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE
+from shardpass.places.specs import Spec, spec_text
 from shardpass.report.findings import ADD, DROP, REPLACE, Figures
 from shardpass.report.text import show_bytes, show_flops
 

@@ -19,12 +19,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shardpass.advise.places.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites, Spec
-from shardpass.advise.places.write import Change
 from shardpass.advise.propose.program import Edit
 from shardpass.advise.source import Edits, Replacement, SourceFile, called, overlap
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import Frame
+from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites
+from shardpass.places.specs import Spec, spec_text
+from shardpass.places.write import Change
 from shardpass.report.naming import Sources
 
 _STEP = re.compile(r"\.(\w+)|\[(-?\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
@@ -65,16 +66,6 @@ class Written:
             if file.path == place.file and place.line:
                 return replace(place, line=file.line_before(place.line, replacements))
         return place
-
-
-def spec_text(spec: Spec) -> str:
-    """Formats a spec: ``P('data', None, 'model')``, without ``None`` at the end."""
-    length = max((place + 1 for place, names in enumerate(spec) if names), default=0)
-    return f"P({', '.join(map(_entry, spec[:length]))})"
-
-
-def _entry(names: Sequence[str]) -> str:
-    return "None" if not names else repr(names[0]) if len(names) == 1 else f"({', '.join(map(repr, names))})"
 
 
 def code_of(change: Change) -> str:

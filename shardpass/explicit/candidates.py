@@ -23,11 +23,10 @@ from typing import Any
 
 import jax
 
-from shardpass.advise.places.sites import Spec
-from shardpass.advise.text import spec_text
 from shardpass.explicit.alone import Alone, Values, of_array
 from shardpass.explicit.expression import Edit, Expression
 from shardpass.explicit.specs import explicit_axes, spec_of, specs
+from shardpass.places.specs import Spec, spec_text
 
 MOST, OF_ONE_TYPE, MOST_AGAIN = 8, 2, 4
 PRICED = 32  # edits that are priced

@@ -13,10 +13,10 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from shardpass.advise.places.sites import Spec
 from shardpass.advise.source import SourceFile
 from shardpass.explicit.errors import Clash, Step, spec_of
 from shardpass.explicit.expression import OUT, Edit, Expression
+from shardpass.places.specs import Spec
 
 _LOOPS = {"scan": (0, 1, "init"), "while_loop": (1, 2, "init_val"), "fori_loop": (2, 3, "init_val")}  # body, start
 _NUMBERS = re.compile(r"output of branch ?(\d+)")  # of the branches of a switch that differ

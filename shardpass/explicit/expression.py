@@ -18,10 +18,9 @@ from typing import Any, TypeGuard
 
 import jax
 
-from shardpass.advise.places.sites import Spec
 from shardpass.advise.source import Replacement, SourceFile, called
-from shardpass.advise.text import spec_text
 from shardpass.ir.frames import Frame
+from shardpass.places.specs import Spec, spec_text
 
 PROBE = "__shardpass_probe__"  # in texts: a function of (number, value) that returns the value
 OUT, FUNCTION = -1, -2  # the numbers of the whole expression and of what it calls, for the probe

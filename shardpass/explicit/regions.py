@@ -16,8 +16,8 @@ from typing import Any
 from jax.sharding import PartitionSpec
 
 from shardpass.explicit.functions import functions
-from shardpass.explicit.written import Spec
 from shardpass.ir import jax_private
+from shardpass.places.specs import Spec
 
 
 @dataclass(frozen=True)

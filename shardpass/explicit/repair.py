@@ -22,9 +22,7 @@ from typing import Any
 
 import jax
 
-from shardpass.advise.places.sites import Spec
 from shardpass.advise.source import shown_path, unified
-from shardpass.advise.text import spec_text
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.printable import joined
@@ -34,6 +32,7 @@ from shardpass.explicit.errors import Clash, read
 from shardpass.explicit.search import Argument, Program, Search, type_text
 from shardpass.explicit.specs import partition, spec_of
 from shardpass.explicit.swap import running_text
+from shardpass.places.specs import Spec, spec_text
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.report.text import show_bytes
 from shardpass.runtime.peers import OURS

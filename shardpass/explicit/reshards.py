@@ -26,13 +26,13 @@ from typing import Any
 from shardpass.advise.propose.specs import variants
 from shardpass.advise.sentences import cost_of
 from shardpass.advise.source import Replacement, SourceFile, overlap
-from shardpass.advise.text import spec_text
 from shardpass.advise.verify import LEAST, MORE_MEMORY, changed_lines
 from shardpass.diagnostics import ShardpassError
 from shardpass.explicit.regions import Region
 from shardpass.explicit.retrace import Retracer
-from shardpass.explicit.written import HELPER, KEYWORD, REGION, RESHARD, Calls, Spec, Written
+from shardpass.explicit.written import HELPER, KEYWORD, REGION, RESHARD, Calls, Written
 from shardpass.ir import jax_private
+from shardpass.places.specs import Spec, spec_text
 from shardpass.report.findings import DROP, REPLACE, Annotated, Figures, Finding, Findings
 from shardpass.report.rows import Row
 

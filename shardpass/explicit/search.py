@@ -30,9 +30,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from shardpass.advise.places.sites import Spec
 from shardpass.advise.source import SourceFile, requoted
-from shardpass.advise.text import spec_text
 from shardpass.explicit.alone import Probe, Values
 from shardpass.explicit.candidates import Candidate, Known, whole
 from shardpass.explicit.carries import carry_edits
@@ -43,6 +41,7 @@ from shardpass.explicit.specs import spec_of
 from shardpass.explicit.swap import CannotTrace, Edited, Swap, running_text
 from shardpass.explicit.unfiltered import whole_tracebacks
 from shardpass.explicit.waiting import State, Waiting
+from shardpass.places.specs import Spec, spec_text
 
 TRACES = 72
 ENOUGH, BEYOND = 6, 24  # programs and traces, behind the first program of each first edit

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jax.sharding import AxisType, PartitionSpec
 
-from shardpass.advise.places.sites import Spec
+from shardpass.places.specs import Spec
 
 MOST = 32  # specs of one array
 

@@ -30,7 +30,6 @@ from typing import Any, TypeGuard
 
 from shardpass.advise.sentences import cost_of
 from shardpass.advise.source import Replacement, SourceFile, called, requoted
-from shardpass.advise.text import spec_text
 from shardpass.advise.verify import changed_lines
 from shardpass.diagnostics import Diagnostic, Place
 from shardpass.diagnostics.table_explicit import NO_WAIT
@@ -38,8 +37,9 @@ from shardpass.explicit.carries import body_and_start, results_of_body
 from shardpass.explicit.errors import read
 from shardpass.explicit.expression import OUT, Edit, Expression
 from shardpass.explicit.reshards import Reshards, Tried, cheaper
-from shardpass.explicit.written import KEYWORD, Spec, Written
+from shardpass.explicit.written import KEYWORD, Written
 from shardpass.ir import jax_private
+from shardpass.places.specs import Spec, spec_text
 from shardpass.report.findings import REPLACE, Annotated, Finding
 
 MOST = 12  # sums that are traced, beside what a search of reshards may trace

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from shardpass.advise.places.sites import Spec
+from shardpass.places.specs import Spec
 
 PATIENCE = 8  # states of a first edit that are tried for its first program
 

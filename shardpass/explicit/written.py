@@ -31,8 +31,6 @@ from shardpass.report.naming import Sources
 
 RESHARD, KEYWORD, REGION, HELPER = "reshard", "out_sharding", "auto_axes", "helper"
 
-Spec = tuple[tuple[str, ...], ...]
-
 
 @dataclass(eq=False)
 class Written:

@@ -32,8 +32,7 @@ from typing import Any
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.written import bytecode
-from shardpass.pinning.insert import pinned_module
-from shardpass.pinning.points import ARGUMENT, COSTLY, OPERAND, RESULT, Decided, Point
+from shardpass.pinning.points import ARGUMENT, COSTLY, OPERAND, RESULT, Decided, Point, pinned_module
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import Compiler
 from shardpass.targets.target import Target, cpu

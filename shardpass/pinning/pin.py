@@ -17,8 +17,7 @@ from shardpass.ir.context import copy_module
 from shardpass.ir.machines import module_machine, set_module_machine
 from shardpass.passes.propagate import Propagate
 from shardpass.pinning.choose import MOST, choose
-from shardpass.pinning.insert import pinned_module
-from shardpass.pinning.points import ARGUMENT, OPERAND, Point, decided
+from shardpass.pinning.points import ARGUMENT, OPERAND, Point, decided, pinned_module
 from shardpass.pipeline.resolve import resolve
 from shardpass.report.text import show_bytes, show_seconds
 from shardpass.targets.compiled import Compiled

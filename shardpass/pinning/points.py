@@ -3,9 +3,9 @@
 Problem: what is decided belongs to the imported program, whose calls are inlined and some of whose ops are written
 out in others. A constraint is to be put into the module as JAX lowered it, which XLA knows best.
 
-Method. Ops of a copy are numbered in their locations (``pin@12``), which import keeps on whatever it makes of an op.
-The copy is imported, decided and planned. Of each planned op that is still the numbered one (the same name and types)
-the plan says how it takes its operands and leaves its results; these are the points:
+Method. Ops of a copy are marked (``places.marks``). The copy is imported, decided and planned. Of each planned op that
+is still the marked one (the same name and types) the plan says how it takes its operands and leaves its results; these
+are the points:
 
 1. ``argument``: of main, where the module says nothing;
 2. ``operand``: where the plan brings an operand to another sharding than its own for this op;
@@ -19,24 +19,24 @@ neither where whole axes of the mesh cannot say a sharding evenly, as JAX has no
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import NOWHERE, Place, collect
-from shardpass.ir.annotations import SHARDING, Signature, main_of
+from shardpass.ir.annotations import NUM_PARTITIONS, SHARDING, Signature, main_of, set_num_devices
 from shardpass.ir.context import copy_module
 from shardpass.ir.frames import user_place
-from shardpass.ir.locations import named
 from shardpass.ir.machines import machine_of
-from shardpass.ir.walk import every_op
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.run import run_in_place
+from shardpass.places.marks import marked_ops, without_marks
+from shardpass.places.specs import Spec, full_text
+from shardpass.places.write import Writer
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
 from shardpass.planning.steps import BlockPlan, ControlFlowPlan, OpPlan, SplitPlan
@@ -45,16 +45,12 @@ from shardpass.report.naming import Names, Sources
 from shardpass.sharding import Mesh, Sharding
 
 ARGUMENT, OPERAND, RESULT = "argument", "operand", "result"
-_MARK = re.compile(r"pin@(\d+)")
-_MARKS = re.compile(r"/?pin@\d+")
 COSTLY = frozenset(
     f"stablehlo.{name}"
     for name in ("dot_general", "dot", "convolution", "gather", "scatter", "while", "case", "if", "sort", "fft",
                  "triangular_solve", "cholesky", "reduce", "reduce_window", "select_and_scatter", "ragged_dot")
 )  # fmt: skip
 _LEFT_OUT = frozenset({"stablehlo.constant", "stablehlo.iota"})
-
-Spec = tuple[tuple[str, ...], ...]  # of each dimension the axes that split it
 
 
 @dataclass(frozen=True, order=True)
@@ -84,8 +80,7 @@ class Point:
     @property
     def spec_text(self) -> str:
         """Returns the spec as JAX's text, ``P('data', None)``."""
-        entries = [repr(axes[0]) if len(axes) == 1 else repr(axes) if axes else "None" for axes in self.spec]
-        return f"P({', '.join(entries)})" if any(self.spec) else "P()"
+        return full_text(self.spec)
 
 
 @dataclass(frozen=True)
@@ -97,9 +92,22 @@ class Decided:
     plan: ProgramPlan
 
 
-def numbered_ops(module: Any) -> Iterator[tuple[int, Any]]:
-    """Yields the ops of all functions with their numbers, which are equal in all copies of a module."""
-    return enumerate(every_op(module.operation))
+def pinned_module(module: Any, mesh: Mesh, points: Iterable[Point]) -> Any:
+    """Returns a copy of ``module`` with a constraint at each of ``points``, over axes of ``mesh``."""
+    copy = copy_module(module)
+    with copy.context, ir.Location.unknown():
+        if NUM_PARTITIONS not in copy.operation.attributes:
+            set_num_devices(copy, mesh.size)
+        writer = Writer(copy, mesh)
+        for point in sorted(points, key=lambda point: (point.spot.side == OPERAND, point.spot)):
+            spot = point.spot
+            if spot.side == ARGUMENT:
+                writer.argument(spot.place, point.spec)
+            elif spot.side == RESULT:
+                writer.result(spot.op, spot.place, point.spec)
+            else:  # after all definitions, to which operands refer
+                writer.operand(spot.op, spot.place, point.spec)
+    return copy
 
 
 def decided(module: Any, pipeline: str = "propagate") -> Decided:
@@ -110,9 +118,7 @@ def decided(module: Any, pipeline: str = "propagate") -> Decided:
     copy = copy_module(module)
     kinds = {}
     with copy.context:
-        for number, op in numbered_ops(copy):
-            name, stack = named(op.location)
-            op.location = ir.Location.name(f"{name}/pin@{number}" if name else f"pin@{number}", stack)
+        for number, op in marked_ops(copy):
             kinds[number] = op.name, [value.type for value in op.operands], [value.type for value in op.results]
         open_arguments = frozenset(
             place for place, row in enumerate(Signature(main_of(copy)).arguments) if not _is_annotated(row)
@@ -140,10 +146,9 @@ class _Points:
     ) -> None:
         self.plan, self.program, self.handles, self.shardings = plan, program, handles, shardings
         self.kinds, self.open_arguments = kinds, open_arguments
-        texts = [_MARKS.sub("", str(op.location)) for op in handles.ops]
+        self.numbers, texts = without_marks(handles.ops)
         arguments = [str(argument.location) for argument in handles.arguments[None]]
         self.names = Names(program, texts, arguments, Sources())
-        self.texts = texts
         self.known: dict[Spot, Point | None] = {}
         self.moved: set[int] = set()  # values that a user takes in another sharding than their own
 
@@ -174,11 +179,10 @@ class _Points:
                     self._block(inner)
 
     def _op(self, planned: SplitPlan | ControlFlowPlan) -> None:
-        op, handle = planned.op, self.handles.ops[planned.op.number]
-        marks = _MARK.findall(named(handle.location)[0])
-        if not marks or op.mesh.manual or op.name in _LEFT_OUT:
+        op = planned.op
+        number = self.numbers.get(op.number)
+        if number is None or op.mesh.manual or op.name in _LEFT_OUT:
             return
-        number = int(marks[-1])
         types = [self.handles.types[v] for v in op.operands], [self.handles.types[v] for v in op.results]
         if self.kinds.get(number) != (op.name, *types):
             return

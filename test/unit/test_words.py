@@ -32,6 +32,7 @@ ROOMS = (
     "passes",
     "pinning",
     "pipeline",
+    "places",
     "planning",
     "program",
     "propagation",

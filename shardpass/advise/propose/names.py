@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import permutations
 
-from shardpass.advise.places.sites import Site, Spec
-from shardpass.advise.places.write import Change
 from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.propose.specs import divides
+from shardpass.places.sites import Site
+from shardpass.places.specs import Spec
+from shardpass.places.write import Change
 
 Names = tuple[str, ...]
 

@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from shardpass.advise.places.sites import ARGUMENT, RESULT, Site, Sites, Spec
-from shardpass.advise.places.write import Change
 from shardpass.advise.propose.specs import Axes, axes_of, divides, whole
 from shardpass.diagnostics import Place
+from shardpass.places.sites import ARGUMENT, RESULT, Site, Sites
+from shardpass.places.specs import Spec
+from shardpass.places.write import Change
 from shardpass.program.program import Array
 from shardpass.sharding import Sharding
 

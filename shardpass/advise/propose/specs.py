@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from math import prod
 
-from shardpass.advise.places.sites import Spec
+from shardpass.places.specs import Spec
 from shardpass.program.program import Array, Program
 from shardpass.sharding import Sharding
 

@@ -14,10 +14,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from shardpass.advise.places.sites import ARGUMENT, Site, Spec
-from shardpass.advise.places.write import Change
 from shardpass.advise.propose.program import ROOT, Context, Edit, joined, one_of_each
 from shardpass.advise.propose.specs import axes_of, divides, over, tile, variants
+from shardpass.places.sites import ARGUMENT, Site
+from shardpass.places.specs import Spec
+from shardpass.places.write import Change
 
 _TWO_STEPS = re.compile(r"^[^\[.]*(?:\[[^\]]*\]|\.\w+)?")
 LARGE = 100  # an array of less than a hundredth of the largest is no part of "large"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from shardpass.advise.places.sites import Site
-from shardpass.advise.places.write import Change
 from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.propose.specs import axes_of, divides, over
+from shardpass.places.sites import Site
+from shardpass.places.write import Change
 
 
 def batches(context: Context) -> Iterator[Edit]:

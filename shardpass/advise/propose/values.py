@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shardpass.advise.places.sites import Site
-from shardpass.advise.places.write import Change
 from shardpass.advise.propose.program import Context, Edit, one_of_each
 from shardpass.advise.propose.specs import divides, over
 from shardpass.advise.propose.unplaced import batches
 from shardpass.advise.propose.written import choices
 from shardpass.diagnostics import NOWHERE
+from shardpass.places.sites import Site
+from shardpass.places.write import Change
 
 LOOKUP = "stablehlo.gather"
 MOST_VALUES = 10

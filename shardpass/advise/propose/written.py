@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from shardpass.advise.places.padding import padded_shape
-from shardpass.advise.places.sites import ARGUMENT, Site
-from shardpass.advise.places.write import Change
 from shardpass.advise.propose.program import Context, Edit, one_of_each
 from shardpass.advise.propose.specs import axes_of, variants, with_axis
+from shardpass.places.padding import padded_shape
+from shardpass.places.sites import ARGUMENT, Site
+from shardpass.places.write import Change
 
 MOST_PADDED = 3  # arguments for which padding is tried
 FEWEST_SPLIT = 8  # elements of a dimension for each device, for padding to be tried

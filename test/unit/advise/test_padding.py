@@ -13,13 +13,13 @@ import pytest
 
 import shardpass
 from shardpass.advise.kinds import Kinds
-from shardpass.advise.places.padding import Uneven, padded_shape, uneven
-from shardpass.advise.places.sites import Sites, read
-from shardpass.advise.places.write import Change, with_changes
 from shardpass.element_types import element_type
 from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import every_op
+from shardpass.places.padding import Uneven, padded_shape, uneven
+from shardpass.places.sites import Sites, read
+from shardpass.places.write import Change, with_changes
 from shardpass.program.program import Array
 from shardpass.report.findings import ANNOTATION, LOOKUP, UNEVEN
 from shardpass.report.naming import Sources

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shardpass.advise.places.sites import ARGUMENT, RESULT, Sites, read
 from shardpass.advise.propose import KINDS
 from shardpass.advise.propose.program import Context, Edit
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import every_op
+from shardpass.places.sites import ARGUMENT, RESULT, Sites, read
 from shardpass.report.naming import Sources
 
 SPLIT = 'sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>'

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from shardpass.advise.places.sites import Sites, read
-from shardpass.advise.places.write import Change
 from shardpass.advise.propose.program import Context
 from shardpass.advise.propose.specs import variants
 from shardpass.advise.propose.written import arguments
 from shardpass.advise.source import Replacement, SourceFile
-from shardpass.advise.text import JaxText, _leaf, spec_text
+from shardpass.advise.text import JaxText, _leaf
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import Frame
+from shardpass.places.sites import Sites, read
+from shardpass.places.specs import spec_text
+from shardpass.places.write import Change
 from shardpass.report.naming import Sources
 from tools.bench.unified_diff import applied
 

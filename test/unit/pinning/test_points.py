@@ -9,9 +9,8 @@ from jax.sharding import PartitionSpec as P
 
 from shardpass.ir.context import parse_module
 from shardpass.ir.written import bytecode
-from shardpass.pinning.insert import pinned_module
 from shardpass.pinning.pin import within
-from shardpass.pinning.points import OPERAND, decided
+from shardpass.pinning.points import OPERAND, decided, pinned_module
 from shardpass.targets.compiler import Compiler
 from shardpass.targets.target import cpu
 

@@ -23,9 +23,9 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from shardpass.advise.places.sites import Spec
 from shardpass.ir.constraints import Notation
 from shardpass.ir.tensors import operation
+from shardpass.places.specs import Spec
 from shardpass.program.program import Array
 from shardpass.sharding import Mesh, Sharding
 

@@ -5,8 +5,8 @@ all layers alike. So are the values that one expression stands for, and the cons
 the user's functions that lead to the constraint. Constraints that share the line of a helper are different sites, as
 their callers differ.
 
-Ops of the user's module carry a number in the names of their locations (``MARK``) while a copy of the module is
-imported. Import keeps locations, so a site of the imported program is known in the module that the partitioner gets.
+Ops of the user's module are marked while a copy of it is imported (``marks``), so a site of the imported program is
+known in the module that the partitioner gets.
 
 Complexity: O(ops + arguments).
 """
@@ -20,28 +20,21 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxlib.mlir import ir
-
 from shardpass.diagnostics import NOWHERE, Place, collect
 from shardpass.ir.annotations import text
 from shardpass.ir.context import parse_module
 from shardpass.ir.frames import NO_FRAME, Frame, user_frames
-from shardpass.ir.locations import named
-from shardpass.ir.tensors import operation
-from shardpass.ir.walk import every_op
 from shardpass.pipeline.run import run_in_place
+from shardpass.places.marks import marked_ops, without_marks
+from shardpass.places.specs import Spec
 from shardpass.program.program import NO_ANNOTATION, Array, Op, OpKind, Program, ValueAnnotation
 from shardpass.program.read import Handles, read_program
 from shardpass.report.naming import GRADIENT, Names, Sources
 
 ARGUMENT, RESULT, CONSTRAINT, VALUE = "argument", "result", "constraint", "value"
-MARK = "advise@"
 
 _INDEX = re.compile(r"(?<!^result)\[\d+\]")  # that of a result in the tuple of results stays
 _FLAT = re.compile(r"\[\d+\]$")
-_MARKS = re.compile(rf"/?{MARK}(\d+)")
-
-Spec = tuple[tuple[str, ...], ...]  # the axes that split each dimension
 
 
 @dataclass(frozen=True)
@@ -105,24 +98,13 @@ def read(data: Any, file: str, sources: Sources, *, trusted: bool = True) -> Rea
     module = parse_module(data, file, trusted=trusted)
     calls = {}
     with module.context:
-        for number, op in enumerate(every_op(module.operation)):
+        for number, op in marked_ops(module):
             calls[number] = user_frames(op.location)
-            name, stack = named(op.location)
-            op.location = ir.Location.name(f"{name}/{MARK}{number}" if name else f"{MARK}{number}", stack)
     with collect():
         run_in_place(module, "shardpass-import")
     with module.context:
         program, handles = read_program(module, "propagate")
-        origin, locations = {}, []
-        for number, handle in enumerate(handles.ops):
-            op = operation(handle)
-            name, stack = named(op.location)
-            marks = _MARKS.findall(name)
-            if marks:
-                origin[number] = int(marks[-1])
-                name = _MARKS.sub("", name)
-                op.location = ir.Location.name(name, stack) if name else stack
-            locations.append(str(op.location))
+        origin, locations = without_marks(handles.ops)
         arguments = [str(argument.location) for argument in handles.arguments[None]]
     return Reading(module, program, handles, origin, calls, Names(program, locations, arguments, sources))
 
