@@ -23,6 +23,7 @@ from typing import Any
 
 import jax
 
+from shardpass.advise.propose.program import one_of_each
 from shardpass.explicit.alone import Alone, Values, of_array
 from shardpass.explicit.expression import Edit, Expression
 from shardpass.explicit.specs import explicit_axes, spec_of, specs
@@ -142,7 +143,7 @@ def _edits(at: Expression, values: Values, shape: Any, axes: dict[str, int]) -> 
         changed = [spec for spec in specs(one.shape, axes, like) if spec != known[number]]
         parts.append(iter([Edit(((number, spec),)) for spec in changed]))
     yield from _alike(arrays, known)
-    yield from _in_turn(parts)
+    yield from one_of_each(parts)
     if len(arrays) > 1:
         yield whole(values)
 
@@ -161,17 +162,6 @@ def _arrays(values: Values) -> Values:
         if number >= 0 and getattr(one, "shape", None) and getattr(one, "sharding", None) is not None:
             arrays[number] = one
     return arrays
-
-
-def _in_turn(parts: list[Iterator[Edit]]) -> Iterator[Edit]:
-    left = list(parts)
-    while left:
-        for one in list(left):
-            edit = next(one, None)
-            if edit is None:
-                left.remove(one)
-            else:
-                yield edit
 
 
 def _one_line(text: str) -> str:

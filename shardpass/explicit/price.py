@@ -8,19 +8,14 @@ from typing import Any
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.context import UNNAMED, parse_module
-from shardpass.ir.machines import machine_of, set_module_machine
-from shardpass.partition.splices import spliced_table
+from shardpass.ir.machines import set_module_machine
 from shardpass.pipeline.named import BEHIND_PROPAGATION
+from shardpass.pipeline.plan import plan_of
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import price
-from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.planner import plan_program
 from shardpass.planning.task import holding
 from shardpass.report.build import explain_module
-
-QUICK = "shardpass-propagate{effort=0}"
-PROPAGATE = "shardpass-propagate"
 
 
 @dataclass(frozen=True)
@@ -44,7 +39,7 @@ def priced(text: str, machine: str) -> Cost | None:
     try:
         with collect():
             module = _decided(text, machine)
-            peak = _plan(module).alive.peak
+            peak = plan_of(module).alive.peak
             built = explain_module(module, UNNAMED, pipeline=BEHIND_PROPAGATION, folders=())
     except ShardpassError:
         return None
@@ -56,7 +51,7 @@ def quick_price(text: str, machine: str) -> float | None:
     """Returns the price of a small module from its plan alone, in seconds; None if it cannot be partitioned."""
     try:
         with collect():
-            plan = _plan(_decided(text, machine))
+            plan = plan_of(_decided(text, machine))
     except ShardpassError:
         return None
     return price(plan) + _of_memory(plan.alive.peak, machine)
@@ -68,12 +63,6 @@ def _decided(text: str, machine: str) -> Any:
     run_in_place(module, "shardpass-import")
     run_in_place(module, "shardpass-propagate{effort=0}")
     return module
-
-
-def _plan(module: Any) -> ProgramPlan:
-    with module.context:
-        table = spliced_table(module)
-        return plan_program(table.program, table.all_shardings(), machine=machine_of(module))
 
 
 def _of_memory(peak: int, machine: str) -> float:

@@ -32,9 +32,10 @@ from shardpass.explicit.errors import Clash, read
 from shardpass.explicit.search import Argument, Program, Search, type_text
 from shardpass.explicit.specs import partition, spec_of
 from shardpass.explicit.swap import running_text
+from shardpass.jax.lowering import lowered
 from shardpass.places.specs import Spec, spec_text
 from shardpass.redistribute.terms.limit import read_limit
-from shardpass.report.text import show_bytes
+from shardpass.report.text import show_bytes, show_seconds
 from shardpass.runtime.peers import OURS
 
 SHOWN = 3
@@ -88,8 +89,8 @@ class Repairs:
         rows += [f"    {line}" for line in self.expression.splitlines()[:1]]
         rows += [f"      {text}: {kind}" for text, kind in self.operands]
         for number, one in enumerate(self.alternatives, 1):
-            figures = f"{show_bytes(one.bytes)} received, {show_bytes(one.memory)} of memory, {_time(one.seconds)}"
-            rows += ["", f"{number}. {one}: {figures}"]
+            sizes = f"{show_bytes(one.bytes)} received, {show_bytes(one.memory)} of memory"
+            rows += ["", f"{number}. {one}: {sizes}, {show_seconds(one.seconds)}"]
             rows += one.diff.splitlines()
         rows += ["", f"the cheapest of {self.programs} programs with edits that trace, in {self.traces} traces"]
         return joined(iter(rows))
@@ -149,7 +150,8 @@ def repairs(
     def lower(changed: Mapping[int, Spec]) -> str:
         new = [_as(value, changed[number]) if number in changed else value for number, value in enumerate(values)]
         positional, named = jax.tree_util.tree_unflatten(tree, new)
-        return lowered(jitted, positional, named)
+        text: str = lowered(jitted, positional, named).as_text(debug_info=True)
+        return text
 
     names = _names(function)
     described = tuple(_argument(names, path, leaf) for path, leaf in leaves)
@@ -160,18 +162,6 @@ def repairs(
         raise no_edit(clash, search)
     search.programs = _within(search.programs, memory_limit, machine, clash.place)
     return _report(clash, search)
-
-
-def lowered(jitted: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> str:
-    """Returns the text of the program that JAX lowers; over an abstract mesh it is lowered for the CPU."""
-    try:
-        text: str = jitted.lower(*positional, **named).as_text(debug_info=True)
-    except ValueError as error:
-        if "lowering_platforms" not in str(error) or not hasattr(jitted, "trace"):
-            raise
-        made = jitted.trace(*positional, **named).lower(lowering_platforms=("cpu",))
-        text = made.as_text(debug_info=True)
-    return text
 
 
 def no_edit(clash: Clash, search: Search) -> ShardpassError:
@@ -262,10 +252,3 @@ def _as(leaf: Any, spec: Spec) -> jax.ShapeDtypeStruct:
     """Returns the type of ``leaf`` with another spec."""
     sharding = jax.sharding.NamedSharding(leaf.sharding.mesh, partition(spec))
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
-
-
-def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"

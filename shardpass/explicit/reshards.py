@@ -30,6 +30,7 @@ from shardpass.advise.verify import LEAST, MORE_MEMORY, changed_lines
 from shardpass.diagnostics import ShardpassError
 from shardpass.explicit.regions import Region
 from shardpass.explicit.retrace import Retracer
+from shardpass.explicit.specs import spec_of_type
 from shardpass.explicit.written import HELPER, KEYWORD, REGION, RESHARD, Calls, Written
 from shardpass.ir import jax_private
 from shardpass.places.specs import Spec, spec_text
@@ -118,7 +119,7 @@ class Reshards:
             target = one.target
             if target is None or one.spec is None or one.form == HELPER:
                 continue
-            spec = _spec_of(target)
+            spec = spec_of_type(target)
             if spec is not None:
                 yield from (((one, other),) for other in variants(spec, target.shape, self.axes))
 
@@ -256,15 +257,6 @@ def _axes_of(jaxpr: Any) -> dict[str, int]:
     return axes
 
 
-def _spec_of(aval: Any) -> Spec | None:
-    """Returns the spec of a type, a tuple of axes for each dimension; None for a partial one."""
-    spec = aval.sharding.spec
-    if getattr(spec, "unreduced", None) or getattr(spec, "reduced", None):
-        return None
-    entries = [*spec, *(None,) * (len(aval.shape) - len(spec))]
-    return tuple(() if one is None else (one,) if isinstance(one, str) else tuple(one) for one in entries)
-
-
 def cheaper(before: Priced, after: Priced) -> bool:
     """Whether a program without a type saves bytes, however few, and needs no more time, work or memory."""
     was, now = before.figures, after.figures
@@ -287,7 +279,7 @@ def _rank(tried: Tried) -> tuple[float, int, int]:
 
 def _annotated(call: Written, spec: Spec | None) -> Annotated:
     target = call.target
-    now = None if target is None else _spec_of(target)
+    now = None if target is None else spec_of_type(target)
     text = spec_text(now) if now is not None else "" if call.spec is None else call.file.text(call.spec)
     return Annotated(call.form, call.name, text, "" if spec is None else spec_text(spec), call.place)
 

@@ -16,6 +16,7 @@ import jax
 from shardpass.advise.source import Edits, Replacement, SourceFile
 from shardpass.explicit.regions import Region
 from shardpass.explicit.swap import LOCK, CannotTrace, Edited, Swap, compiled
+from shardpass.jax.lowering import lowered_trace
 
 
 class Retracer:
@@ -62,12 +63,7 @@ class Retracer:
     def lower(self, traced: Any) -> Any:
         """Lowers ``traced``; over an abstract mesh, which has no devices, for the CPU."""
         with self._meshes():
-            try:
-                return traced.lower()
-            except ValueError as error:
-                if "lowering_platforms" not in str(error):
-                    raise
-                return traced.lower(lowering_platforms=("cpu",))
+            return lowered_trace(traced)
 
     def _meshes(self) -> Any:
         if not self.mesh.empty:

@@ -25,7 +25,19 @@ def spec_of(array: Any) -> Spec:
     sharding = getattr(array, "sharding", None) if isinstance(array, jax.ShapeDtypeStruct) else None
     if sharding is None:
         sharding = jax.typeof(array).sharding
-    entries = (*sharding.spec, *((None,) * (len(array.shape) - len(sharding.spec))))
+    return _entries(sharding.spec, len(array.shape))
+
+
+def spec_of_type(aval: Any) -> Spec | None:
+    """Returns the spec of a type; None if it has none, or if it is of partial sums."""
+    spec = getattr(getattr(aval, "sharding", None), "spec", None)
+    if spec is None or getattr(spec, "unreduced", None) or getattr(spec, "reduced", None):
+        return None
+    return _entries(spec, len(aval.shape))
+
+
+def _entries(spec: Any, rank: int) -> Spec:
+    entries = (*spec, *((None,) * (rank - len(spec))))
     return tuple(() if one is None else (one,) if isinstance(one, str) else tuple(one) for one in entries)
 
 

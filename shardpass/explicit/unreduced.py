@@ -26,7 +26,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from shardpass.advise.sentences import cost_of
 from shardpass.advise.source import Replacement, SourceFile, called, requoted
@@ -37,6 +37,7 @@ from shardpass.explicit.carries import body_and_start, results_of_body
 from shardpass.explicit.errors import read
 from shardpass.explicit.expression import OUT, Edit, Expression
 from shardpass.explicit.reshards import Reshards, Tried, cheaper
+from shardpass.explicit.specs import spec_of_type
 from shardpass.explicit.written import KEYWORD, Written
 from shardpass.ir import jax_private
 from shardpass.places.specs import Spec, spec_text
@@ -120,7 +121,7 @@ def added_products(search: Reshards) -> Iterator[Sum]:
 
 
 def _sum(file: SourceFile, node: ast.BinOp, products: Sequence[Written], plain: bool) -> Iterator[Sum]:
-    specs, axes = {_spec(one.target) for one in products}, {_contracted(one) for one in products}
+    specs, axes = {spec_of_type(one.target) for one in products}, {_contracted(one) for one in products}
     if len(specs) != 1 or len(axes) != 1:
         return
     (spec,), (over,) = specs, axes
@@ -166,18 +167,9 @@ def _contracted(call: Written) -> tuple[str, ...]:
         if equation.primitive.name != "dot_general" or "transpose(" in str(equation.source_info.name_stack):
             continue
         (left, _), _ = equation.params["dimension_numbers"]
-        spec = _spec(equation.invars[0].aval)
+        spec = spec_of_type(equation.invars[0].aval)
         axes |= set() if spec is None else {name for dim in left for name in spec[dim]}
     return tuple(sorted(axes))
-
-
-def _spec(aval: Any) -> Spec | None:
-    """Returns the spec of a type; None if it has none or is partial already."""
-    spec = getattr(getattr(aval, "sharding", None), "spec", None)
-    if spec is None or spec.unreduced or spec.reduced:
-        return None
-    entries = [*spec, *(None,) * (len(aval.shape) - len(spec))]
-    return tuple(() if one is None else (one,) if isinstance(one, str) else tuple(one) for one in entries)
 
 
 # ---------------------------------------------------------------- gradients that a scan adds up
@@ -200,7 +192,7 @@ def added_gradients(search: Reshards) -> Iterator[Sum]:
                 result for result, own in zip(equation.outvars, body, strict=True) if result.aval.shape == own.shape
             ]
             for number, carry in enumerate(carries):
-                spec = _spec(carry.aval)
+                spec = spec_of_type(carry.aval)
                 if spec is not None:
                     place = number if len(carries) > 1 else None
                     yield from _gradients(file, call, place, spec, search.axes, _is_plain(search))

@@ -23,12 +23,15 @@ _MESH_NAME = "added_mesh"
 
 
 class Notation:
-    """The notation of ``module`` for shardings over ``mesh``, which is added to Shardy's modules if absent."""
+    """The notation of ``module`` for shardings over ``mesh``, which is added to Shardy's modules if absent.
 
-    def __init__(self, module: Any, mesh: Mesh) -> None:
+    ``shardy``: take Shardy's notation for a module that has neither.
+    """
+
+    def __init__(self, module: Any, mesh: Mesh, shardy: bool = False) -> None:
         meshes = meshes_of(module)
         self._name = ""  # of Shardy's mesh; "" in GSPMD's notation
-        if meshes or any(op.name.startswith("sdy.") for op in every_op(module.operation)):
+        if shardy or meshes or any(op.name.startswith("sdy.") for op in every_op(module.operation)):
             known = (name for name, one in meshes.items() if one == mesh)
             self._name = next(known, "") or _added(module, mesh, set(meshes))
         self.attribute = SDY_SHARDING if self._name else SHARDING  # the name of that of arguments and results

@@ -44,6 +44,11 @@ def plan_module(
         options += f" machine={show_value(machine_text(machine))}"
     module = run_pipeline(text_or_module, f"propagate{{{options}}}", filename=filename)
     with module.context:
+        return with_loops(plan_of(module), LoopTerms(matmul_loops, matmul_one_way))
+
+
+def plan_of(module: Any) -> ProgramPlan:
+    """Returns the plan of a propagated module, which becomes one with splices."""
+    with module.context:
         table = spliced_table(module)
-        plan = plan_program(table.program, table.all_shardings(), machine=machine_of(module))
-        return with_loops(plan, LoopTerms(matmul_loops, matmul_one_way))
+        return plan_program(table.program, table.all_shardings(), machine=machine_of(module))

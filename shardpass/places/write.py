@@ -60,13 +60,13 @@ def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
 class Writer:
     """Writes shardings over ``mesh`` into ``module``, in place. Ops are known by the numbers that they had at first.
 
-    ``_operands``: the constraints of operands by value, sharding and block, for reuse.
+    ``shardy``: as for ``Notation``. ``_operands``: the constraints of operands by value, sharding and block, for reuse.
     """
 
-    def __init__(self, module: Any, mesh: Mesh) -> None:
+    def __init__(self, module: Any, mesh: Mesh, *, shardy: bool = False) -> None:
         self.module, self.mesh = module, mesh
         self.ops = dict(numbered_ops(module))  # before a mesh is added
-        self.notation = Notation(module, mesh)
+        self.notation = Notation(module, mesh, shardy)
         self._operands: dict[tuple[Any, Spec, Any], Any] = {}
 
     def sign(self, changes: Iterable[Change]) -> None:

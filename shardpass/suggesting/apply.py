@@ -11,13 +11,11 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import collect
 from shardpass.ir.annotations import CONSTRAINT, SHARDING, make_custom_call
 from shardpass.ir.context import copy_module
-from shardpass.ir.machines import machine_of
 from shardpass.ir.tensors import operation
-from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.named import BEHIND_PROPAGATION
+from shardpass.pipeline.plan import plan_of
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.planner import plan_program
 from shardpass.program.read import read_program
 from shardpass.report.build import explain_module
 from shardpass.report.explanation import Explanation
@@ -69,13 +67,6 @@ def propagated(imported: Any, annotations: Iterable[Annotation], propagate: str)
     with collect():  # remarks are for those who partition
         run_in_place(module, propagate)
     return module
-
-
-def plan_of(module: Any) -> ProgramPlan:
-    """Returns the plan of a module that ``propagated`` returned."""
-    with collect(), module.context:
-        table = spliced_table(module)
-        return plan_program(table.program, table.all_shardings(), machine=machine_of(module))
 
 
 def built(module: Any, file: str) -> Explanation:

@@ -13,7 +13,7 @@ Example on d=8: ``x`` in rows and ``w`` whole become ``sdy.sharding = #sdy.shard
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -21,18 +21,16 @@ from jaxlib.mlir import ir
 from shardpass.ir.annotations import SHARDING, Signature, main_of, num_devices, set_num_devices
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
-from shardpass.ir.tensors import operation
-from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.places.sites import Site
+from shardpass.places.write import Change, Writer
 from shardpass.report.explanation import Explanation
 from shardpass.report.hlo.programs import explain_partitioned_by
-from shardpass.sharding.quoting import mlir_quoted
 from shardpass.suggesting.apply import annotated
 from shardpass.suggesting.places import ARGUMENT
+from shardpass.suggesting.specs import names_of
 from shardpass.suggesting.trials import Annotation
 from shardpass.targets.target import Target
-
-SHARDY, MESH = "sdy.sharding", "sdy.mesh"
 
 
 def compiled(
@@ -53,10 +51,11 @@ def compiled(
     """
     module = parse_module(data, file)
     with module.context, ir.Location.unknown():
-        signature = Signature(main_of(module))
-        alike = len(signature.arguments) == len(places) and SHARDING not in str(module.operation)
+        alike = len(Signature(main_of(module)).arguments) == len(places) and SHARDING not in str(module.operation)
         if alike:
-            _say(module, signature, annotations, places, mesh)
+            Writer(module, mesh.mesh, shardy=True).sign(_changes(annotations, places, mesh))
+            if num_devices(module) in (None, 1):
+                set_num_devices(module, mesh.num_devices)
     if not alike:
         module = annotated(imported, annotations)
     return explain_partitioned_by(partitioner, module, file, mesh.mesh, machine, (), target)
@@ -68,32 +67,8 @@ def total(built: Explanation) -> int:
     return built.memory.total
 
 
-def _say(
-    module: Any, signature: Signature, annotations: Iterable[Annotation], places: dict[int, int], mesh: PrimeMesh
-) -> None:
-    """Writes ``annotations`` into the function's signature, as Shardy's attributes."""
-    name = _mesh_of(module, mesh)
+def _changes(annotations: Iterable[Annotation], places: dict[int, int], mesh: PrimeMesh) -> Iterator[Change]:
     for one in annotations:
-        attribute = ir.Attribute.parse(_text(one.dims, name, mesh))
-        for value in one.group.values:
-            row = signature.arguments[places[value]] if one.group.kind == ARGUMENT else signature.results[value]
-            row[SHARDY] = attribute
-    signature.write()
-    if num_devices(module) in (None, 1):
-        set_num_devices(module, mesh.num_devices)
-
-
-def _mesh_of(module: Any, mesh: PrimeMesh) -> str:
-    """Returns the name of the module's mesh, adding one if it has none."""
-    names = [op.attributes["sym_name"].value for op in map(operation, module.body.operations) if op.name == MESH]
-    if names:
-        return str(names[0])
-    axes = ", ".join(f"{mlir_quoted(name)}={size}" for name, size in mesh.mesh.axes)
-    made = ir.Module.parse(f"sdy.mesh @mesh = <[{axes}]>", module.context)
-    made.body.operations[0].operation.move_before(module.body.operations[0])
-    return "mesh"
-
-
-def _text(dims: DimAxes, name: str, mesh: PrimeMesh) -> str:
-    entries = ["{" + ", ".join(mlir_quoted(ref.name) for ref in mesh.refs(axes)) + "}" for axes in dims]
-    return f"#sdy.sharding<@{name}, [{', '.join(entries)}]>"
+        group = one.group
+        positions = tuple(places[value] for value in group.values) if group.kind == ARGUMENT else group.values
+        yield Change(Site(group.kind, group.names, group.array, None, positions=positions), names_of(one.dims, mesh))

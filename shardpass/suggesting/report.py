@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from shardpass.diagnostics.printable import joined
 from shardpass.planning.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
-from shardpass.report.text import PARTITIONED
+from shardpass.report.text import PARTITIONED, show_seconds
 from shardpass.runtime.peers import OURS
 from shardpass.suggesting.apply import Figures
 from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, listed
@@ -139,14 +139,6 @@ def _lines(suggestion: Suggestion) -> Iterator[str]:
         yield (
             f"{name:10}{show_bytes(cost.bytes):>12}{show_bytes(cost.memory):>12}{show_seconds(cost.step_seconds):>12}"
         )
-
-
-def show_seconds(seconds: float) -> str:
-    """Formats seconds with about three figures: 12.3 us, 4.56 ms."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
 
 
 def show_saving(seconds: float, memory: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.places.specs import Spec, full_text
 
 
 def sayable(dims: DimAxes, shape: tuple[int, ...], mesh: PrimeMesh) -> DimAxes:
@@ -21,8 +22,9 @@ def _sayable(axes: Axes, size: int, mesh: PrimeMesh) -> Axes:
 
 def spec_text(dims: DimAxes, mesh: PrimeMesh) -> str:
     """Returns the text of the ``PartitionSpec`` for ``dims``."""
-    entries = []
-    for axes in dims:
-        names = [repr(ref.name) for ref in mesh.refs(axes)]
-        entries.append("None" if not names else names[0] if len(names) == 1 else f"({', '.join(names)})")
-    return f"P({', '.join(entries)})" if any(dims) else "P()"
+    return full_text(names_of(dims, mesh))
+
+
+def names_of(dims: DimAxes, mesh: PrimeMesh) -> Spec:
+    """Returns the names of the axes that split each dimension."""
+    return tuple(tuple(ref.name for ref in mesh.refs(axes)) for axes in dims)

@@ -41,6 +41,7 @@ from shardpass.ir.doors import Given
 from shardpass.ir.machines import module_machine
 from shardpass.passes.propagate import barriers
 from shardpass.pipeline.base import show_value
+from shardpass.pipeline.plan import plan_of
 from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
@@ -56,7 +57,7 @@ from shardpass.runtime.peers import OURS, XLA
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
 from shardpass.suggesting import places, questioned
-from shardpass.suggesting.apply import Figures, built, figures, figures_of, plan_of, propagated
+from shardpass.suggesting.apply import Figures, built, figures, figures_of, propagated
 from shardpass.suggesting.choose import Chosen, as_in, choose
 from shardpass.suggesting.compiled import compiled, total
 from shardpass.suggesting.places import ARGUMENT, RESULT

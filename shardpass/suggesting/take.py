@@ -56,8 +56,9 @@ def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platf
     if not has(given, "as_text") and callable(given):
         import jax
 
-        jitted = given if has(given, "lower") else jax.jit(given)
-        given = _lowered(jitted, arguments, keywords, platform)
+        from shardpass.jax.lowering import lowered
+
+        given = lowered(given if has(given, "lower") else jax.jit(given), arguments, keywords, platform)
     if has(given, "stablehlo"):  # of ``shardpass.jax.partition``
         text = _text(given, lambda: given.stablehlo.operation.get_asm(enable_debug_info=True))
         return GivenProgram(text, machine=given.machine if has(given, "machine") else None)
@@ -86,18 +87,6 @@ def _text(given: Any, ask: Callable[[], Any]) -> str:
 
 def _no_program(given: Any) -> ShardpassError:
     return NOT_A_PROGRAM.error(given=f"an object of class {type(given).__name__}")
-
-
-def _lowered(jitted: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platform: str | None) -> Any:
-    """Lowers a jitted function; over an abstract mesh, which has no devices, for the CPU."""
-    if platform is not None and hasattr(jitted, "trace"):
-        return jitted.trace(*arguments, **keywords).lower(lowering_platforms=(platform,))
-    try:
-        return jitted.lower(*arguments, **keywords)
-    except ValueError as error:
-        if "lowering_platforms" not in str(error) or not hasattr(jitted, "trace"):
-            raise
-    return jitted.trace(*arguments, **keywords).lower(lowering_platforms=("cpu",))
 
 
 def read_mesh(given: Any, function: str = "suggest") -> Mesh | None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from shardpass.advise.propose.specs import Axes, axes_of, divides, whole
 from shardpass.diagnostics import Place
@@ -17,6 +18,7 @@ from shardpass.program.program import Array
 from shardpass.sharding import Sharding
 
 Edit = tuple[Change, ...]
+T = TypeVar("T")
 
 ROOT = re.compile(r"^[^\[.]*")
 _FIRST_INDEX = re.compile(r"^\[\d+\]")
@@ -105,16 +107,16 @@ def _updates(sites: Sites) -> Iterator[tuple[Site, Site]]:
             yield result, left.pop(0)
 
 
-def one_of_each(lists: Iterable[Iterable[Edit]]) -> Iterator[Edit]:
-    """Yields the first edit of each list, then the second edit of each list, and so on."""
+def one_of_each(lists: Iterable[Iterable[T]]) -> Iterator[T]:
+    """Yields the first member of each list, then the second member of each list, and so on."""
     left = [iter(one) for one in lists]
     while left:
         kept = []
         for one in left:
-            edit = next(one, None)
-            if edit is not None:
+            member = next(one, None)
+            if member is not None:
                 kept.append(one)
-                yield edit
+                yield member
         left = kept
 
 
