@@ -41,4 +41,4 @@ KINDS = (
     Kind("zero", 3, states.zero),
     Kind("value", 4, values.values),
 )
-STATES = tuple(kind for kind in KINDS if kind.name in ("state", "twin"))
+STATES = (*(kind for kind in KINDS if kind.name in ("state", "twin")), Kind("spread", 3, states.spread))

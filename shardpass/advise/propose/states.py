@@ -5,7 +5,8 @@
 2. An argument that is whole on every device and that a result updates gets the spec of the split arguments of its
    type: those of one root of paths together, and all together.
 3. Whole states are split over an axis, or over all, by the first dimension that divides (ZeRO).
-4. All arguments of one type and one annotation change together.
+4. A state that is split already is split over one axis more, by its largest whole dimension: all its arrays together.
+5. All arguments of one type and one annotation change together.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from shardpass.advise.propose.program import ROOT, Context, Edit, joined, one_of_each
-from shardpass.advise.propose.specs import axes_of, divides, over, tile, variants
+from shardpass.advise.propose.specs import axes_of, divides, over, tile, variants, with_axis
 from shardpass.places.sites import ARGUMENT, Site
 from shardpass.places.specs import Spec
 from shardpass.places.write import Change
@@ -70,6 +71,24 @@ def zero(context: Context) -> Iterator[Edit]:
             for key in keys:
                 groups[key].append(edit)
     yield from map(joined, groups.values())
+
+
+def spread(context: Context) -> Iterator[Edit]:
+    """Yields edits that split states over one axis more, those that save most memory first."""
+    groups: dict[tuple[str, str], list[Edit]] = defaultdict(list)
+    saved: dict[tuple[str, str], float] = defaultdict(float)
+    for site in context.sites.arguments:
+        if site.spec is None or not axes_of(site.spec) or site.array not in context.state_types:
+            continue
+        for name in context.axes.keys() - axes_of(site.spec):
+            sizes = [size if not names else 0 for size, names in zip(site.array.shape, site.spec, strict=True)]
+            spec = with_axis(site.spec, sizes.index(max(sizes)), name)
+            if max(sizes) and divides(spec, site.array.shape, context.axes):
+                key = name, _root(site)
+                groups[key].append(context.with_results(site, spec))
+                each = tile(site.array, site.spec, context.axes) - tile(site.array, spec, context.axes)
+                saved[key] += each * len(site.positions)
+    yield from (joined(groups[key]) for key in sorted(groups, key=lambda key: (-saved[key], key)))
 
 
 def families(context: Context) -> Iterator[Edit]:

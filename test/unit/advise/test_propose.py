@@ -6,6 +6,7 @@ from pathlib import Path
 
 from shardpass.advise.propose import KINDS
 from shardpass.advise.propose.program import Context, Edit
+from shardpass.advise.propose.states import spread
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import every_op
 from shardpass.places.sites import ARGUMENT, RESULT, Sites, read
@@ -74,3 +75,27 @@ def test_the_layers_of_a_list_are_edited_with_the_list_that_is_returned() -> Non
     assert of_params
     for edit in of_params:
         assert [name for change in edit[1:] for name in change.site.names] == ["result[0]", "result[1]"]
+
+
+UP, DOWN = '[{}, {}, {"model"}]', '[{}, {"model"}, {}]'
+MOMENTUM = f"""
+module @step attributes {{mhlo.num_partitions = 8 : i32}} {{
+  sdy.mesh @mesh = <["data"=4, "model"=2]>
+  func.func @main(%0: tensor<16x32x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, {UP}>}} loc("momentum['up']"),
+                  %1: tensor<16x64x32xf32> {{sdy.sharding = #sdy.sharding<@mesh, {DOWN}>}} loc("momentum['down']"),
+                  %2: tensor<8x7xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"model"}}, {{}}]>}} loc("bias"))
+      -> (tensor<16x32x64xf32>, tensor<16x64x32xf32>, tensor<8x7xf32>) {{
+    return %0, %1, %2 : tensor<16x32x64xf32>, tensor<16x64x32xf32>, tensor<8x7xf32>
+  }}
+}}
+"""
+
+
+def test_a_state_is_spread_as_a_whole_over_the_axis_that_does_not_split_it() -> None:
+    """Each array by its largest whole dimension; 7 columns are no multiple of 4 devices."""
+    reading = read(MOMENTUM, "step.mlir", Sources(()))
+    with reading.module.context:
+        edits = list(spread(Context(Sites(reading))))
+    assert [{change.site.pattern: change.spec for change in edit} for edit in edits] == [
+        {"momentum['up']": ((), ("data",), ("model",)), "momentum['down']": ((), ("model",), ("data",))}
+    ]
