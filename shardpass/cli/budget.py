@@ -42,12 +42,13 @@ def _run(argv: Sequence[str]) -> int:
         help="text (default); markdown, for the summary of a job; json; of --check also sarif, for code review, and "
         "gitlab, a code quality report",
     )
+    add("--sarif", metavar="FILE", help="with --check, write what is over the budget as SARIF to FILE too")
     add_program(parser, "xla", "the mesh of a module that names none: data=4,model=2")
     args = parser.parse_args(argv)
     if args.check is None and not args.programs:
         parser.error("the following arguments are required: PROGRAM, or --check")
-    if args.check is None and args.format in ("sarif", "gitlab"):
-        parser.error(f"--format {args.format} lists what is over a budget: give --check")
+    if args.check is None and (args.sarif or args.format in ("sarif", "gitlab")):
+        parser.error("SARIF and GitLab's report list what is over a budget: give --check")
     if args.check is not None and (args.partitioner or args.target):
         parser.error("--check takes the partitioner and the target from the budget: leave out these options")
     return _write(args) if args.check is None else _check(Path(args.check), args)
@@ -87,6 +88,8 @@ def _check(path: Path, args: argparse.Namespace) -> int:
         budget = budget_at(path, name)
         program = collectives_of(explained(name, _asked(name, budget, args)))
         checked[name] = program, excesses(program, budget)
+    if args.sarif is not None:
+        write_output(args.sarif, _sarif(checked, path.name) + "\n")
     write_output(args.output or "-", _SHOWN[args.format](checked, path.name) + "\n")
     return 1 if any(over for _, over in checked.values()) else 0
 

@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="BYTES",
         help="status 1 where a finding saves so much or more, as in 64MiB, or a device receives it by one line",
     )
+    add("--sarif", metavar="FILE", help="write the findings as SARIF to FILE too, beside what is printed")
     add("--html", metavar="FILE", help="write a page of HTML that needs no other file")
     add(
         "--source",
@@ -238,6 +239,8 @@ def _run(argv: Sequence[str]) -> int:
         from shardpass.report.page import to_html
 
         write_output(args.html, to_html(explanation))
+    if args.sarif is not None:
+        write_output(args.sarif, f"{_shown(explanation, 'sarif', args)}\n")
     if args.output is not None:
         write_output(args.output, f"{_shown(explanation, form, args)}\n")
     elif streamed is not None:

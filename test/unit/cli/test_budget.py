@@ -55,7 +55,7 @@ def test_growth_is_over_the_budget_in_all_formats(step: Path, capsys: pytest.Cap
     step.write_text(MODULE.replace("RESULT", WHOLE))
     shown = {}
     for form in ("text", "markdown", "json", "sarif", "gitlab"):
-        assert budget.main(["--check", "--format", form, "-o", "report"]) == 1
+        assert budget.main(["--check", "--format", form, "-o", "report", "--sarif", "report.sarif"]) == 1
         shown[form] = Path("report").read_text()
     assert "all_gather over data: expected 1 array, 448 B, got 2 arrays, 7.4 KiB" in shown["text"]
     assert "| step.mlir | all_gather over data | 1 array, 448 B | 2 arrays, 7.4 KiB |" in shown["markdown"]
@@ -63,6 +63,8 @@ def test_growth_is_over_the_budget_in_all_formats(step: Path, capsys: pytest.Cap
     (run,) = json.loads(shown["sarif"])["runs"]
     assert {one["ruleId"] for one in run["results"]} == {one["check_name"] for one in json.loads(shown["gitlab"])}
     assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "budget.toml"
+
+    assert Path("report.sarif").read_text() == shown["sarif"]
 
     capsys.readouterr()
     assert diff.main(["old.json", "step.mlir", "--fail"]) == 1
@@ -82,6 +84,7 @@ def test_a_program_without_a_budget_is_shown_in_markdown(step: Path, capsys: pyt
     [
         ([], "PROGRAM"),
         (["step.mlir", "--format", "sarif"], "--check"),
+        (["step.mlir", "--sarif", "a.sarif"], "--check"),
         (["--check", "--partitioner", "xla"], "from the budget"),
         (["--check", "--target", "cpu:8"], "from the budget"),
     ],

@@ -1,9 +1,9 @@
 """Checks that public projects write by searching the text of compiled HLO, restated as assertions.
 
-Each names the collectives that the project expects, with arithmetic for the bytes: in a ring a device receives 2(n-1)/n of
-an all_reduce, and n-1 tiles of an all_gather. The text searches of these projects broke where XLA wrote asynchronous,
-combined or fused collectives, or other replica groups. The assertions have one verdict with all supported versions of
-jax.
+Each names the collectives that the project expects, with arithmetic for the bytes: in a ring a device receives
+2(n-1)/n of an all_reduce, and n-1 tiles of an all_gather. The text searches of these projects broke where XLA wrote
+asynchronous, combined or fused collectives, or other replica groups. The assertions have one verdict with all
+supported versions of jax.
 """
 
 from __future__ import annotations
