@@ -14,22 +14,22 @@ from shardpass.advise.budget import Budget
 from shardpass.advise.decided import find_decided
 from shardpass.advise.gap import others
 from shardpass.advise.search import Again, Asked, find_edits
-from shardpass.advise.verify import Program, figures
+from shardpass.advise.verify import figures
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect
 from shardpass.ir.context import parse_module
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import EDITED, INTERRUPTED, NOW, Finding, Findings, Gap
-from shardpass.report.hlo.explain import explain_hlo
+from shardpass.report.hlo.programs import explain_built
 from shardpass.report.naming import Sources
-from shardpass.report.rows import DecidedFact, MemoryFacts
-from shardpass.runtime.peers import build
+from shardpass.report.rows import DecidedFact
+from shardpass.runtime.peers import XLA, PeerProgram, build
 from shardpass.sharding import Mesh
+from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import shared
 from shardpass.targets.target import cpu
 
-XLA = "xla"
 GAP_SECONDS = 30.0  # for shardpass's decision and the pinned program, of wall time
 
 
@@ -84,20 +84,11 @@ def _findings(
 ) -> Findings:
     sources, mesh = Sources(folders), Mesh(explanation.mesh) if explanation.mesh else None
 
-    def explained(program: Program) -> Explanation:
-        memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
-        return explain_hlo(
-            program.hlo,
-            file,
-            partitioner=explanation.partitioner,
-            mesh=mesh,
-            machine=machine,
-            memory=memory,
-            folders=folders,
-            compiler=explanation.compiler,
-        )
+    def explained(program: Compiled | PeerProgram) -> Explanation:
+        asked = explanation.partitioner, mesh, machine, folders, explanation.compiler
+        return explain_built(program, file, *asked)
 
-    def compiled(module: bytes, draft: bool) -> Program:
+    def compiled(module: bytes, draft: bool) -> Compiled | PeerProgram:
         if explanation.partitioner == XLA:
             return local.compile(module, draft=draft)
         return build(explanation.partitioner, _text(module), explanation.devices)

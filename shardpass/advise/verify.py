@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from shardpass.diagnostics import Place
 from shardpass.report.findings import Figures, LineChange
@@ -15,21 +14,6 @@ LEAST_MEMORY = 0.01  # of what a device holds, that an edit for memory alone sav
 MORE_MEMORY = 0.05  # of what a device holds, that it may hold more with an edit that saves little
 PER_TIME = 1.0  # likewise, of the part of the time that an edit saves
 MORE_BYTES = 1.02  # what an edit that saves work or memory alone may receive
-
-
-class Program(Protocol):
-    """A compiled program: its HLO, and the compiler's statistics of a device's memory in bytes."""
-
-    @property
-    def hlo(self) -> str: ...
-    @property
-    def arguments(self) -> int: ...
-    @property
-    def results(self) -> int: ...
-    @property
-    def temporaries(self) -> int: ...
-    @property
-    def donated(self) -> int: ...
 
 
 def figures(report: Report) -> Figures:

@@ -20,16 +20,13 @@ from shardpass.explicit.written import Calls
 from shardpass.ir import jax_private
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import Figures, Findings
-from shardpass.report.hlo.explain import explain_hlo
+from shardpass.report.hlo.programs import explain_built
 from shardpass.report.naming import Sources
 from shardpass.report.report import Report
-from shardpass.report.rows import MemoryFacts
-from shardpass.runtime.peers import OURS
+from shardpass.runtime.peers import OURS, XLA
 from shardpass.sharding import Mesh
 from shardpass.targets.compiler import Compiler
 from shardpass.targets.target import cpu
-
-XLA = "xla"
 
 Explained = Callable[[str], Report]  # the report of a module's text, by the partitioner of the one that is at hand
 
@@ -111,16 +108,7 @@ def _by_xla(compiler: Compiler, first: Report, machine: Machine, folders: Sequen
 
     def price(lowered: Any) -> Priced:
         program = compiler.compile(lowered.as_text(debug_info=True).encode())
-        memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
-        report = explain_hlo(
-            program.hlo,
-            first.file,
-            partitioner=first.partitioner,
-            mesh=mesh,
-            machine=machine,
-            memory=memory,
-            folders=folders,
-        )
+        report = explain_built(program, first.file, first.partitioner, mesh, machine, folders)
         whole = figures(report)
         return Priced(whole, report.rows, whole.seconds - report.seconds)
 

@@ -82,11 +82,6 @@ def split_of(layout: DimAxes) -> DimAxes:
     return tuple(layout) if isinstance(layout, Partial) else layout
 
 
-def is_partial(way: Way) -> bool:
-    """Whether an operand or a result of ``way`` is partial."""
-    return any(map(over, (*way.operands, *way.results)))
-
-
 def layouts(splits: Sequence[DimAxes], axes: Sequence[Axes]) -> Iterator[Partial]:
     """Yields the partial layouts of a value whose possible splits are ``splits``, over whole ``axes``."""
     for summed in _sets(axes):

@@ -137,15 +137,27 @@ def explain_partitioned_by(
     else:
         given = str(module.operation.get_asm(enable_debug_info=True))
         program = build(partitioner, given, devices)
-    memory = MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated)
-    report = explain_hlo(
+    report = explain_built(program, called(module, file), partitioner, mesh, machine, folders, compiler)
+    return replace(report, given=given, built=program)
+
+
+def explain_built(
+    program: Compiled | PeerProgram,
+    file: str,
+    partitioner: str,
+    mesh: Mesh | None,
+    machine: Machine | str | None,
+    folders: Sequence[Path] | None,
+    compiler: str = "",
+) -> Explanation:
+    """Explains a program that ``partitioner`` made, with its compiler's account of memory."""
+    return explain_hlo(
         program.hlo,
-        called(module, file),
+        file,
         partitioner=partitioner,
         mesh=mesh,
         machine=machine,
-        memory=memory,
+        memory=MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated),
         folders=folders,
         compiler=compiler,
     )
-    return replace(report, given=given, built=program)

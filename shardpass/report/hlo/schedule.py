@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from shardpass.cost.in_order import Step, in_order
 from shardpass.cost.schedule import COMPUTE, Task
@@ -24,6 +25,7 @@ from shardpass.hlo.trip_counts import trip_count
 from shardpass.report.rows import Row
 from shardpass.report.schedule import LINK, Mark, Schedule, alone, beside, links, made_of, schedule_of
 
+T = TypeVar("T", Task, Step)
 _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
 
@@ -46,17 +48,11 @@ def schedule_hlo(
     """Schedules ``program``. ``owners``: the op of each row; ``work``: by the ``id`` of an op."""
     if backend == CPU:
         return schedule_of(_Tasks(program, rows, owners, work).of(program.entry), rows)
-    steps = _Steps(program, rows, owners, work, backend).of(program.entry)
+    made = _Steps(program, rows, owners, work)
+    made.backend = backend
+    steps = made.of(program.entry)
     slots, _ = in_order(steps)
     return made_of(slots, [step.task for step in steps], rows, f"XLA:{backend.upper()}")
-
-
-def _numbers(owners: Sequence[HloOp]) -> dict[int, list[int]]:
-    """Maps the ``id`` of an op to the numbers of its rows."""
-    numbers: dict[int, list[int]] = {}
-    for number, op in enumerate(owners):
-        numbers.setdefault(id(op), []).append(number)
-    return numbers
 
 
 def _collective(every: Sequence[Row], numbers: tuple[int, ...], needs: tuple[int, ...] = ()) -> Task:
@@ -68,28 +64,40 @@ def _collective(every: Sequence[Row], numbers: tuple[int, ...], needs: tuple[int
     return Task(mark, sum(row.seconds for row in rows) / max(1, runs), links(first.axes), needs)
 
 
-class _Tasks:
+class _Computations(Generic[T]):
+    """What each computation of a program is made into, once. ``numbers``: of an op's rows, by its ``id``."""
+
     def __init__(
-        self,
-        program: HloProgram,
-        rows: Sequence[Row],
-        owners: Sequence[HloOp],
-        work: Mapping[int, OwnWork],
+        self, program: HloProgram, rows: Sequence[Row], owners: Sequence[HloOp], work: Mapping[int, OwnWork]
     ) -> None:
         self.program, self.rows, self.work = program, rows, work
-        self.numbers = _numbers(owners)
-        self.made: dict[str, tuple[Task, ...]] = {}
-        self.open: set[str] = set()  # computations around this one: a call back to these is passed over
+        self.numbers: dict[int, list[int]] = {}
+        for number, op in enumerate(owners):
+            self.numbers.setdefault(id(op), []).append(number)
+        self._known: dict[str, tuple[T, ...]] = {}
+        self._open: set[str] = set()  # computations around this one: a call back to these is passed over
 
-    def of(self, name: str) -> tuple[Task, ...]:
-        """Returns the tasks of a computation."""
-        if name not in self.made and name not in self.open and name in self.program.computations:
-            self.open.add(name)
-            self.made[name] = tuple(self._tasks(name))
-            self.open.discard(name)
-        return self.made.get(name, ())
+    def of(self, name: str) -> tuple[T, ...]:
+        """Returns what a computation is made into."""
+        if name not in self._known and name not in self._open and name in self.program.computations:
+            self._open.add(name)
+            self._known[name] = tuple(self._made(name))
+            self._open.discard(name)
+        return self._known.get(name, ())
 
-    def _tasks(self, name: str) -> Iterator[Task]:
+    def _made(self, name: str) -> Iterator[T]:
+        raise NotImplementedError
+
+    def _own(self, op: HloOp) -> Task:
+        """Returns the task of the work of ``op`` itself."""
+        known = self.work.get(id(op))
+        return Task(Mark(op.name)) if known is None else Task(Mark(op.name, known.place), known.seconds, (COMPUTE,))
+
+
+class _Tasks(_Computations[Task]):
+    """The tasks of a program by their data."""
+
+    def _made(self, name: str) -> Iterator[Task]:
         places: dict[str, int] = {}
         for place, op in enumerate(self.program.computations[name].ops.values()):
             needs = tuple(dict.fromkeys(places[operand] for operand in op.operands if operand in places))
@@ -101,8 +109,8 @@ class _Tasks:
         if numbers:
             return _collective(self.rows, numbers, needs)
         lists = [tasks for name in self._called(op) if (tasks := self.of(name))]
-        if (known := self.work.get(id(op))) is not None and known.seconds:
-            own = Task(Mark(op.name, known.place), known.seconds, (COMPUTE,))
+        own = self._own(op)
+        if own.seconds:
             if not lists:
                 return replace(own, needs=needs)
             lists.insert(0, (own,))
@@ -129,31 +137,12 @@ class _Tasks:
         return computation is not None and any(id(op) in self.numbers for op in computation.ops.values())
 
 
-class _Steps:
-    """The steps of a program in its compiler's order."""
+class _Steps(_Computations[Step]):
+    """The steps of a program in the order of the compiler ``backend``."""
 
-    def __init__(
-        self,
-        program: HloProgram,
-        rows: Sequence[Row],
-        owners: Sequence[HloOp],
-        work: Mapping[int, OwnWork],
-        backend: str,
-    ) -> None:
-        self.program, self.rows, self.work, self.backend = program, rows, work, backend
-        self.numbers = _numbers(owners)
-        self.steps: dict[str, tuple[Step, ...]] = {}
-        self.open: set[str] = set()
+    backend = GPU
 
-    def of(self, name: str) -> tuple[Step, ...]:
-        """Returns the steps of a computation."""
-        if name not in self.steps and name not in self.open and name in self.program.computations:
-            self.open.add(name)
-            self.steps[name] = tuple(self._in_turn(name))
-            self.open.discard(name)
-        return self.steps.get(name, ())
-
-    def _in_turn(self, name: str) -> Iterator[Step]:
+    def _made(self, name: str) -> Iterator[Step]:
         computation = self.program.computations[name]
         ended_by = dones(self.program, computation)
         started: dict[str, list[int]] = {}  # by the op that ends it
@@ -178,8 +167,7 @@ class _Steps:
         return op.opcode in _RUNS or id(op) in self.work
 
     def _step(self, computation: str, op: HloOp, awaits: tuple[int, ...]) -> Step:
-        known = self.work.get(id(op))
-        own = Task(Mark(op.name, known.place), known.seconds, (COMPUTE,)) if known is not None else Task(Mark(op.name))
+        own = self._own(op)
         inside = tuple(step for _, called in op.called for step in self.of(called)) if op.opcode in _RUNS else ()
         if not inside:
             return Step(own, awaits)
