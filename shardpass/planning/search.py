@@ -68,9 +68,9 @@ class Bound:
     The tables have splits over whole axes, and each op makes its own copy of an open array. A plan outside of this
     model may cost less: over a part of an axis, or with a copy that several ops use.
 
-    ``price``: what the decision costs in the tables, in seconds; ``least``: a lower bound for all shardings in them. Both are None if there is no bound. ``plan``: the seconds of the plan, in which ops
-    share copies: if it is below the least of the tables, that is no bound. ``why``: the reason for which there is no
-    bound, or no closer one.
+    ``price``: what the decision costs in the tables, in seconds; ``least``: a lower bound for all shardings in them.
+    Both are None if there is no bound. ``plan``: the seconds of the plan, in which ops share copies: if it is below the
+    least of the tables, that is no bound. ``why``: the reason for which there is no bound, or no closer one.
     """
 
     plan: float

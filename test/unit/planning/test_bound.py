@@ -89,12 +89,14 @@ def test_words() -> None:
         == "within 0.4% of the least sum of communication and work (whole axes, no shared copies)"
     )
     assert str(Bound(100.0, 100.0, 90.0, "200 backtracks were spent")) == (
-        "within 10.0% of the least sum of communication and work (whole axes, no shared copies), as 200 backtracks were spent"
+        "within 10.0% of the least sum of communication and work (whole axes, no shared copies), "
+        "as 200 backtracks were spent"
     )
     above = Bound(125.0, 100.0, 100.0)
     assert above.gap == 0.2
     assert str(above).endswith(
-        "within 20.0% of the least sum of communication and work (whole axes, no shared copies), as the plan brings arrays otherwise than the tables do"
+        "within 20.0% of the least sum of communication and work (whole axes, no shared copies), "
+        "as the plan brings arrays otherwise than the tables do"
     )
     shared = Bound.of(90.0, 100.0, 99.0, "")
     assert shared.least is None
