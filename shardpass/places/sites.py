@@ -95,7 +95,11 @@ def read(data: Any, file: str, sources: Sources, *, trusted: bool = True) -> Rea
 
     Raises ShardpassError as the import does, and SP214 where no mesh is known.
     """
-    module = parse_module(data, file, trusted=trusted)
+    return reading_of(parse_module(data, file, trusted=trusted), sources)
+
+
+def reading_of(module: Any, sources: Sources) -> Reading:
+    """Imports ``module`` in place and reads its annotations. Raises as ``read``."""
     calls = {}
     with module.context:
         for number, op in marked_ops(module):

@@ -242,7 +242,6 @@ def with_hints(
         return ()
     with collect():
         put_mesh(module, mesh, file)
-        run_in_place(module, "shardpass-import")
         return find_hints(module, effort, chosen(machine or module_machine(module)), Sources(folders))
 
 

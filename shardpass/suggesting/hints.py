@@ -30,10 +30,10 @@ from typing import Any
 
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place
-from shardpass.ir.frames import Frame
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.passes.propagate import barriers
+from shardpass.places.sites import Site, Sites, reading_of
 from shardpass.planning.axes import whole_axes
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs, price
@@ -41,11 +41,10 @@ from shardpass.planning.descent import SMALL
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Search, decide
 from shardpass.planning.task import Task
-from shardpass.program.program import Array, Op, OpKind, Program
-from shardpass.program.read import Handles, read_program
+from shardpass.program.program import Op, OpKind
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.program import Propagated
-from shardpass.report.naming import GRADIENT, Names, Sources
+from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact, folded_name
 from shardpass.report.specs import spec
 from shardpass.sharding import Sharding
@@ -68,27 +67,25 @@ class _Candidate:
     price: float
 
 
-def find_hints(imported: Any, effort: int, machine: Machine, sources: Sources) -> tuple[HintFact, ...]:
-    """Returns the hints for an imported module, greatest savings first."""
-    with imported.context:
-        return _Hints(imported, effort, machine, sources).run()
+def find_hints(module: Any, effort: int, machine: Machine, sources: Sources) -> tuple[HintFact, ...]:
+    """Returns the hints for a module, which is imported in place, greatest savings first."""
+    reading = reading_of(module, sources)
+    with module.context:
+        return _Hints(Sites(reading), effort, machine).run()
 
 
 class _Hints:
     """One search for hints. State: the folded program, and the present plan."""
 
-    def __init__(self, module: Any, effort: int, machine: Machine, sources: Sources) -> None:
-        self.module, self.effort, self.clock = module, effort, clock_of(machine)
+    def __init__(self, sites: Sites, effort: int, machine: Machine) -> None:
+        self.sites, self.effort, self.clock = sites, effort, clock_of(machine)
+        self.module, self.program, self.names = sites.reading.module, sites.program, sites.names
         self.propagate = f"shardpass-propagate{{effort={effort}}}"
-        self.program, self.handles = read_program(module, "propagate")
-        self.task = Task.of(self.program, barriers(self.program, self.handles), max(1, effort), machine)
-        self.names = _names(self.program, self.handles, sources)
-        self.base = planned(module, (), self.propagate)
+        self.task = Task.of(self.program, barriers(self.program, sites.reading.handles), max(1, effort), machine)
+        self.base = planned(self.module, (), self.propagate)
         self.before = price(self.base)
         self.shardings = decide(self.program, self.task.barriers, effort, machine).shardings.of
         self.at = self._lines()
-        self.written = self._written()
-        self.gradients = self._cotangents()
 
     def run(self) -> tuple[HintFact, ...]:
         if self.program.mesh.mesh.size < 2 or not self.base.bytes_received:
@@ -172,16 +169,19 @@ class _Hints:
             sent[self._line(op)] = sent.get(self._line(op), 0.0) + cost.get(op.number, 0.0) * 1e-6
         sent.pop(NOWHERE, None)
         expensive = sorted(sent, key=lambda place: -sent[place])[:MOST_LINES]
-        result: dict[tuple[int, ...], Group] = {}
+        order: dict[int, int] = {}
         for value in (v for place in expensive for op in self.at.get(place, ()) for v in (*op.results, *op.operands)):
-            group = self._group(value)
-            if group is not None:
-                result.setdefault(group.values, group)
-        for value in self.program.body.arguments:
-            group = self._group(value)
-            if group is not None:
-                result.setdefault(group.values, group)
-        return list(result.values())
+            order.setdefault(value, len(order))
+        makers = (self.names.makers[value] for value in order if value in self.names.makers)
+        lines = [place for place in dict.fromkeys((*expensive, *map(self._line, makers))) if place != NOWHERE]
+        groups: dict[int, Group] = {}
+        for site in self.sites.values(lines):
+            used = [order[value] for value in site.values if value in order]
+            if used:
+                groups[min(used)] = _group(site)
+        for value in filter(self._may_constrain, self.program.body.arguments):
+            groups.setdefault(order.get(value, len(order) + value), self._argument(value))
+        return list({groups[key].values: groups[key] for key in sorted(groups)}.values())
 
     def _lines(self) -> Mapping[Place, list[Op]]:
         """Returns the ops of each line, without those of gradients."""
@@ -195,60 +195,21 @@ class _Hints:
         place = self.names.frame(op).place
         return NOWHERE if place == NOWHERE else Place(place.file, place.line)
 
-    def _group(self, value: int) -> Group | None:
-        """Returns the values that an annotation of ``value`` names; None if ``value`` cannot be constrained."""
-        program, array, names = self.program, self.program.arrays[value], self.names
-        name = names.of(value)
-        if array is None or not array.rank or not name or name.startswith(GRADIENT) or "..." in name:
-            return None
-        if value in program.body.arguments:
-            folded = self.task.folded.of
-            alike = [other for other in program.body.arguments if folded[other] == folded[value]]
-            kind = LINE if value in program.annotations else ARGUMENT
-            return Group(kind, tuple(alike), tuple(map(names.of, alike)), array, self._first_use(value))
-        maker = names.makers.get(value)
-        key = None if maker is None else (self._line(maker), name, array)
-        if key is None or value not in self.written.get(key, ()):
-            return None
-        values = dict.fromkeys((*self.written[key], *self.gradients.get((name, array), ())))
-        return Group(LINE, tuple(values), (name,), array, key[0])
+    def _may_constrain(self, argument: int) -> bool:
+        array, name = self.program.arrays[argument], self.names.of(argument)
+        return array is not None and array.rank > 0 and bool(name) and "..." not in name
 
-    def _written(self) -> Mapping[tuple[Place, str, Array], list[int]]:
-        """Maps an expression of the user's text, by its line, text and type, to the values that it computes.
-
-        An expression may be several ops, of a library's function, say; its value is the one that others use. A line of
-        a layer stands for the values of all layers.
-        """
-        users: dict[int, set[Frame]] = {}
-        for op in self.program.body.every_op():
-            if not self.names.is_backward(op):
-                for value in op.operands:
-                    users.setdefault(value, set()).add(self.names.frame(op))
-        result: dict[tuple[Place, str, Array], list[int]] = {}
-        for place, ops in self.at.items():
-            for op in ops:
-                for value in op.results if op.operands and not op.mesh.manual else ():
-                    array, name = self.program.arrays[value], self.names.of(value)
-                    outside = users.get(value, set()) - {self.names.frame(op)}
-                    if array is not None and outside and value not in self.program.annotations:
-                        result.setdefault((place, name, array), []).append(value)
-        return result
+    def _argument(self, value: int) -> Group:
+        """Returns the arguments that an annotation of one names: those that fold to the same."""
+        folded, program = self.task.folded.of, self.program
+        alike = [other for other in program.body.arguments if folded[other] == folded[value]]
+        kind = LINE if value in program.annotations else ARGUMENT
+        return Group(kind, tuple(alike), tuple(map(self.names.of, alike)), program.array(value), self._first_use(value))
 
     def _first_use(self, value: int) -> Place:
         """Returns the line that reads an argument first."""
         result = (self._line(op) for op in self.program.body.every_op() if value in op.operands)
         return next((place for place in result if place != NOWHERE), NOWHERE)
-
-    def _cotangents(self) -> Mapping[tuple[str, Array], list[int]]:
-        """Returns the gradients of values, by the value's name and type."""
-        result: dict[tuple[str, Array], list[int]] = {}
-        for value, op in self.names.makers.items():
-            array = self.program.arrays[value]
-            if array is not None and op.kind is OpKind.SPLIT and op.operands and self.names.is_backward(op):
-                name = self.names.of(value)
-                if name.startswith(GRADIENT):
-                    result.setdefault((name.removeprefix(GRADIENT), array), []).append(value)
-        return result
 
     # ---------------------------------------------------------------- verified on the whole program
 
@@ -275,17 +236,8 @@ class _Hints:
         )
 
 
-def _names(program: Program, handles: Handles, sources: Sources) -> Names:
-    texts: dict[Any, str] = {}
-    locations = []
-    for op in handles.ops:
-        location = op.location
-        key = location.attr
-        if key not in texts:
-            texts[key] = str(location)
-        locations.append(texts[key])
-    arguments = [str(argument.location) for argument in handles.arguments[None]]
-    return Names(program, locations, arguments, sources)
+def _group(site: Site) -> Group:
+    return Group(LINE, site.values, site.names, site.array, Place(site.place.file, site.place.line))
 
 
 def _simple(group: Group, mesh: PrimeMesh) -> Iterator[DimAxes]:
