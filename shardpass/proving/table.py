@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardpass.proving import effects, promises
+from shardpass.proving import effects, promises, tuples
 from shardpass.proving.relations.evaluate import Rule
 from shardpass.proving.rules import (
     blocks,
@@ -32,7 +32,7 @@ FAMILIES = (
     effects,
 )
 _FALLBACKS: dict[str, Rule] = {
-    "stablehlo.reduce": blocks.reduce_rows,
+    "stablehlo.reduce": blocks.either(tuples.reduce, blocks.reduce_rows),
     "stablehlo.dynamic_slice": rows.dynamic_slice_rows,
     "stablehlo.dynamic_update_slice": rows.dynamic_update_slice_rows,
     "stablehlo.pad": rows.pad_rows,

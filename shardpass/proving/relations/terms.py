@@ -50,6 +50,7 @@ class Terms:
         self._constants: dict[Hashable, int] = {}
         self.sets: list[Any] = []  # of boxes, [box, lows and highs] of ranges
         self._set_numbers: dict[Hashable, int] = {}
+        self.bodies: Any = None  # what bodies of reductions compute, as a table of scalar terms
         self.position = self.make(Term(("position",), (), 1))
 
     def make(self, term: Term) -> int:

@@ -31,12 +31,12 @@ def by_body(site: ScalarSite, rows: Sequence[Ints], starts: Sequence[Ints]) -> l
     count = prod(shape)
     flat = [m.reshape(count, depth) for m in matrix]
     counts = np.ones((count, depth), bool)
-    marked = _marked(site, kinds)
-    if marked and bool(table.known(flat[-1]).all()):
+    within = marked(site, kinds)
+    if within and bool(table.known(flat[-1]).all()):
         counts = table.values(flat[-1]) != 0
-        body, inner = marked, flat[:-1]
+        body, inner = within, flat[:-1]
     else:
-        body, inner = _walked(site, kinds, None), flat
+        body, inner = walked(site, kinds, None), flat
     some = np.asarray(counts.any(1))
     result = []
     for k, ids in enumerate(_reduced(table, kinds[: len(inner)], body, [i[some] for i in inner], counts[some])):
@@ -87,8 +87,8 @@ def _reducer(table: Scalars, kind: str, returned: int, first: int, second: int) 
     return str(key[0]) if plain and table.head_of(returned) > 2 else None
 
 
-def _walked(site: ScalarSite, kinds: Sequence[str], marks: tuple[int, int] | None) -> Body:
-    """What the body returns of two tuples of terms that nothing else has; ``marks``: their last elements."""
+def walked(site: ScalarSite, kinds: Sequence[str], marks: tuple[int, int] | None) -> Body:
+    """Return what the body computes of two tuples of terms that nothing else has; ``marks``: their last elements."""
     table, half = site.table, len(kinds)
     own = [[table.one(("body's operand", side, k, kind)) for k, kind in enumerate(kinds)] for side in (0, 1)]
     if marks is not None:
@@ -101,18 +101,18 @@ def _walked(site: ScalarSite, kinds: Sequence[str], marks: tuple[int, int] | Non
     return tuple(int(v.ids[0]) for v in given if v is not None), own[0], own[1]
 
 
-def _marked(site: ScalarSite, kinds: Sequence[str]) -> Body | None:
-    """The body within, where the last operand says which of the two tuples count; None for other bodies."""
+def marked(site: ScalarSite, kinds: Sequence[str]) -> Body | None:
+    """Return the body within, where the last operand says which of the two tuples count; None for other bodies."""
     if len(kinds) < 2 or kinds[-1] != "i1":
         return None
     one = site.table.integer(1)
-    returned, first, second = _walked(site, kinds, (1, 0))
+    returned, first, second = walked(site, kinds, (1, 0))
     if returned != (*first[:-1], one):
         return None
-    returned, _, second = _walked(site, kinds, (0, 1))
+    returned, _, second = walked(site, kinds, (0, 1))
     if returned != (*second[:-1], one):
         return None
-    if _walked(site, kinds, (0, 0))[0][-1] != site.table.integer(0):
+    if walked(site, kinds, (0, 0))[0][-1] != site.table.integer(0):
         return None
-    returned, first, second = _walked(site, kinds, (1, 1))
+    returned, first, second = walked(site, kinds, (1, 1))
     return (returned[:-1], first[:-1], second[:-1]) if returned[-1] == one else None
