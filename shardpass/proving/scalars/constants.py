@@ -90,7 +90,14 @@ def identity(table: Scalars, name: str, element: str) -> int:
 
 
 def identities(table: Scalars, name: str, element: str) -> Ints:
-    """The elements that change no reduction, of which most types have one: -0 of sums of floats."""
+    """Return the elements that change no reduction, which is one for most types: -0 of sums of floats."""
+    known = table.constants.get((name, element))
+    if known is None:
+        known = table.constants[name, element] = _identities(table, name, element)
+    return known
+
+
+def _identities(table: Scalars, name: str, element: str) -> Ints:
     if is_integer(element):
         low, high = (0, 1) if element == "i1" else _bounds(element, None)
         ones = high if low == 0 else -1
@@ -119,12 +126,15 @@ def zero(table: Scalars, element: str) -> int:
 
 
 def zeros(table: Scalars, element: str) -> Ints:
-    """The elements that change no sum but one that is -0; to add them twice is to add them once."""
-    if is_integer(element) or not has_negative_zero(element):
-        return np.array([], np.int64)
-    parts = (0.0, -0.0)
-    pairs = [complex(real, imaginary) for real in parts for imaginary in parts][:-1]
-    return _numbers(table, pairs if element.startswith("complex") else [0.0], element)
+    """Return the elements that change no sum but one that is -0; to add them twice is to add them once."""
+    known = table.constants.get(("zeros", element))
+    if known is None:
+        parts = (0.0, -0.0)
+        pairs = [complex(real, imaginary) for real in parts for imaginary in parts][:-1]
+        values: list[Any] = pairs if element.startswith("complex") else [0.0]
+        signed = not is_integer(element) and has_negative_zero(element)
+        known = table.constants["zeros", element] = _numbers(table, values if signed else [], element)
+    return known
 
 
 def _numbers(table: Scalars, values: Sequence[Any], element: str) -> Ints:

@@ -18,7 +18,7 @@ from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.choices import joined, made
 from shardpass.proving.scalars.constants import identities, identity, zeros
 from shardpass.proving.scalars.rows import CHOICE, FUNCTION, is_choice, segments, shift
-from shardpass.proving.scalars.table import TERM, Scalars
+from shardpass.proving.scalars.table import TERM, Scalars, among
 
 ALONE = 256  # what a reduction by itself costs, in elements of an array
 ONCE = ("maximum", "minimum", "and", "or")
@@ -54,18 +54,17 @@ def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, cou
     if name in ("maximum", "minimum") and computes(element):
         rows, atoms = _bounds_apart(table, name, rows, atoms)
     rows, atoms = _flat(table, code, rows, atoms)
-    away = np.isin(atoms, identities(table, name, element))
+    away = among(atoms, identities(table, name, element))
     rows, atoms = rows[~away], atoms[~away]
     if computes(element) and name in _COMPUTE:
         rows, atoms = _computed(table, name, element, rows, atoms)
     order = np.lexsort((atoms, rows))
     rows, atoms = rows[order], atoms[order]
-    if (name in ONCE or name == "add") and len(rows):  # of sums, only 0 is as good once as twice
-        keep = np.ones(len(rows), bool)
-        keep[1:] = (rows[1:] != rows[:-1]) | (atoms[1:] != atoms[:-1])
-        if name == "add":
-            keep |= ~np.isin(atoms, zeros(table, element))
-        rows, atoms = rows[keep], atoms[keep]
+    repeats = among(atoms, zeros(table, element)) if name == "add" else np.full(len(rows), name in ONCE)
+    if np.count_nonzero(repeats) > 1:  # of sums, only 0 is as good once as twice
+        repeats[1:] &= (rows[1:] == rows[:-1]) & (atoms[1:] == atoms[:-1])
+        repeats[0] = False
+        rows, atoms = rows[~repeats], atoms[~repeats]
     bounds = np.searchsorted(rows, np.arange(count + 1))
     several = np.bincount(rows[is_choice(table, atoms)], minlength=count) > 1
     table.spend(count)

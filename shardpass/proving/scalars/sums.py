@@ -21,7 +21,7 @@ from shardpass.proving.scalars.constants import identities, zero, zeros
 from shardpass.proving.scalars.elementwise import op_of
 from shardpass.proving.scalars.lists import reduced
 from shardpass.proving.scalars.moves import padded
-from shardpass.proving.scalars.table import MOST, ManyElements, Scalars
+from shardpass.proving.scalars.table import MOST, ManyElements, Scalars, among
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
 _ALL_DEFAULT = ("#stablehlo<precision DEFAULT>", "[", "]", ",", " ")
@@ -88,6 +88,7 @@ def contracted(site: ScalarSite, x: Ints, y: Ints) -> Ints:
         raise ManyElements
     if not shape[-1]:
         return np.full(shape[:-1], zero(table, element), np.int64)
+    nought = None if is_integer(element) else _is_zero(table, x, lhs) & _is_zero(table, y, rhs)
     x, y = np.broadcast_to(x, shape), np.broadcast_to(y, shape)
     how = _precision(site.op)
     if lhs == rhs == element and not how:
@@ -97,8 +98,7 @@ def contracted(site: ScalarSite, x: Ints, y: Ints) -> Ints:
         products = table.rows(("product", lhs, rhs, element, how), [np.minimum(x, y), np.maximum(x, y)])
     else:
         products = table.rows(("product", lhs, rhs, element, how), [x, y])
-    if not is_integer(element):
-        nought = _is_zero(table, x, lhs) & _is_zero(table, y, rhs)
+    if nought is not None:
         products = np.where(nought, zero(table, element), products)
         start = np.full((*shape[:-1], 1), zero(table, element), np.int64)
         products = np.concatenate([products, start], axis=-1)
@@ -107,8 +107,8 @@ def contracted(site: ScalarSite, x: Ints, y: Ints) -> Ints:
 
 def _is_zero(table: Scalars, ids: Ints, element: str) -> Bools:
     if is_integer(element):
-        return np.isin(ids, [table.integer(0)])
-    return np.isin(ids, [*identities(table, "add", element), *zeros(table, element), zero(table, element)])
+        return np.asarray(ids == table.integer(0))
+    return among(ids, np.union1d(identities(table, "add", element), zeros(table, element)))
 
 
 def _precision(op: Any) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from shardpass.proving.relations.laws import Laws
-from shardpass.proving.relations.pieces import Ints
+from shardpass.proving.relations.pieces import Bools, Ints
 
 MOST = 2**20  # elements of one value on all devices, and products of one op
 WORK = 3 * 2**26  # what a proof of the elements may spend
@@ -58,6 +58,7 @@ class Scalars:
         self._head = np.zeros(2**12, np.int64)  # of lists: which reducer; of choices: 1 or 2
         self._heads: dict[Hashable, int] = {}
         self.ranges: dict[int, tuple[int, int]] = {}  # of integers that choose: which numbers [lo, hi) they may be
+        self.constants: dict[Hashable, Ints] = {}  # the constants of a type that a reduction may leave out
         self.gathered: dict[int, int] = {}  # sums whose summands of one form are put together
         self.ranked: dict[int, Ranked] = {}  # terms of ``ranks.py``
         self.chosen: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}  # choices by their integer and rows
@@ -148,6 +149,14 @@ class Scalars:
     def values(self, ids: Ints) -> Ints:
         """The integers at ``ids``, all of which are known."""
         return self._value[ids]
+
+
+def among(ids: Ints, few: Ints) -> Bools:
+    """Return which of ``ids`` are one of ``few``; for one or two numbers faster than ``np.isin``."""
+    result = np.zeros(ids.shape, bool)
+    for number in few.tolist():
+        result |= ids == number
+    return result
 
 
 def distinct(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
