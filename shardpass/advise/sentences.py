@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shardpass.advise.propose.program import Edit
+from shardpass.advise.propose.specs import axes_of
 from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE
-from shardpass.places.specs import Spec, spec_text
+from shardpass.places.specs import spec_text
 from shardpass.report.findings import ADD, DROP, REPLACE, Figures
 from shardpass.report.text import show_bytes, show_flops
 
@@ -38,14 +39,10 @@ def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", help
     if first.spec is None:
         return f"out_shardings force {named} to {now}, which costs {cost}"
     role = {ARGUMENT: "in_shardings", RESULT: "out_shardings"}[site.kind]
-    missing = _axes(first.spec) - _axes(site.spec or ())
-    if missing and _axes(site.spec or ()) < _axes(first.spec):
+    missing = axes_of(first.spec) - axes_of(site.spec)
+    if missing and axes_of(site.spec) < axes_of(first.spec):
         return f"{role} do not split {named} over {' and '.join(sorted(missing))}, which costs {cost}"
     return f"{role} have {named} as {now}, which costs {cost}"
-
-
-def _axes(spec: Spec) -> frozenset[str]:
-    return frozenset(name for names in spec for name in names)
 
 
 def cost_of(before: Figures, after: Figures) -> str:

@@ -251,6 +251,26 @@ class SourceFile:
 
     # ---------------------------------------------------------------- edits
 
+    def without_assignment(self, call: ast.Call, kept: ast.expr) -> list[Replacement] | None:
+        """Returns the edit that removes the statement ``x = call(x, ...)``, where ``kept`` is ``x``; None for others.
+
+        The whole line goes where nothing but a comment shares it and its block has other statements.
+        """
+        statement = self.parents[call]
+        if not isinstance(statement, ast.Assign) or not isinstance(kept, ast.Name) or len(statement.targets) != 1:
+            return None
+        target = statement.targets[0]
+        if not isinstance(target, ast.Name) or target.id != kept.id:
+            return None
+        start, end = self.span(statement)
+        first, last = self.line_start(statement), self.line_end(statement)
+        block = getattr(self.parents[statement], "body", ())
+        after = self.raw[end:last].strip()
+        alone = self.raw[first:start].isspace() and (not after or after.startswith(b"#"))
+        if alone and isinstance(block, list) and statement in block and len(block) > 1:
+            return [Replacement(first, last, "")]
+        return [Replacement(start, end, "pass")]
+
     def changed(self, replacements: Sequence[Replacement]) -> bytes:
         """Returns the file's bytes with ``replacements``."""
         raw = self.raw
@@ -326,6 +346,11 @@ def requoted(text: str, mark: str) -> str:
             if inner.decode() == one.value and mark not in one.value:
                 raw = raw[: one.col_offset] + f"{mark}{one.value}{mark}".encode() + raw[one.end_col_offset :]
     return raw.decode()
+
+
+def keyword_of(call: ast.Call, name: str) -> ast.expr | None:
+    """Returns the value of a call's keyword argument, or None."""
+    return next((one.value for one in call.keywords if one.arg == name), None)
 
 
 def called(call: ast.Call) -> str:

@@ -395,19 +395,9 @@ def _leaf(
 
 def _unwrapped(file: SourceFile, call: ast.Call, kept: ast.expr) -> list[Replacement]:
     """Returns the replacements that leave ``kept``, an argument, of a call."""
-    statement = file.statement_of(call)
-    if (
-        isinstance(statement, ast.Assign)
-        and statement.value is call
-        and isinstance(kept, ast.Name)
-        and len(statement.targets) == 1
-        and isinstance(statement.targets[0], ast.Name)
-        and statement.targets[0].id == kept.id
-    ):
-        start, end = file.span(statement)
-        if _has_siblings(file, statement) and file.raw[file.line_start(statement) : start].isspace():
-            return [Replacement(file.line_start(statement), file.line_end(statement), "")]
-        return [Replacement(start, end, "pass")]
+    gone = file.without_assignment(call, kept)
+    if gone is not None:
+        return gone
     start, end = file.span(call)
     simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
     alone = simple or isinstance(file.parents[call], ast.Assign | ast.Return)
@@ -418,8 +408,3 @@ def _resolved(file: SourceFile, node: ast.expr) -> ast.expr:
     """Returns the value assigned to a name, any other expression unchanged."""
     value = file.assigned(node.id, node) if isinstance(node, ast.Name) else None
     return value or node
-
-
-def _has_siblings(file: SourceFile, statement: ast.stmt) -> bool:
-    body = getattr(file.parents[statement], "body", [])
-    return isinstance(body, list) and len(body) > 1

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from shardpass.advise.source import SourceFile
+from shardpass.advise.source import SourceFile, keyword_of
 from shardpass.explicit.errors import Clash, Step, spec_of
 from shardpass.explicit.expression import OUT, Edit, Expression
 from shardpass.places.specs import Spec
@@ -60,9 +60,9 @@ def body_and_start(call: ast.Call) -> tuple[ast.expr | None, ast.expr | None]:
 
 
 def _argument(call: ast.Call, place: int, keyword: str) -> ast.expr | None:
-    for one in call.keywords:
-        if keyword and one.arg == keyword:
-            return one.value
+    named = keyword_of(call, keyword) if keyword else None
+    if named is not None:
+        return named
     plain = len(call.args) > place and not any(isinstance(one, ast.Starred) for one in call.args)
     return call.args[place] if plain else None
 
@@ -99,7 +99,7 @@ def _resharded(
         return
     node: ast.expr | None = nodes[0]
     for step in path:
-        node = _component(_written_out(file, node), step)
+        node = component(_written_out(file, node), step)
     if node is not None:
         yield Expression(file, node), Edit(((OUT, spec),))
 
@@ -109,7 +109,8 @@ def _written_out(file: SourceFile, node: ast.expr | None) -> ast.expr | None:
     return file.assigned(node.id, node) if isinstance(node, ast.Name) else node
 
 
-def _component(node: ast.expr | None, step: Step) -> ast.expr | None:
+def component(node: ast.expr | None, step: Step) -> ast.expr | None:
+    """Returns the member ``step`` of a tuple, list or dict that is written out; None for any other expression."""
     match node:
         case ast.Tuple(elts=parts) | ast.List(elts=parts) if isinstance(step, int) and step < len(parts):
             return parts[step]

@@ -13,11 +13,10 @@ from shardpass.advise.verify import figures
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect, report
-from shardpass.explicit.reshards import Price, Priced, Reshards
+from shardpass.explicit.reshards import Price, Priced, Reshards, explicit_axes_of
 from shardpass.explicit.retrace import Retracer
 from shardpass.explicit.unreduced import waiting_sums
 from shardpass.explicit.written import Calls
-from shardpass.ir import jax_private
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import Figures, Findings
 from shardpass.report.hlo.programs import explain_built
@@ -62,7 +61,7 @@ def findings(
     partitions it.
     """
     try:
-        if not is_explicit(retracer.traced().jaxpr):
+        if not explicit_axes_of(retracer.traced().jaxpr):
             return None
         retracer.trace({})
     except Exception:  # a program that traces once, and not again
@@ -81,16 +80,6 @@ def findings(
         for one in refused:
             report(one)
     return None if first.partitioner == OURS and not made else made
-
-
-def is_explicit(jaxpr: Any) -> bool:
-    """Whether the type of any value in a program has explicit axes."""
-    for equation in jax_private.equations(jaxpr):
-        for value in (*equation.invars, *equation.outvars):
-            mesh = getattr(getattr(value.aval, "sharding", None), "mesh", None)
-            if mesh is not None and mesh.explicit_axes:
-                return True
-    return False
 
 
 def _by_plan(explained: Explained) -> Price:

@@ -84,7 +84,8 @@ class Reshards:
         self.most = min(MOST_TRACED, max(FEWEST_TRACED, MOST_EQUATIONS // max(1, equations)))
         self.results = results_of(self.jaxpr)
         self.calls = [one for one in calls.of(self.jaxpr) if not one.fixed]
-        self.files, self.axes = calls, _axes_of(self.jaxpr)
+        self.files = calls
+        self.axes = {name: size for name, size in explicit_axes_of(self.jaxpr).items() if size > 1}
         self.findings: list[Finding] = []
         self.error: Exception | None = None  # of the last program that did not trace
 
@@ -246,14 +247,14 @@ def _type_text(aval: Any) -> str:
     return f"{aval.str_short()} {None if sharding is None else (sharding.mesh.axis_types, sharding.spec)}"
 
 
-def _axes_of(jaxpr: Any) -> dict[str, int]:
+def explicit_axes_of(jaxpr: Any) -> dict[str, int]:
     """Returns the axes that are explicit in any type of the program, with their sizes."""
     axes: dict[str, int] = {}
     for equation in jax_private.equations(jaxpr):
         for value in (*equation.invars, *equation.outvars):
             mesh = getattr(getattr(value.aval, "sharding", None), "mesh", None)
             if mesh is not None:
-                axes |= {name: mesh.shape[name] for name in mesh.explicit_axes if mesh.shape[name] > 1}
+                axes |= {name: mesh.shape[name] for name in mesh.explicit_axes}
     return axes
 
 

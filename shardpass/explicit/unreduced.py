@@ -33,7 +33,7 @@ from shardpass.advise.source import Replacement, SourceFile, called, requoted
 from shardpass.advise.verify import changed_lines
 from shardpass.diagnostics import Diagnostic, Place
 from shardpass.diagnostics.table_explicit import NO_WAIT
-from shardpass.explicit.carries import body_and_start, results_of_body
+from shardpass.explicit.carries import body_and_start, component, results_of_body
 from shardpass.explicit.errors import read
 from shardpass.explicit.expression import OUT, Edit, Expression
 from shardpass.explicit.reshards import Reshards, Tried, cheaper
@@ -203,8 +203,9 @@ def _gradients(
 ) -> Iterator[Sum]:
     body, start = body_and_start(call)
     results = results_of_body(file, body, call)
-    end = _component(results[0], 0) if len(results) == 1 else None
-    made, start, total = (_component(one, number) for one in (end, start, _result(file, call)))
+    end = component(results[0], 0) if len(results) == 1 else None
+    ends = end, start, _result(file, call)
+    made, start, total = ends if number is None else [component(one, number) for one in ends]
     gradients = [one for one in map(_gradient, _terms(made)) if one is not None] if _is_sum(made) else []
     if made is None or start is None or total is None or len(gradients) != 1:
         return
@@ -223,12 +224,6 @@ def _gradient(node: ast.expr) -> ast.expr | None:
     if not inside or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Call) or node.func.keywords:
         return None
     return node.args[0] if called(node.func).rpartition(".")[2] == "grad" else None
-
-
-def _component(node: ast.expr | None, number: int | None) -> ast.expr | None:
-    if number is None or node is None:
-        return node
-    return node.elts[number] if isinstance(node, ast.Tuple | ast.List) and number < len(node.elts) else None
 
 
 def _result(file: SourceFile, call: ast.Call) -> ast.expr | None:

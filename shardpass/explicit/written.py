@@ -19,11 +19,10 @@ Complexity: O(frames of all equations); spans are looked up.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shardpass.advise.source import Replacement, SourceFile, called
+from shardpass.advise.source import Replacement, SourceFile, called, keyword_of
 from shardpass.diagnostics import Place
 from shardpass.ir import jax_private
 from shardpass.ir.frames import is_library
@@ -132,7 +131,7 @@ class Written:
             if isinstance(parent, ast.FunctionDef):  # a decorator
                 return [Replacement(file.line_start(self.made), file.line_end(self.made), "")]
             return _only(file, self.made, self.kept)
-        return _statement_gone(file, call, self.kept) or _only(file, call, self.kept)
+        return file.without_assignment(call, self.kept) or _only(file, call, self.kept)
 
     def with_spec(self, spec: str) -> list[Replacement] | None:
         """Returns the edit that replaces the type by ``spec``, a text such as ``P(...)``; None if that is not
@@ -220,16 +219,16 @@ def _function_around(file: SourceFile, node: ast.AST) -> ast.FunctionDef | ast.L
 def _written(file: SourceFile, call: ast.Call) -> Written | None:
     name = called(call).rpartition(".")[2]
     if name == "reshard" and call.args and not isinstance(call.args[0], ast.Starred):
-        spec = call.args[1] if len(call.args) > 1 else _keyword(call, "out_shardings")
+        spec = call.args[1] if len(call.args) > 1 else keyword_of(call, "out_shardings")
         return Written(file, RESHARD, call, call.args[0], spec)
     making = call.func if isinstance(call.func, ast.Call) else None
     if making is not None and _makes_region(making) and making.args:
-        spec = _keyword(making, "out_sharding") or _keyword(call, "out_sharding")
+        spec = keyword_of(making, "out_sharding") or keyword_of(call, "out_sharding")
         return Written(file, REGION, call, making.args[0], spec)
     made = _region_of(file, call)
     if made is not None:
-        return Written(file, REGION, call, made[1], _keyword(made[0], "out_sharding"), made[0])
-    spec = _keyword(call, "out_sharding")
+        return Written(file, REGION, call, made[1], keyword_of(made[0], "out_sharding"), made[0])
+    spec = keyword_of(call, "out_sharding")
     return None if spec is None or _makes_region(call) else Written(file, KEYWORD, call, None, spec)
 
 
@@ -288,16 +287,12 @@ def _helped(inner: Written, call: ast.Call, file: SourceFile) -> Written | None:
         return None
     if isinstance(inner.file.parents[function], ast.ClassDef) and isinstance(call.func, ast.Attribute):
         place -= 1
-    by_name = _keyword(call, inner.kept.id)
+    by_name = keyword_of(call, inner.kept.id)
     if by_name is not None:
         return Written(file, HELPER, call, by_name)
     if not 0 <= place < len(call.args) or any(isinstance(one, ast.Starred) for one in call.args[: place + 1]):
         return None
     return Written(file, HELPER, call, call.args[place])
-
-
-def _keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((one.value for one in call.keywords if one.arg == name), None)
 
 
 def _says_a_type(equation: Any) -> bool:
@@ -317,26 +312,6 @@ def _only(file: SourceFile, node: ast.expr, kept: ast.expr) -> list[Replacement]
     alone = (alone and kept.lineno == node.lineno and kept.end_lineno == kept.lineno) or isinstance(kept, ast.Name)
     before, after = ("", "") if alone else ("(", ")")
     return [Replacement(start, first, before), Replacement(last, end, after)]
-
-
-def _statement_gone(file: SourceFile, call: ast.Call, kept: ast.expr) -> list[Replacement] | None:
-    """Returns the edit that removes a statement ``x = reshard(x, s)`` as a whole; None for other statements."""
-    statement = file.parents[call]
-    if (
-        not isinstance(statement, ast.Assign)
-        or not isinstance(kept, ast.Name)
-        or len(statement.targets) != 1
-        or not isinstance(statement.targets[0], ast.Name)
-        or statement.targets[0].id != kept.id
-    ):
-        return None
-    start, end = file.span(statement)
-    block: Sequence[Any] = getattr(file.parents[statement], "body", ())
-    behind = file.raw[end : file.line_end(statement)].strip()
-    whole_line = file.raw[file.line_start(statement) : start].isspace() and (not behind or behind.startswith(b"#"))
-    if statement in block and len(block) > 1 and whole_line:
-        return [Replacement(file.line_start(statement), file.line_end(statement), "")]
-    return [Replacement(start, end, "pass")]
 
 
 def _without_keyword(file: SourceFile, call: ast.Call, name: str) -> list[Replacement] | None:

@@ -13,7 +13,7 @@ from shardpass.advise.propose.program import Context
 from shardpass.advise.propose.specs import variants
 from shardpass.advise.propose.written import arguments
 from shardpass.advise.source import Replacement, SourceFile
-from shardpass.advise.text import JaxText, _leaf
+from shardpass.advise.text import JaxText, _leaf, _unwrapped
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import Frame
 from shardpass.places.sites import Sites, read
@@ -114,6 +114,28 @@ def test_names_with_quotation_marks_stay_as_python_writes_them() -> None:
     names = ("it's", 'an "x"', "\n", "\\", "é")
     text = SourceFile("train.py", 'a = P("x")\n').sharding(spec_text(tuple((name,) for name in names)))
     assert eval(text, {"P": lambda *spec: spec}) == names
+
+
+@pytest.mark.parametrize(
+    ("body", "edited"),
+    [
+        (["x = lax.with_sharding_constraint(x, P())  # a note", "return x"], ["return x"]),
+        (["x = lax.with_sharding_constraint(x, P()); y = 1", "return x"], ["pass; y = 1", "return x"]),
+        (["y = 1; x = lax.with_sharding_constraint(x, P())", "return x"], ["y = 1; pass", "return x"]),
+        (["if x:", "    y = 1", "    y = 2", "else:", "    x = lax.with_sharding_constraint(x, P())", "return x"],
+         ["if x:", "    y = 1", "    y = 2", "else:", "    pass", "return x"]),
+        (["z = lax.with_sharding_constraint(x, P())", "return z"], ["z = x", "return z"]),
+    ],
+)  # fmt: skip
+def test_a_dropped_constraint_takes_nothing_else_with_it(body: list[str], edited: list[str]) -> None:
+    def text(lines: list[str]) -> str:
+        return "".join(f"{line}\n" for line in ["def f(x):", *(f"    {line}" for line in lines)])
+
+    file = SourceFile("train.py", text(body))
+    line = next(number for number, one in enumerate(text(body).splitlines(), 1) if "constraint" in one)
+    call = file.constraint_at(Frame(Place("train.py", line)))
+    assert call is not None
+    assert file.changed(_unwrapped(file, call, call.args[0])).decode() == text(edited)
 
 
 def test_specs_as_text() -> None:
