@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from shardpass.ir.annotations import main_of
@@ -28,7 +29,7 @@ def where_it_ends(
         [operand for operand in _last(module).operands if not is_token(operand.type)][index]
         for module in (local, whole)
     )
-    before = _behind(value)
+    before = _behind([value])
     order = {op: number for number, op in enumerate(every_op(operation(main_of(local))))}
     boxes, ended = (
         next((loss for loss in losses if loss.op in before or not before), None) for losses in (walk.losses, elements)
@@ -109,12 +110,19 @@ def _terms(walk: Walk, value: Any) -> set[int]:
 
 
 class Behind:
-    """Whether some results of ``modules`` may follow from an op; those of functions other than main always may."""
+    """Say whether the results ``indices`` of ``modules`` may follow from an op; from ops of other functions they may.
+
+    Most proofs take no law and ask nothing, so the ops are listed at the first question.
+    """
 
     def __init__(self, modules: Sequence[Any], indices: set[int]) -> None:
+        self._modules, self._indices = modules, indices
         self._mains = [operation(main_of(module)) for module in modules]
-        returned = [[value for value in _last(m).operands if not is_token(value.type)] for m in modules]
-        self._ops = {op for values in returned for k in indices for op in _behind(values[k])}
+
+    @cached_property
+    def _ops(self) -> set[Any]:
+        returned = [[value for value in _last(m).operands if not is_token(value.type)] for m in self._modules]
+        return _behind([values[k] for values in returned for k in self._indices])
 
     def __call__(self, op: Any) -> bool:
         around = operation(op)
@@ -125,10 +133,10 @@ class Behind:
         return around not in self._mains
 
 
-def _behind(value: Any) -> set[Any]:
-    """The ops that ``value`` follows from."""
+def _behind(values: Sequence[Any]) -> set[Any]:
+    """Return the ops that any of ``values`` follows from."""
     result: set[Any] = set()
-    todo: list[Any] = [value]
+    todo = list(values)
     while todo:
         owner = todo.pop().owner
         if hasattr(owner, "arguments"):

@@ -9,7 +9,7 @@ import pytest
 from support.pairs import Pair, Side, constant, equal_bits, gather, reduced, same, scatter, summed
 
 import shardpass
-from shardpass.proving import prove
+from shardpass.proving import ending, prove
 from shardpass.proving.relations.laws import CONVERTED, DIVISOR, FACTOR, NEGATED_SUM, ZERO
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
@@ -293,3 +293,12 @@ def test_a_law_that_no_result_needs_is_not_listed():
     verdict = prove(pair.whole, pair.local)
     assert verdict.proved
     assert verdict.laws == ()
+
+
+@pytest.mark.parametrize(("pair", "walks"), [(EXACT["0 subtracted"], 0), (CASES["x + 0 in f32"][0], 1)])
+def test_a_program_is_searched_for_places_only_after_a_law_was_taken(pair, walks, monkeypatch):
+    calls = []
+    listed = ending._behind
+    monkeypatch.setattr(ending, "_behind", lambda values: calls.append(values) or listed(values))
+    assert prove(pair.whole, pair.local).proved
+    assert len(calls) == walks
