@@ -1,7 +1,8 @@
 """Start the Python processes of a test session as forks of one that has jax and shardpass loaded.
 
-``install`` changes what ``subprocess.Popen`` does for ``python -m``, ``python -c`` and ``python FILE.py``, in tests and
-in what they test: the process that starts is fork_client.py, which this server gives a fork. These start as usual:
+``install`` changes what ``subprocess.Popen`` does for ``python -m``, ``python -c`` and ``python FILE.py``, in tests, in
+what they test, and in forks: the process that starts is fork_client.py, which this server gives a fork. These start as
+usual:
 
 - code that looks at ``sys.modules``, at signals or at the memory of its process
 - a process with settings of its own, such as limits or a session, or with another Python environment
@@ -35,12 +36,12 @@ REAL = "SHARDPASS_TEST_PROCESSES"
 OPTIONS = {"stdin", "stdout", "stderr", "env", "cwd", "text", "universal_newlines", "encoding", "errors", "bufsize"}
 ABOUT_ITSELF = ("sys.modules", "signal", "resource", "/proc/self", "meta_path", "rlimit")
 READ_AT_START = ("JAX_", "PYTHON", "LD_", "LC_", "LANG", "OMP_")  # variables that the server has read already
-SET_IN_FORKS = ("PYTHONPATH", "JAX_PLATFORMS")
+SET_IN_FORKS = ("PYTHONPATH", "JAX_PLATFORMS", "JAX_NUM_CPU_DEVICES")
 
 
 @dataclass
 class ForkServer:
-    """The server of this process, started when it is first asked for."""
+    """The server of this process: started when it is first asked for, or, in a fork, the one that made it."""
 
     folder: str = ""
     process: subprocess.Popen[bytes] | None = None
@@ -76,7 +77,7 @@ class ForkServer:
         return all(own.get(name) == environment.get(name) for name in names)
 
     def _start(self) -> None:
-        if self.process is not None:
+        if self.folder:
             return
         self.environment = dict(os.environ)
         self.folder = tempfile.mkdtemp(prefix="forks-")
@@ -96,7 +97,7 @@ class ForkServer:
         if self.process is not None:
             self.process.communicate()
             shutil.rmtree(self.folder, ignore_errors=True)
-            self.process = None
+            self.process, self.folder = None, ""
 
 
 server = ForkServer()
@@ -123,7 +124,7 @@ def install() -> None:
 
 def serve() -> None:
     """Runs the server at the socket that argv[1] names, until stdin ends."""
-    given = set(os.environ)
+    server.environment, server.folder = dict(os.environ), os.path.dirname(sys.argv[1])
     import shardpass  # noqa: F401
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -144,7 +145,7 @@ def serve() -> None:
                 if key.data == "start":
                     client, _ = listener.accept()
                     reports.follow()
-                    pid = _started(client, reports, base, given)
+                    pid = _started(client, reports, base)
                     events.register(client, selectors.EVENT_READ, ("signal", pid))
                     events.register(os.pidfd_open(pid), selectors.EVENT_READ, ("ended", pid, client))
                 elif key.fd in events.get_map():  # a client that ended earlier in this round is closed
@@ -174,7 +175,7 @@ def _follow(events: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
             client.close()
 
 
-def _started(client: socket.socket, reports: Reports, base: list[str], given: set[str]) -> int:
+def _started(client: socket.socket, reports: Reports, base: list[str]) -> int:
     """Forks the program that ``client`` asks for, and returns the number of its process."""
     length, streams, _, _ = socket.recv_fds(client, 8, 3)
     request = b""
@@ -193,13 +194,13 @@ def _started(client: socket.socket, reports: Reports, base: list[str], given: se
             raise ConnectionResetError("the client ended before its request was read")
         return pid
     try:
-        _become(request, streams, reports, base, given)
+        _become(request, streams, reports, base)
     except BaseException:
         traceback.print_exc()
     os._exit(1)
 
 
-def _become(request: bytes, streams: list[int], reports: Reports, base: list[str], given: set[str]) -> None:
+def _become(request: bytes, streams: list[int], reports: Reports, base: list[str]) -> None:
     """Becomes, in a fork, the program of ``request``."""
     import jax
 
@@ -207,10 +208,12 @@ def _become(request: bytes, streams: list[int], reports: Reports, base: list[str
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.chdir(folder)
-    made = {name: value for name, value in os.environ.items() if name not in given}  # as JAX is imported
+    made = {name: value for name, value in os.environ.items() if name not in server.environment}  # as JAX is imported
     os.environ.clear()
     os.environ.update(made | environment)
     jax.config.update("jax_platforms", environment.get("JAX_PLATFORMS"))
+    jax.config.update("jax_num_cpu_devices", int(environment.get("JAX_NUM_CPU_DEVICES", "-1")))
+    install()
     tempfile.tempdir = None  # which TMPDIR names
     safe = arguments[0] == "-P"
     first = [] if safe else [{"-c": "", "-m": folder}.get(arguments[0], os.path.dirname(os.path.abspath(arguments[0])))]

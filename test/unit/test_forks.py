@@ -61,6 +61,24 @@ def test_signals_reach_the_program(number):
         assert process.wait() == -number
 
 
+def test_a_fork_has_the_devices_that_it_asks_for():
+    command = [sys.executable, "-c", "import jax; print(jax.device_count())"]
+    for env, count in (({"JAX_NUM_CPU_DEVICES": "3"}, b"3\n"), ({}, b"1\n")):
+        options = {"env": environment(JAX_PLATFORMS="cpu", XLA_FLAGS="", **env)}
+        assert is_forked(command, **options)
+        assert subprocess.run(command, capture_output=True, **options).stdout == count
+
+
+def test_what_a_fork_starts_is_a_fork_too():
+    code = "import os, sys; print(os.environ['DEPTH'], os.path.basename(sys.orig_argv[-1]), flush=True)"
+    inner = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}], env={{**os.environ, 'DEPTH': '2'}})"
+    )
+    outer = f"{code}; {inner}"
+    done = subprocess.run([sys.executable, "-c", outer], capture_output=True, env=environment(DEPTH="1"))
+    assert done.stdout == b"1 socket\n2 socket\n"
+
+
 @pytest.mark.fresh_process
 def test_a_marked_test_has_processes_of_its_own():
     assert not is_forked([sys.executable, "-c", "pass"])

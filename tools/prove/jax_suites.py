@@ -139,7 +139,7 @@ def run_file(path: Path, hooked: bool, devices: int, seconds: float, match: str)
 def child(path: Path, env: dict[str, str], seconds: float, match: str) -> bool:
     """Runs pytest on ``path``; False where it cannot import the file, and what it prints is shown then."""
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tools.prove.jax_suites_plugin", "-k", match]
-    options += ["-c", os.devnull, "--rootdir", str(path.parent), "--import-mode=importlib"]
+    options += ["--disable-warnings", "-c", os.devnull, "--rootdir", str(path.parent), "--import-mode=importlib"]
     command = [sys.executable, "-P", "-m", "pytest", *options, str(path)]
     with contextlib.suppress(subprocess.TimeoutExpired):
         done = subprocess.run(command, env=env, timeout=seconds, capture_output=True, text=True)
