@@ -3,8 +3,8 @@
 Programs are small ones that stand for large ones: they are decided for the machine ``ideal``, also in the commands that
 tests start.
 
-Python processes start as forks (support/fork_server.py), sweeps are drawn (support/daily.py), and the slowest tests are
-listed (support/shares.py).
+Python processes start as forks (support/fork_server.py), sweeps and combinations of parameters are drawn
+(support/daily.py, support/drawn_tests.py), and the slowest tests are listed (support/shares.py).
 
 Ctrl-C works: a shell that starts the tests in the background has it ignored in them, and in all that they start.
 """
@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings
 from support import daily, fork_server
 
-pytest_plugins = ["support.shares"]
+pytest_plugins = ["support.drawn_tests", "support.shares"]
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -5,39 +5,14 @@ Shares are ratios, since seconds depend on the machine. A session of few tests h
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from typing import Any
 
 import pytest
 
-from support import daily
-
 SHOWN = 20
 MOST = 0.01  # of a session, for a test without the mark ``long``
 ENOUGH = 3000  # tests
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds --part."""
-    parser.addoption("--part", type=int, default=1, metavar="N", help="run one test of N, others each day")
-
-
-def pytest_report_header() -> str:
-    """Says how today's sweeps are drawn."""
-    if daily.is_whole():
-        return "sweeps: whole"
-    return f"sweeps: a part, drawn with {daily.SEED}={daily.seed()}; all with {daily.WHOLE}=1"
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves one test of N, as the seed says."""
-    count = config.getoption("--part")
-    if count == 1:
-        return
-    kept = [item for item in items if zlib.crc32(f"{daily.seed()} {item.nodeid}".encode()) % count == 0]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-    items[:] = kept
 
 
 class Shares:
