@@ -59,9 +59,14 @@ def assert_close(found, name):
         assert not wrong, f"{witness}: " + "; ".join(f"result {d.index}: {d}" for d in wrong)
 
 
+@cache
+def compiled(name):
+    return compile(partitioned(name))
+
+
 @examples
 def test_numbers_on_xla(name):
-    exe = compile(partitioned(name))
+    exe = compiled(name)
     results = exe.run(*exe.place(*inputs(name), padding=poison))
     assert_close(results, name)
 
@@ -74,7 +79,7 @@ def test_numbers_on_the_interpreter(name):
 @examples
 def test_xla_adds_no_collective(name):
     module = partitioned(name)
-    assert added_by_xla(compile(module).hlo_text(), module) == []
+    assert added_by_xla(compiled(name).hlo_text(), module) == []
 
 
 # --- no value too large
