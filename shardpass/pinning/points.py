@@ -30,6 +30,7 @@ from shardpass.ir.annotations import NUM_PARTITIONS, SHARDING, Signature, main_o
 from shardpass.ir.context import copy_module
 from shardpass.ir.frames import user_place
 from shardpass.ir.machines import machine_of
+from shardpass.ir.tensors import operation
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.partition.splices import spliced_table
@@ -99,14 +100,14 @@ def pinned_module(module: Any, mesh: Mesh, points: Iterable[Point]) -> Any:
         if NUM_PARTITIONS not in copy.operation.attributes:
             set_num_devices(copy, mesh.size)
         writer = Writer(copy, mesh)
+        arguments = operation(main_of(copy)).regions[0].blocks[0].arguments
         for point in sorted(points, key=lambda point: (point.spot.side == OPERAND, point.spot)):
-            spot = point.spot
-            if spot.side == ARGUMENT:
-                writer.argument(spot.place, point.spec)
-            elif spot.side == RESULT:
-                writer.result(spot.op, spot.place, point.spec)
-            else:  # after all definitions, to which operands refer
-                writer.operand(spot.op, spot.place, point.spec)
+            spot, sharding = point.spot, Sharding.tiled(mesh, point.spec)
+            if spot.side == OPERAND:  # after all definitions, to which operands refer
+                writer.operand(spot.op, spot.place, sharding)
+            else:
+                values = arguments if spot.side == ARGUMENT else writer.ops[spot.op].results
+                writer.constrain(values[spot.place], sharding)
     return copy
 
 

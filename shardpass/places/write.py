@@ -6,7 +6,7 @@ partitioner makes of the copy is what it makes of the program with the edit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, Site
 from shardpass.places.specs import Spec
 from shardpass.sharding import Mesh, Sharding
 
+Signed = tuple[str, int, Sharding | None]  # ARGUMENT or RESULT, its place, and its annotation or none
+
 
 @dataclass(frozen=True)
 class Change:
@@ -36,25 +38,37 @@ class Change:
     spec: Spec | None
     padded: tuple[int, ...] | None = None
 
+    def sharding(self, mesh: Mesh) -> Sharding | None:
+        """Returns the new sharding over ``mesh``."""
+        return None if self.spec is None else Sharding.tiled(mesh, self.spec)
+
 
 def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
     """Returns a copy of ``module`` with ``changes``, as bytecode."""
     copy = copy_module(module)
     with copy.context, ir.Location.unknown():
         writer = Writer(copy, mesh)
-        writer.sign(changes)
+        writer.sign(signed(changes, mesh))
         for change in changes:
+            sharding = change.sharding(mesh)
             for number, place in change.site.origins:
                 if change.site.kind == CONSTRAINT:
-                    writer.rewrite(number, change.spec)
-                elif change.spec is not None:
-                    writer.result(number, place, change.spec)
+                    writer.rewrite(number, sharding)
+                elif sharding is not None:
+                    writer.constrain(writer.ops[number].results[place], sharding)
         for change in changes:
             if change.padded is not None and change.spec is not None:
                 pad = pad_argument if change.site.kind == ARGUMENT else pad_result
                 for position in change.site.positions:
                     pad(main_of(copy), position, change.padded, change.spec, writer.notation, mesh)
         return bytecode(copy)
+
+
+def signed(changes: Iterable[Change], mesh: Mesh) -> Iterator[Signed]:
+    """Yields the changes of arguments and results, for ``Writer.sign``."""
+    for change in changes:
+        if change.site.kind in (ARGUMENT, RESULT):
+            yield from ((change.site.kind, position, change.sharding(mesh)) for position in change.site.positions)
 
 
 class Writer:
@@ -64,57 +78,47 @@ class Writer:
     """
 
     def __init__(self, module: Any, mesh: Mesh, *, shardy: bool = False) -> None:
-        self.module, self.mesh = module, mesh
+        self.module = module
         self.ops = dict(numbered_ops(module))  # before a mesh is added
         self.notation = Notation(module, mesh, shardy)
-        self._operands: dict[tuple[Any, Spec, Any], Any] = {}
+        self._operands: dict[tuple[Any, Sharding, Any], Any] = {}
 
-    def sign(self, changes: Iterable[Change]) -> None:
+    def sign(self, annotations: Iterable[Signed]) -> None:
         """Writes the annotations of arguments and results into the signature."""
-        signature = Signature(main_of(self.module))
-        for change in changes:
-            if change.site.kind in (ARGUMENT, RESULT):
-                rows = signature.arguments if change.site.kind == ARGUMENT else signature.results
-                for position in change.site.positions:
-                    rows[position].pop(self.notation.attribute, None)
-                    if change.spec is not None:
-                        rows[position][self.notation.attribute] = self.notation.value(self._sharding(change.spec))
+        signature, name = Signature(main_of(self.module)), self.notation.attribute
+        for kind, position, sharding in annotations:
+            row = (signature.arguments if kind == ARGUMENT else signature.results)[position]
+            row.pop(name, None)
+            if sharding is not None:
+                row[name] = self.notation.value(sharding)
         signature.write()
 
-    def rewrite(self, number: int, spec: Spec | None) -> None:
-        """Gives the constraint that is op ``number`` another spec; removes it if that is None."""
+    def rewrite(self, number: int, sharding: Sharding | None) -> None:
+        """Gives the constraint that is op ``number`` another sharding; removes it if that is None."""
         op = self.ops[number]
-        if spec is None:
+        if sharding is None:
             op.results[0].replace_all_uses_with(op.operands[0])
             op.erase()
         else:
-            self.notation.rewrite(op, self._sharding(spec))
+            self.notation.rewrite(op, sharding)
 
-    def argument(self, place: int, spec: Spec) -> None:
-        """Constrains an argument of main, for all its users."""
-        block = operation(main_of(self.module)).regions[0].blocks[0]
-        value = block.arguments[place]
-        self._constrain(value, spec, ir.InsertionPoint.at_block_begin(block), value.location)
+    def constrain(self, value: Any, sharding: Sharding) -> None:
+        """Constrains an argument of a block, or the result of an op, for all its users."""
+        if isinstance(value.owner, ir.Block):
+            where, location = ir.InsertionPoint.at_block_begin(value.owner), value.location
+        else:
+            owner = operation(value.owner)
+            where, location = ir.InsertionPoint.after(owner), owner.location
+        with where, location:
+            made = self.notation.constraint(value, sharding)
+        value.replace_all_uses_except(made.results[0], [made])
 
-    def result(self, number: int, place: int, spec: Spec) -> None:
-        """Constrains a result of op ``number``, for all its users."""
-        op = self.ops[number]
-        self._constrain(op.results[place], spec, ir.InsertionPoint.after(op), op.location)
-
-    def operand(self, number: int, place: int, spec: Spec) -> None:
+    def operand(self, number: int, place: int, sharding: Sharding) -> None:
         """Constrains an operand of op ``number``. Ops of a block share a constraint, so the first is to come first."""
         op = self.ops[number]
         value = op.operands[place]
-        key = value, spec, operation(op.parent).regions[0] if op.block is None else op.block
+        key = value, sharding, operation(op.parent).regions[0] if op.block is None else op.block
         if key not in self._operands:
             with ir.InsertionPoint(op), op.location:
-                self._operands[key] = self.notation.constraint(value, self._sharding(spec)).results[0]
+                self._operands[key] = self.notation.constraint(value, sharding).results[0]
         op.operands[place] = self._operands[key]
-
-    def _constrain(self, value: Any, spec: Spec, where: Any, location: Any) -> None:
-        with where, location:
-            made = self.notation.constraint(value, self._sharding(spec))
-        value.replace_all_uses_except(made.results[0], [made])
-
-    def _sharding(self, spec: Spec) -> Sharding:
-        return Sharding.tiled(self.mesh, spec)

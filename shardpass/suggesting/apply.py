@@ -9,18 +9,17 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import collect
-from shardpass.ir.annotations import CONSTRAINT, SHARDING, make_custom_call
 from shardpass.ir.context import copy_module
-from shardpass.ir.tensors import operation
 from shardpass.pipeline.named import BEHIND_PROPAGATION
 from shardpass.pipeline.plan import plan_of
 from shardpass.pipeline.run import run_in_place
+from shardpass.places.write import Signed, Writer
 from shardpass.planning.plan import ProgramPlan
 from shardpass.program.read import read_program
 from shardpass.report.build import explain_module
 from shardpass.report.explanation import Explanation
 from shardpass.report.report import Report
-from shardpass.suggesting.places import ARGUMENT, LINE, RESULT
+from shardpass.suggesting.places import ARGUMENT, LINE
 from shardpass.suggesting.trials import Annotation
 
 
@@ -86,27 +85,12 @@ def annotated(imported: Any, annotations: Iterable[Annotation]) -> Any:
 def _annotate(module: Any, annotations: Iterable[Annotation]) -> None:
     program, handles = read_program(module, "propagate")
     number = {value: place for place, value in enumerate(program.body.arguments)}
+    writer, signature = Writer(module, program.mesh.mesh), list[Signed]()
     for one in annotations:
-        sharding = ir.StringAttr.get(str(program.mesh.sharding(one.dims)))
+        kind, sharding = one.group.kind, program.mesh.sharding(one.dims)
         for value in one.group.values:
-            if one.group.kind == ARGUMENT:
-                handles.signature.arguments[number[value]][SHARDING] = sharding
-            elif one.group.kind == RESULT:
-                handles.signature.results[value][SHARDING] = sharding
-            elif one.group.kind == LINE:
-                _constrain(handles.values[value], sharding)
-    handles.signature.write()
-
-
-def _constrain(value: Any, sharding: Any) -> None:
-    """Adds a constraint on ``value`` and redirects all its uses to the result."""
-    if isinstance(value.owner, ir.Block):
-        block, following, location = value.owner, value.owner.operations[0], value.location
-    else:
-        owner = operation(value.owner)
-        block, location = owner.block, owner.location
-        inside = list(block.operations)
-        following = inside[inside.index(owner) + 1]
-    with ir.InsertionPoint(following), location:
-        made = make_custom_call(CONSTRAINT, value, value.type, {SHARDING: sharding})
-    value.replace_all_uses_except(made, operation(made.owner))
+            if kind == LINE:
+                writer.constrain(handles.values[value], sharding)
+            else:
+                signature.append((kind, number[value] if kind == ARGUMENT else value, sharding))
+    writer.sign(signature)

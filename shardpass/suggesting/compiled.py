@@ -22,10 +22,10 @@ from shardpass.ir.annotations import SHARDING, Signature, main_of, num_devices, 
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.places.sites import Site
-from shardpass.places.write import Change, Writer
+from shardpass.places.write import Signed, Writer
 from shardpass.report.explanation import Explanation
 from shardpass.report.hlo.programs import explain_partitioned_by
+from shardpass.sharding import Sharding
 from shardpass.suggesting.apply import annotated
 from shardpass.suggesting.places import ARGUMENT
 from shardpass.suggesting.specs import names_of
@@ -53,7 +53,7 @@ def compiled(
     with module.context, ir.Location.unknown():
         alike = len(Signature(main_of(module)).arguments) == len(places) and SHARDING not in str(module.operation)
         if alike:
-            Writer(module, mesh.mesh, shardy=True).sign(_changes(annotations, places, mesh))
+            Writer(module, mesh.mesh, shardy=True).sign(_signed(annotations, places, mesh))
             if num_devices(module) in (None, 1):
                 set_num_devices(module, mesh.num_devices)
     if not alike:
@@ -67,8 +67,8 @@ def total(built: Explanation) -> int:
     return built.memory.total
 
 
-def _changes(annotations: Iterable[Annotation], places: dict[int, int], mesh: PrimeMesh) -> Iterator[Change]:
+def _signed(annotations: Iterable[Annotation], places: dict[int, int], mesh: PrimeMesh) -> Iterator[Signed]:
     for one in annotations:
-        group = one.group
-        positions = tuple(places[value] for value in group.values) if group.kind == ARGUMENT else group.values
-        yield Change(Site(group.kind, group.names, group.array, None, positions=positions), names_of(one.dims, mesh))
+        sharding = Sharding.tiled(mesh.mesh, names_of(one.dims, mesh))
+        for value in one.group.values:
+            yield one.group.kind, places[value] if one.group.kind == ARGUMENT else value, sharding
