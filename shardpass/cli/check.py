@@ -30,6 +30,12 @@ from shardpass.ir.whole_file import Pieces
 if TYPE_CHECKING:
     from shardpass.ir.doors import Given, LargeFile
 
+NEXT = (
+    "next: shardpass run --check compares a run with one device, "
+    "shardpass prove --partitioner xla proves XLA's program, "
+    "shardpass explain prices collectives by line"
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 any error, 2 bad usage."""
@@ -53,13 +59,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--perf",
         "--remarks",
-        action="store_true",
-        help="modules: also report padding, full gathers, repeated work and arguments that nothing splits",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="modules: also report sizes that devices do not divide, full gathers, repeated work and arguments that "
+        "nothing splits (default)",
     )
     parser.add_argument(
         "--partitioner",
         choices=("xla", "shardy"),
-        help="modules, with --perf: compile the program by XLA's partitioner, or Shardy's passes, and report the edits "
+        help="modules: compile the program by XLA's partitioner, or Shardy's passes, and report the edits "
         "of one annotation that save there, each compiled too",
     )
     parser.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, or sarif 2.1.0")
@@ -114,6 +122,8 @@ def _run(argv: Sequence[str]) -> int:
             f"{on_one_line(file)}: {summary(diagnostics)}",
             file=sys.stderr if "-" in (args.output, args.stablehlo) else sys.stdout,
         )
+        if not is_model(data, file):
+            print(NEXT, file=sys.stderr)
     return int(errors)
 
 

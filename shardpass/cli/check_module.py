@@ -25,9 +25,7 @@ class Checked:
     module: Any = None
 
 
-def check_module(
-    data: Given, file: str, *, strict: bool = False, perf: bool = False, inferred: bool = False
-) -> Checked:
+def check_module(data: Given, file: str, *, strict: bool = False, perf: bool = True, inferred: bool = False) -> Checked:
     """Imports, propagates and checks the module ``data``; findings are sorted, errors first.
 
     An output of a manual region that may not be replicated is a warning, an error with ``strict``.

@@ -100,11 +100,11 @@ UNEVEN = Code(
     "SP216",
     "dimension {dim} of {type} has size {size}, which {count} shards do not divide: tiles have size {tile}, and the "
     "last ones hold {padding} elements of padding",
-    "choose a size that {count} divides to save {percent:.0f}% of memory and work on this dimension",
+    "{would} would divide, and save {percent:.0f}% of memory and work on this dimension",
     severity=Severity.REMARK,
     explanation="Uneven splits are legal: the array is padded at its end to the number of shards times the tile size, "
-    "and padding never reaches a result. The padding costs memory and work. `shardpass-check{remarks=true}` reports "
-    "it for arguments and results.",
+    "and padding never reaches a result. The padding costs memory and work. `shardpass check` reports it for "
+    "arguments, results and constraints.",
 )
 PARTITIONED_ALREADY = Code(
     "SP218",
@@ -276,7 +276,7 @@ GATHERED = Code(
     "{whole} bytes on each device",
     "split what needs it along a dimension that this value has too, or keep the value split and let the op reduce",
     severity=Severity.REMARK,
-    explanation="After a full gather each device holds the whole array. `shardpass-check --perf` reports it.",
+    explanation="After a full gather each device holds the whole array. `shardpass check` reports it.",
 )
 REPEATED_WORK = Code(
     "SP242",
@@ -285,7 +285,7 @@ REPEATED_WORK = Code(
     "split another dimension of its operands, so that each device has a part of its own",
     severity=Severity.REMARK,
     explanation="A product or convolution whose operands are replicated over a mesh axis is computed alike by all "
-    "devices along that axis. `shardpass-check --perf` reports it.",
+    "devices along that axis. `shardpass check` reports it.",
 )
 COSTLY_CONSTRAINT = Code(
     "SP246",
@@ -296,7 +296,7 @@ COSTLY_CONSTRAINT = Code(
     explanation="What a constraint (`with_sharding_constraint`) returns has its sharding, and what uses it starts from "
     "that copy, though the value may be there in another sharding from which less would be sent. "
     "Example: `with_sharding_constraint(x, P())` of an `x` that its user takes split as `x` is. "
-    "`shardpass-check --perf` compares the plan with one in which this constraint alone does not hold, under the same "
+    "`shardpass check` compares the plan with one in which this constraint alone does not hold, under the same "
     "shardings.",
 )
 UNSPLIT_ARGUMENT = Code(
@@ -304,8 +304,20 @@ UNSPLIT_ARGUMENT = Code(
     "argument {index} ({type}) is whole on each of {devices} devices: {bytes} bytes instead of {least}",
     "split it over a mesh axis (in_shardings), if memory matters",
     severity=Severity.REMARK,
-    explanation="Nothing splits the argument. `shardpass-check --perf` reports it where the argument is at least a "
+    explanation="Nothing splits the argument. `shardpass check` reports it where the argument is at least a "
     "hundredth of all arguments' bytes.",
+)
+
+UNDIVIDED = Code(
+    "SP247",
+    "{size} over {count}: the {count} shards over {axes} do not divide dimension {dim} of {type} at {op}, and a device "
+    "receives {bytes} bytes because of that",
+    "{would} would divide; or split another dimension, or split this one over a number of devices that divides {size}",
+    severity=Severity.REMARK,
+    explanation="A size that its shards do not divide causes redistributions, often at a later op: the remark sums "
+    "what they send. The usual case is attention whose heads an axis of the mesh does not divide. Example: `x @ w` "
+    "has a last dimension of 1920, which is split over 8 devices, and is reshaped to 30 heads of 64. A device has 3.75 "
+    "heads, so the array is gathered. With 24 or 32 heads nothing would be sent.",
 )
 
 NOT_WRITTEN_OUT = Code(

@@ -64,6 +64,6 @@ EDIT_SAVES = Code(
     "{sentence} in the program of {partitioner}: with the edit {received}, {memory}",
     remedy="{edit}",
     severity=Severity.REMARK,
-    explanation="`shardpass-check --perf --partitioner xla` compiles the program with each such edit before it reports "
+    explanation="`shardpass-check --partitioner xla` compiles the program with each such edit before it reports "
     "the edit; of several, each with those before it. `shardpass-explain --partitioner xla` shows the same with diffs.",
 )

@@ -14,18 +14,28 @@ from shardpass.diagnostics.table_passes import (
     NO_RULE,
     REDISTRIBUTED,
     REPEATED_WORK,
+    UNDIVIDED,
     UNSPLIT_ARGUMENT,
 )
 from shardpass.ir.context import copy_module
 from shardpass.ir.locations import place_of
 from shardpass.ir.machines import machine_of
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.splits.specs import axes_text, spec_of
 from shardpass.partition.splices import spliced_table
 from shardpass.planning.costly import Redistribution, computed_whole, costly_constraints, redistributions, repeated_work
+from shardpass.planning.divisibility import undivided
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
+from shardpass.program.program import Op
 from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import scope
+from shardpass.program.validate import dividing, words
+from shardpass.sharding import Sharding
+from shardpass.sharding.common import is_named
+
+MOST_CONSTRAINTS = 8  # those around which most bytes move; each is planned without it
 
 
 class Sends(enum.Enum):
@@ -42,6 +52,8 @@ def planned(module: Any, *, sends: Sends = Sends.BYTES, remarks: bool = False) -
         table = spliced_table(copy_module(module))
         shardings = table.all_shardings()
         plan = plan_program(table.program, shardings, machine=machine_of(module))
+        if remarks:
+            yield from _sizes(plan, table.handles)
         for one in redistributions(plan):
             yield from _redistribution(one, table.handles, sends, remarks)
         if remarks:
@@ -50,11 +62,12 @@ def planned(module: Any, *, sends: Sends = Sends.BYTES, remarks: bool = False) -
 
 
 def _constraints(plan: ProgramPlan, shardings: Shardings, handles: Handles) -> Iterator[Diagnostic]:
-    for one in costly_constraints(plan, shardings):
+    for one in costly_constraints(plan, shardings, MOST_CONSTRAINTS):
+        array = plan.program.array(one.op.results[0])
         yield COSTLY_CONSTRAINT.at(
             place_of(handles.ops[one.op.number].location),
-            sharding=one.sharding,
-            type=f"tensor<{plan.program.array(one.op.results[0])}>",
+            sharding=_text(one.sharding, array.rank, one.op.mesh),
+            type=f"tensor<{array}>",
             bytes=one.bytes,
             saved=one.saved,
         )
@@ -64,17 +77,38 @@ def _redistribution(one: Redistribution, handles: Handles, sends: Sends, remarks
     reshard = one.reshard
     kind = f"tensor<{reshard.type}>"
     times = "" if one.times == 1 else ", each time round a loop" if one.times is None else f", {one.times} times"
-    place = _place(one, handles)
-    values: dict[str, Any] = {"what": reshard.cause, "type": kind, "source": reshard.source.sharding, "times": times}
+    place = _place(one.op, handles)
+    source, target = (_text(one, reshard.type.rank, reshard.mesh) for one in (reshard.source.sharding, reshard.target))
+    values: dict[str, Any] = {"what": reshard.cause, "type": kind, "source": source, "times": times}
     if sends is Sends.ALL or (sends is Sends.BYTES and reshard.bytes):
-        diagnostic = REDISTRIBUTED.at(place, target=reshard.target, bytes=reshard.bytes, **values)
+        diagnostic = REDISTRIBUTED.at(place, target=target, bytes=reshard.bytes, **values)
         yield replace(diagnostic, severity=Severity.ERROR) if sends is Sends.ALL else diagnostic
     if remarks and one.gathers_all and reshard.bytes:
         yield GATHERED.at(place, whole=reshard.type.bytes, bytes=reshard.bytes, **values)
 
 
-def _place(one: Redistribution, handles: Handles) -> Place:
-    return place_of((handles.main if one.op is None else handles.ops[one.op.number]).location)
+def _text(sharding: Sharding, rank: int, mesh: PrimeMesh) -> str:
+    """Formats a sharding by the names of the program's axes; as a list of devices where nobody named them."""
+    return spec_of(sharding, rank, mesh) if is_named(mesh.mesh) else str(sharding)
+
+
+def _place(op: Op | None, handles: Handles) -> Place:
+    return place_of((handles.main if op is None else handles.ops[op.number]).location)
+
+
+def _sizes(plan: ProgramPlan, handles: Handles) -> Iterator[Diagnostic]:
+    for one in undivided(plan):
+        yield UNDIVIDED.at(
+            _place(one.op, handles),
+            size=one.size,
+            count=one.count,
+            axes=axes_text(one.mesh, one.axes) if is_named(one.mesh.mesh) else f"{one.count} devices",
+            dim=one.dim,
+            type=f"tensor<{one.array}>",
+            op="the result" if one.op is None else one.op.called,
+            bytes=one.bytes,
+            would=words(dividing(one.size, one.count)),
+        )
 
 
 def _waste(plan: ProgramPlan, handles: Handles) -> Iterator[Diagnostic]:

@@ -13,7 +13,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.partition.findings import Sends, planned
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.program.program import Array, Op, Program
+from shardpass.program.program import Array, Op, Program, constraints_of
 from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import table_of
@@ -80,6 +80,7 @@ class _Checker:
     def __init__(self, program: Program, handles: Handles, shardings: Shardings, devices: int, remarks: bool) -> None:
         self.program, self.handles, self.shardings = program, handles, shardings
         self.devices, self.remarks = devices, remarks
+        self.constrained = frozenset() if not remarks else constraints_of(program)
         self.fine: set[tuple[Sharding, Array, PrimeMesh]] = set()
         self.errors = 0
 
@@ -99,13 +100,15 @@ class _Checker:
     def op(self, op: Op) -> None:
         for value in op.results:
             array, sharding = self.program.arrays[value], self.shardings.of.get(value)
-            if array is None or (sharding is not None and (sharding, array, op.mesh) in self.fine):
+            boundary = op.number in self.constrained
+            fine = sharding is not None and (sharding, array, op.mesh) in self.fine and not boundary
+            if array is None or fine:
                 continue
             handle = self.handles.ops[op.number]
             if sharding is None:
                 self._report(NOT_PROPAGATED.at(place_of(handle.location), op=op.name))
                 return
-            self.value(sharding, value, handle, op.name, mesh=op.mesh)
+            self.value(sharding, value, handle, op.name, boundary=boundary, mesh=op.mesh)
 
     def value(
         self,

@@ -66,7 +66,7 @@ def redistributions(plan: ProgramPlan) -> Iterator[Redistribution]:
 
 def repeated_work(plan: ProgramPlan) -> Iterator[RepeatedWork]:
     """Yields the heavy ops, outside of manual regions, that are cut into fewer parts than there are devices."""
-    for one in _every(plan.body):
+    for one in every_op(plan.body):
         if isinstance(one, SplitPlan) and one.op.name in HEAVY and not one.op.mesh.manual:
             parts, devices = one.local.split.count, one.op.mesh.num_devices
             if parts < devices and one.op.model is not None:
@@ -75,7 +75,7 @@ def repeated_work(plan: ProgramPlan) -> Iterator[RepeatedWork]:
 
 def computed_whole(plan: ProgramPlan) -> Iterator[ComputedWhole]:
     """Yields the ops without a rule whose operands must be gathered."""
-    for one in _every(plan.body):
+    for one in every_op(plan.body):
         if isinstance(one, WholePlan):
             yield from (ComputedWhole(one.op, remark.bytes) for remark in one.remarks)
 
@@ -119,7 +119,8 @@ def costly_constraints(plan: ProgramPlan, shardings: Shardings, most: int | None
                 yield CostlyConstraint(op, shardings.of[result], around[result], total - free.bytes_received)
 
 
-def _every(body: BlockPlan) -> Iterator[OpPlan]:
+def every_op(body: BlockPlan) -> Iterator[OpPlan]:
+    """Yields the plans of the ops of a block and of the blocks inside."""
     for block in blocks_of(body):
         yield from block.ops
 

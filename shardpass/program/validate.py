@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import Any
 
@@ -112,5 +112,16 @@ def uneven(sharding: Sharding, kind: Any, place: Place) -> Iterator[Diagnostic]:
             padding = tile * count - size
             yield UNEVEN.at(
                 place, dim=dim, type=kind, size=size, count=count, tile=tile, padding=padding,
-                percent=100 * padding / (tile * count),
+                percent=100 * padding / (tile * count), would=words(dividing(size, count)),
             )  # fmt: skip
+
+
+def dividing(size: int, count: int) -> tuple[int, ...]:
+    """Returns the multiples of ``count`` nearest to ``size``, without 0: 30 over 8 gives 24 and 32."""
+    below = size // count * count
+    return (*([below] if below else ()), below + count)
+
+
+def words(sizes: Iterable[int]) -> str:
+    """Formats sizes as alternatives: ``24 or 32``."""
+    return " or ".join(map(str, sizes))

@@ -25,6 +25,7 @@ from shardpass.ir.frames import user_frame
 from shardpass.ir.machines import module_machine
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.splits.specs import axes_of, spec, spec_of
 from shardpass.planning.costly import costly_constraints
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.search import Decision
@@ -48,7 +49,6 @@ from shardpass.report.rows import (
     WorkFact,
 )
 from shardpass.report.schedule_module import schedule_module
-from shardpass.report.specs import axes_of, spec, spec_of
 from shardpass.report.times import Times
 from shardpass.report.watch import Origin, Watched, marks, watch
 from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_mesh, parse_sharding

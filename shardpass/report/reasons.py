@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.splits.specs import axes_text, spec
 from shardpass.planning.steps import (
     BlockPlan,
     ConstraintPlan,
@@ -30,7 +31,6 @@ from shardpass.planning.steps import (
 from shardpass.program.program import Op
 from shardpass.report.naming import Names
 from shardpass.report.provenance import ARGUMENT, RESULT, Annotated, Provenance
-from shardpass.report.specs import axes_text, spec
 from shardpass.report.watch import Origin
 
 OPERAND_SIDE, RESULT_SIDE = "operand", "result"

@@ -62,7 +62,7 @@ _AxesOnMesh = tuple[Mesh, tuple[Axes, ...]]  # the lists of axes of one sharding
 def _common_mesh(written: tuple[_AxesOnMesh, ...], prefer: Mesh | None) -> Mesh | None:
     meshes = list(dict.fromkeys(mesh for mesh, _ in written))
     if prefer is None:
-        prefer = next((mesh for mesh in meshes if _is_named(mesh)), None)
+        prefer = next((mesh for mesh in meshes if is_named(mesh)), None)
     sizes = {mesh.size for mesh in (*meshes, *([prefer] if prefer else ()))}
     if len(sizes) != 1:
         return None
@@ -81,7 +81,8 @@ def _common_mesh(written: tuple[_AxesOnMesh, ...], prefer: Mesh | None) -> Mesh 
     return None
 
 
-def _is_named(mesh: Mesh) -> bool:
+def is_named(mesh: Mesh) -> bool:
+    """Whether somebody named the axes: shardings that are lists of devices have ``axis_0``, ``axis_1``."""
     return any(name != f"axis_{k}" for k, name in enumerate(mesh.names))
 
 

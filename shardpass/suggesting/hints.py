@@ -32,6 +32,7 @@ from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.ops.splits.specs import spec
 from shardpass.passes.propagate import barriers
 from shardpass.places.sites import Site, Sites, reading_of
 from shardpass.planning.axes import whole_axes
@@ -46,7 +47,6 @@ from shardpass.program.shardings import Shardings
 from shardpass.propagation.program import Propagated
 from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact, folded_name
-from shardpass.report.specs import spec
 from shardpass.sharding import Sharding
 from shardpass.suggesting.apply import planned
 from shardpass.suggesting.places import ARGUMENT, LINE, Group

@@ -212,16 +212,17 @@ def test_shardings_that_fit_pass_strictly(tmp_path: Path, capsys: Any) -> None:
     assert findings(product(COLUMNS, ROWS, "dot_general"), tmp_path, capsys, "--strict", "--perf") == []
 
 
-def test_what_is_repeated_whole_or_gathered_is_told_on_request(tmp_path: Path, capsys: Any) -> None:
+def test_what_is_repeated_whole_or_gathered(tmp_path: Path, capsys: Any) -> None:
     text = product(WHOLE, WHOLE, "dot_general").replace(
         ") -> tensor<8x8xf32> {", f') -> (tensor<8x8xf32> {{mhlo.sharding = "{WHOLE}"}}) {{'
     )
-    assert findings(text, tmp_path, capsys) == []
-    assert findings(text, tmp_path, capsys, "--perf") == [
-        ("remark", "SP242", 3), ("remark", "SP243", 2), ("remark", "SP243", 2),
-    ]  # fmt: skip
+    assert findings(text, tmp_path, capsys, "--no-perf") == []
+    for options in ((), ("--perf",), ("--remarks",)):
+        assert findings(text, tmp_path, capsys, *options) == [
+            ("remark", "SP242", 3), ("remark", "SP243", 2), ("remark", "SP243", 2),
+        ]  # fmt: skip
     path = tmp_path / "m.mlir"
-    main([str(path), "--remarks"])
+    main([str(path)])
     said = capsys.readouterr().err
     # 8 * 8 * 8 multiplications on each of four devices; 256 bytes of which a quarter would do
     assert (
@@ -234,6 +235,59 @@ def test_what_is_repeated_whole_or_gathered_is_told_on_request(tmp_path: Path, c
       }} }}"""
     codes = [code for _, code, _ in findings(gathered, tmp_path, capsys, "--perf")]
     assert codes == ["SP240", "SP241"]
+
+
+NAMED = """sdy.mesh @mesh = <["data"=2, "model"=8]>
+func.func @main(%x: tensor<4x480xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>}) -> tensor<30x4x4xf32> {
+  %0 = stablehlo.reshape %x : (tensor<4x480xf32>) -> tensor<4x30x16xf32>
+  %1 = stablehlo.dot_general %0, %0, batching_dims = [1] x [1], contracting_dims = [2] x [2]
+    : (tensor<4x30x16xf32>, tensor<4x30x16xf32>) -> tensor<30x4x4xf32>
+  return %1 : tensor<30x4x4xf32>
+}
+"""
+
+
+def test_remarks_name_the_axes_of_the_program(tmp_path: Path, capsys: Any) -> None:
+    """480 columns over 8 are 30 heads over 2 of 8: a device has 4 * 60 floats of the 4 * 240 that it needs."""
+    path = tmp_path / "m.mlir"
+    path.write_text(NAMED)
+    assert main([str(path)]) == 0
+    shown = capsys.readouterr().err
+    assert "{devices" not in shown
+    assert "comes as P(None, 'model') and is needed as P(None, 'model:(1)2')" in shown
+    (cause,) = [line for line in shown.splitlines() if "[SP247]" in line]
+    assert f"{path}:3:8: remark: 30 over 8: the 8 shards over 'model' do not divide dimension 1 of" in cause
+    assert "a device receives 2880 bytes" in cause
+    assert "help: 24 or 32 would divide" in shown
+
+
+def test_the_next_doors_are_named_where_nothing_is_wrong(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(product(ROWS, ROWS))
+    assert main([str(path)]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == f"{path}: no problem found\n"
+    assert shown.err.count("next:") == 1
+    assert all(f"shardpass {command} " in shown.err for command in ("run --check", "prove", "explain"))
+    assert main([str(path), "--format", "json"]) == 0
+    assert "next:" not in capsys.readouterr().err
+    path.write_text(product("{devices=[4]<=[4]}", ROWS))
+    assert main([str(path)]) == 1
+    assert "next:" not in capsys.readouterr().err
+
+
+def test_constraints_that_pad_are_remarked(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(
+        """sdy.mesh @mesh = <["m"=8]>
+        func.func @main(%x: tensor<8x30xf32>) -> (tensor<8x30xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+        %0 = sdy.sharding_constraint %x <@mesh, [{}, {"m"}]> : tensor<8x30xf32>
+        return %0 : tensor<8x30xf32> }"""
+    )
+    assert main([str(path)]) == 0
+    shown = capsys.readouterr().err
+    assert f"{path}:3:14: remark: dimension 1 of tensor<8x30xf32> has size 30, which 8 shards do not divide" in shown
+    assert "help: 24 or 32 would divide, and save 6% of memory" in shown  # 2 of 32 are padding
 
 
 def test_findings_of_several_steps_at_once(tmp_path: Path, capsys: Any) -> None:
