@@ -134,7 +134,7 @@ def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], 
 
     def compile(backend: Any, computation: Any, *rest: Any, **more: Any) -> Any:
         name = computation.operation.attributes["sym_name"].value.removeprefix("jit_").removeprefix("pmap_")
-        if name == wanted:
+        if name in (wanted, _jitted_as(function)):
             file = io.BytesIO()
             try:
                 _lowered(computation).operation.write_bytecode(file)
@@ -149,6 +149,12 @@ def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], 
 
     jax_private.set_compile_hook(compile)
     jax.config.update("jax_enable_compilation_cache", False)  # nothing of this run is kept
+
+
+def _jitted_as(function: str) -> str:
+    """Returns JAX's name for the program of a variable of the script: ``f`` where ``step = jax.jit(f)``."""
+    value = vars(sys.modules["__main__"]).get(function)
+    return re.sub(r"\W", "_", getattr(value, "__name__", "") if hasattr(value, "lower") else "").rstrip("_")
 
 
 def _watch_meshes(refused: Callable[[Exception], None]) -> None:

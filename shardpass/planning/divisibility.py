@@ -115,8 +115,8 @@ class _Walk:
             op = self.maker.get(value)
             if op is None:
                 continue
-            if op.name == RESHAPE and (found := list(self.at(op, dim, axes, result=True))):
-                yield from found
+            if op.name == RESHAPE and (sizes := list(self.at(op, dim, axes, result=True))):
+                yield from sizes
                 continue
             for earlier in self._before(op, value, dim):
                 if earlier not in seen:
@@ -139,7 +139,7 @@ class _Walk:
         ``result``: ``dim`` is one of the result's, otherwise of the operand's.
         """
         source, target = self.program.array(op.operands[0]), self.program.array(op.results[0])
-        mine = self._taken(op)
+        mine = self._given(op)
         for merged, parts in _merged(source.shape, target.shape):  # one dimension is cut
             if axes is None or (dim in parts if result else dim == merged):
                 over = mine[merged] if axes is None or set(mine[merged]) & set(axes) else ()
@@ -161,12 +161,12 @@ class _Walk:
         for op in self.program.body.every_op():
             if op.name == RESHAPE and op.number in self.plans:
                 source, target = self.program.array(op.operands[0]), self.program.array(op.results[0])
-                taken = self._taken(op)
+                given = self._given(op)
                 for merged, parts in _merged(source.shape, target.shape):
-                    if taken[merged] and target.shape[parts[0]] > 1:
-                        yield tuple(target.shape[dim] for dim in parts[1:]), taken[merged]
+                    if given[merged] and target.shape[parts[0]] > 1:
+                        yield tuple(target.shape[dim] for dim in parts[1:]), given[merged]
 
-    def _taken(self, op: Op) -> Sequence[Axes]:
+    def _given(self, op: Op) -> Sequence[Axes]:
         """Returns the split of a reshape's operand before any redistribution for it."""
         rank = self.program.array(op.operands[0]).rank
         plan = self.plans.get(op.number)

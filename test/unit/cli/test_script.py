@@ -66,6 +66,16 @@ def test_the_program_of_a_function_of_a_script(script: Path, rows: int) -> None:
     assert not (script.parent / "ran").exists(), "the step ran"
 
 
+@pytest.mark.parametrize("jitted", ["forward", "lambda x: forward(x)", "Model().__call__"])
+def test_a_variable_that_is_a_jitted_function_of_another_name(script: Path, jitted: str) -> None:
+    text = SCRIPT.replace("@jax.jit\ndef step(x):", "def forward(x):")
+    model = "class Model:\n    def __call__(self, x):\n        return forward(x)\n\n"
+    script.write_text(text.replace("if __name__", f"{model}step = jax.jit({jitted})\nif __name__"))
+    done = command(script, "check", "train.py:step", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert not (script.parent / "ran").exists(), "the step ran"
+
+
 def test_faults_of_the_script_have_places(script: Path) -> None:
     done = command(script, "explain", "train.py:step", devices=1)
     line = SCRIPT[: SCRIPT.index("make_mesh")].count("\n") + 1
