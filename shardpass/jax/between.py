@@ -19,8 +19,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock, Thread
 from typing import Any
 
 import jax
@@ -55,6 +57,7 @@ def move(leaves: list[Any], targets: Mapping[int, NamedSharding], machine: str, 
     facts = tuple((x.shape, x.dtype, x.sharding, to) for x, to in zip(arrays, targets.values(), strict=True))
     plan = planned(facts, machine or machine_of_mesh(facts[0][3].mesh), limit)
     transport = _transport(facts)
+    list_shards(leaves if donate else arrays)
     buffers = [_buffers(x) for x in arrays] if donate else []
     uses = Counter(buffer for leaf in leaves if donate for buffer in _buffers(leaf))
     moved: list[int] = []
@@ -101,11 +104,39 @@ def _received(
 
 def _buffers(leaf: Any) -> list[Any]:
     """Names what ``delete`` of ``leaf`` would free: the array itself, and its buffers on devices of this process."""
-    if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
-        return []
-    if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.extended):
+    if not _has_shards(leaf):
         return []
     return [id(leaf), *((s.device.id, s.data.unsafe_buffer_pointer()) for s in leaf.addressable_shards)]
+
+
+def _has_shards(leaf: Any) -> bool:
+    if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+        return False
+    return not jax.numpy.issubdtype(leaf.dtype, jax.dtypes.extended)
+
+
+def list_shards(leaves: Sequence[Any]) -> None:
+    """Makes JAX list the shards of ``leaves`` in a thread, where Python runs no handler of a signal.
+
+    JAX lists the shards of an array at their first use, by calls of Python, and keeps the list. An exception in the
+    middle leaves a part of the list for good: the array is whole and cannot be read.
+    """
+    lock, stopped = Lock(), False
+
+    def work() -> None:
+        with lock, suppress(RuntimeError):  # deleted: whoever uses the array says so
+            for leaf in leaves:
+                if not stopped and _has_shards(leaf):
+                    leaf.addressable_shards  # noqa: B018  listed by being asked for
+
+    thread = Thread(target=work, daemon=True)
+    try:
+        thread.start()
+        thread.join()
+    finally:
+        stopped = True
+        with lock:  # an array whose list has begun is listed to its end
+            pass
 
 
 @lru_cache(maxsize=64)

@@ -180,6 +180,37 @@ def test_an_interrupt_carries_the_arrays(kind, monkeypatch):
     assert "`error.arrays`" in note
 
 
+@pytest.mark.parametrize("donate", [True, False])
+def test_an_interrupt_while_jax_lists_the_shards_of_a_source(donate):
+    """JAX keeps a list that ended in the middle, and the array cannot be read."""
+    here, there = NamedSharding(Mesh(DEVICES[:4], ("x",)), P("x")), NamedSharding(Mesh(DEVICES[4:8], ("x",)), P("x"))
+    numbers = np.arange(32.0).reshape(8, 4)
+    source = jax.device_put(numbers, here)
+    jax.block_until_ready(source)
+    calls = 0
+
+    def trace(frame, event, argument):
+        nonlocal calls
+        if event == "call" and frame.f_code.co_name in ("make_single_device_sharding", "get_memory_space"):
+            calls += 1
+            if calls == 2:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    arrays = [source]
+    sys.settrace(trace)
+    try:
+        between.move(arrays, {0: there}, "ideal", "max", donate)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    np.testing.assert_array_equal(np.asarray(arrays[0]), numbers)
+    if not source.is_deleted():
+        assert len(source.addressable_shards) == 4
+
+
 def test_a_source_is_kept_while_a_leaf_has_its_buffers():
     source, stays, target = put(numbers(12, 4), SIX), NamedSharding(SIX, P()), NamedSharding(FOUR, P("a"))
     other_name = jax.device_put(source, NamedSharding(SIX, P(None, None)))
