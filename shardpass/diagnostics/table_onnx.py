@@ -123,6 +123,30 @@ TWO_SHARDS = Code(
     severity=Severity.WARNING,
     explanation="The text does not say whether a device may hold two shards of one tensor.",
 )
+BAD_DISTRIBUTED = Code(
+    "SP719",
+    "{node}: {attribute} cannot be read: {reason}",
+    "give each tensor of the node a spec such as RS[0], the shape of its mesh such as [2], and its devices such as "
+    "[0, 1]",
+    explanation="The distributed ops of ONNX Runtime (com.microsoft) carry shardings as attributes: "
+    "`input_shard_specs`, `input_device_mesh_shapes`, `input_device_mesh_elements`, and the same of outputs. `S[k]` "
+    "splits an axis of the tensor over axis k of the mesh, and R does not split it.",
+)
+STAGE = Code(
+    "SP726",
+    "{node}: its pipeline stage is {stage}: {reason}",
+    "give each node a stage of at least 0, and none lower than that of a node whose output it reads",
+    severity=Severity.WARNING,
+    explanation="`pipeline_stage` is a hint for backends that run parts of a model on different devices one after the "
+    "other. A node that reads from a later stage than its own would make the earlier stage wait for the later one.",
+)
+OTHER_DOMAIN = Code(
+    "SP727",
+    "{node}: {op} is an op of {domain}, and cannot be written in StableHLO",
+    "{hint}",
+    explanation="The bridge knows ONNX's own ops and the functions that the model defines. `shardpass check` knows the "
+    "shardings of ONNX Runtime's distributed ops, whose tensors are shards; the program needs the whole ones.",
+)
 RESHARD_AFTER = Code(
     "SP721",
     "ONNX-D4: {node}: the output '{tensor}' is computed as {found} (by {rule}) and asked for as {given}; a device "

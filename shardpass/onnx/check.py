@@ -34,12 +34,13 @@ from shardpass.diagnostics.table_onnx import (
     UNKNOWN_SHAPE,
     UNSUPPORTED,
 )
+from shardpass.onnx.distributed import annotated
 from shardpass.onnx.groups import EVIDENT, OpGroup, group_of
 from shardpass.onnx.layout import Devices, Layout, bytes_received, layout_of, unsharded
 from shardpass.onnx.loops import PREVIOUS, NoLoops, Stage, array_inputs, label_sizes, stages
 from shardpass.onnx.model import Configuration, Dim, Model, Node, Tensor
 from shardpass.onnx.rules import Names, Violation, inferred, required, violations
-from shardpass.onnx.structure import check_configurations, sound_specs
+from shardpass.onnx.structure import check_configurations, check_stages, sound_specs
 
 RULES: Mapping[str, Code] = {
     "ONNX-B1": SAME_SPLIT,
@@ -81,6 +82,7 @@ def check_model(model: Model, *, strict: bool = False, extended: bool = False, b
     ``extended``: ops that the documents list in no group have the rules of the group that they evidently belong to.
     ``beyond``: infers the outputs of ops without rules, such as ``shardpass.onnx.propagated``.
     """
+    model = annotated(model)
     findings = [*model.remarks, *check_configurations(model)]
     if not model.configurations:
         findings.append(NO_CONFIGURATION.at(model.place))
@@ -92,6 +94,7 @@ def check_model(model: Model, *, strict: bool = False, extended: bool = False, b
             flow.made.update((name, layout_of(spec, flow.rank(name))) for name, spec in model.given.items())
         completed.append(Completed(configuration, [flow.node(node) for node in model.nodes]))
         findings += flow.findings
+        findings += check_stages(model, configuration)
     order = list(Severity)
     unique = list(dict.fromkeys(findings))  # two configurations may say the same
     return Report(tuple(sorted(unique, key=lambda d: order.index(d.severity))), tuple(completed))
@@ -334,9 +337,10 @@ def summary_lines(model: Model, report: Report) -> Iterator[str]:
     for completed in report.completed:
         yield f"configuration '{completed.configuration.name}', {completed.configuration.num_devices} devices"
         for node, placed in zip(model.nodes, completed.nodes, strict=True):
-            if all(one.layout.is_anywhere for one in placed.values()):
+            stage = node.stage(completed.configuration.name)
+            if stage is None and all(one.layout.is_anywhere for one in placed.values()):
                 continue
-            yield f"  {node}"
+            yield f"  {node}" if stage is None else f"  {node}, pipeline stage {stage}"
             for role, names in (("input", node.inputs), ("output", node.outputs)):
                 for name in filter(None, names):
                     layout = f"{placed[name].layout}  ({placed[name].source})" if name in placed else "unknown"

@@ -16,7 +16,10 @@ def completed_model(model: Model, report: Report) -> bytes:
     """Returns the bytes of ``model`` with the specs in ``report``; the model itself stays unchanged."""
     proto = type(model.proto)()
     proto.CopyFrom(model.proto)
+    known = {one.name for one in proto.configuration}
     for completed in report.completed:
+        if completed.configuration.name not in known:  # of ONNX Runtime's ops, whose attributes say it
+            continue
         for node, placed in zip(model.nodes, completed.nodes, strict=True):
             devices: Devices = frozenset().union(*(one.layout.devices for one in placed.values()))
             if not devices:

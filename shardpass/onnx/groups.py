@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import enum
 
+RUNTIME = "com.microsoft"  # the domain of ONNX Runtime's ops
+
 
 class OpGroup(enum.StrEnum):
     ELEMENTWISE = "elementwise"  # with broadcasting; unary ops are those of one input
@@ -62,8 +64,13 @@ ARRAY_INPUTS = {"Dropout": 1, "Clip": 1, "CastLike": 1}
 FACTORS = {"QLinearMatMul": (0, 3)}
 
 
+def plain_op(op: str, domain: str) -> str:
+    """Returns the op of ONNX that a distributed op of ONNX Runtime computes; "" for all other ops."""
+    return op.removeprefix("Distributed") if domain == RUNTIME and op.startswith("Distributed") else ""
+
+
 def group_of(op: str, domain: str, *, extended: bool = False) -> OpGroup | None:
     """Returns the group of an op; None where it is in no group."""
     if domain not in ("", "ai.onnx"):
-        return None
+        op = plain_op(op, domain)
     return GROUPS.get(op) or (EVIDENT.get(op) if extended else None)

@@ -50,6 +50,7 @@ class NodeAnnotation:
 
     configuration: str
     specs: tuple[ShardingSpec, ...]
+    stage: int | None = None  # of a pipeline, a hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,10 @@ class Node:
 
     def __str__(self) -> str:
         return f"node '{self.name}' ({self.op})" if self.name else f"node {self.number} ({self.op})"
+
+    def stage(self, configuration: str) -> int | None:
+        """Returns the pipeline stage of the node in a configuration, if it has one."""
+        return next((one.stage for one in self.annotations if one.configuration == configuration), None)
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> Node:
         """Returns the node with other attributes."""
@@ -232,7 +237,11 @@ def node_of(number: int, proto: Any) -> Node:
         value = onnx.helper.get_attribute_value(attribute)
         attributes[attribute.name] = value.decode() if isinstance(value, bytes) else value
     annotations = tuple(
-        NodeAnnotation(one.configuration_id, tuple(from_proto(spec) for spec in one.sharding_spec))
+        NodeAnnotation(
+            one.configuration_id,
+            tuple(from_proto(spec) for spec in one.sharding_spec),
+            one.pipeline_stage if one.HasField("pipeline_stage") else None,
+        )
         for one in proto.device_configurations
     )
     return Node(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from shardpass.diagnostics import Diagnostic, Severity
@@ -13,6 +14,7 @@ from shardpass.diagnostics.table_onnx import (
     DEVICE,
     SHARD_COUNT,
     SHARDS,
+    STAGE,
     TENSOR,
     TWO_SHARDS,
     UNEVEN_SHARDS,
@@ -45,6 +47,24 @@ def check_configurations(model: Model) -> Iterator[Diagnostic]:
             elif count > 1:
                 reason = f"the configuration '{name}' stands here {count} times"
                 yield CONFIGURATION.at(model.place, where=str(node), reason=reason, known=known)
+
+
+def check_stages(model: Model, configuration: Configuration) -> Iterator[Diagnostic]:
+    """Checks that stages are numbers from 0, and that no node reads from a later stage than its own."""
+    latest: dict[str, int] = {}  # the stage that a tensor needs
+    for node in model.nodes:
+        stage = node.stage(configuration.name)
+        source = max((name for name in node.inputs if name in latest), key=latest.__getitem__, default=None)
+        needed = -1 if source is None else latest[source]
+        if stage is not None and stage < 0:
+            yield replace(
+                STAGE.at(model.place, node=node, stage=stage, reason="it is negative"), severity=Severity.ERROR
+            )
+        elif stage is not None and stage < needed:
+            reason = f"it reads '{source}' from stage {needed}"
+            yield STAGE.at(model.place, node=node, stage=stage, reason=reason)
+        reached = max(needed, -1 if stage is None else stage)
+        latest |= dict.fromkeys(filter(None, node.outputs), reached) if reached >= 0 else {}
 
 
 def sound_specs(

@@ -14,7 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from shardpass.diagnostics.table_onnx import NO_BRIDGE
+from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics.table_onnx import NO_BRIDGE, OTHER_DOMAIN
+from shardpass.onnx.groups import plain_op
 from shardpass.onnx.kernels import CONTROL_KERNELS, KERNELS, Unsupported
 from shardpass.onnx.model import Model, Node, node_of
 from shardpass.onnx.stablehlo.functions import Body, body_of, local_body
@@ -72,6 +74,8 @@ class Tracer:
         if (node.domain, node.op) in self.functions:
             return self._body(local_body(self.functions[node.domain, node.op], node), inputs)
         body = body_of(node, opset, inputs)
+        if body is None and not own:
+            raise _other_domain(self.model, node)
         if body is None:
             raise Unsupported("it has no kernel, and ONNX defines it by no other ops")
         return self._body(body, inputs)
@@ -109,3 +113,13 @@ def _computed(node: Node, inputs: Sequence[Any]) -> Sequence[Any]:
 
 def _folded(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, jax.Array | np.generic | np.ndarray) else value
+
+
+def _other_domain(model: Model, node: Node) -> ShardpassError:
+    plain = plain_op(node.op, node.domain)
+    hint = (
+        f"write it as {plain} with its specs in device_configurations, and the shapes of whole tensors"
+        if plain
+        else "define it as a function of the model, in ONNX's own ops"
+    )
+    return OTHER_DOMAIN.error(model.place, node=node, op=node.op, domain=node.domain, hint=hint)
