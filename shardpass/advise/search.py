@@ -137,6 +137,7 @@ class _Search:
         self.changes: list[Change] = []
         self.findings: list[Finding] = []
         self.compiled = 0
+        self.is_cut = False  # whether time ended the proposals
 
     def run(self) -> Findings:
         sites = self.sites
@@ -158,7 +159,7 @@ class _Search:
             if not self.asked.interruptible:
                 raise
             return Findings(tuple(self.findings), self.compiled, stopped=INTERRUPTED)
-        return Findings(tuple(self.findings), self.compiled, stopped=LATE if self._is_late() else "")
+        return Findings(tuple(self.findings), self.compiled, stopped=LATE if self.is_cut or self._is_late() else "")
 
     def _look(self, plain: Pending | None) -> None:
         """Looks for all findings. ``plain``: the draft of the program itself."""
@@ -191,7 +192,7 @@ class _Search:
         left = min(MOST, max(FEWEST, TRIES // max(1, self.model.task.folded.program.count)))
         trials, seen = [], set[object]()
         streams = [(kind, kind.propose(self.context)) for kind in KINDS]
-        while streams and left > 0 and not self.asked.budget.is_over(PRICING):
+        while streams and left > 0 and not self.is_cut:
             for kind, edits in list(streams):  # of each kind in turn, so that a limit cuts all of them
                 edit = next((one for one in map(self._closed, edits) if self._is_new(one, seen)), None)
                 if edit is None:
@@ -201,6 +202,7 @@ class _Search:
                 price = round(self._price(edit) / base / SAME) * SAME if base else 1.0
                 if price < CHEAPER or (kind.always and math.isfinite(price)):
                     trials.append(Trial(edit, kind, price, harm(self.context, edit)))
+            self.is_cut = bool(streams) and self.asked.budget.is_over(PRICING)
         return first_of_each(trials, OF_A_KIND)
 
     def _is_new(self, edit: Edit, seen: set[object]) -> bool:

@@ -1,7 +1,7 @@
 """ONNX Runtime's distributed ops, read as ONNX's own ops with specs.
 
-Problem: ``com.microsoft`` has DistributedMatMul, DistributedReduceSum and others, which carry shardings in attributes of
-their own, and whose tensors have the shapes of one shard. In a model they look like ops without specs.
+Problem: ``com.microsoft`` has DistributedMatMul, DistributedReduceSum and others, which carry shardings in attributes
+of their own, and whose tensors have the shapes of one shard. In a model they look like ops without specs.
 
 Each such node gets an annotation for the configuration ``com.microsoft``, with specs as ONNX writes them, and the rules
 of the op whose name follows "Distributed". A tensor of such a node has the shape of the whole.
@@ -45,7 +45,7 @@ def annotated(model: Model) -> Model:
     last = -1
     for node in model.nodes:
         specs = dict(_specs(node, model.place, faults)) if plain_op(node.op, node.domain) else {}
-        last = max((last, *(device for one, _ in specs.values() for held in one.holders() for device in held)))
+        last = max((last, *(device for one, _ in specs.values() for holders in one.holders() for device in holders)))
         for name, (spec, rank) in specs.items():
             shapes[name] = _whole(model.tensor(name), spec, rank)
         given = NodeAnnotation(RUNTIME, tuple(spec for spec, _ in specs.values()))
@@ -108,10 +108,10 @@ def _integers(text: str) -> list[int]:
 
 def _axes(text: str) -> list[int | None]:
     """Returns the axis of the mesh that splits each axis of a tensor: ``RS[0]`` gives None and 0."""
-    found = list(_AXIS.finditer(text))
-    if "".join(one[0] for one in found) != text:
+    parts = list(_AXIS.finditer(text))
+    if "".join(one[0] for one in parts) != text:
         raise _Fault(f"'{text}' is no sequence of R and S[k], one for each axis of the tensor")
-    return [None if one[1] is None else int(one[1]) for one in found]
+    return [None if one[1] is None else int(one[1]) for one in parts]
 
 
 def _spec(name: str, text: str, shape: Sequence[int], devices: Sequence[int]) -> ShardingSpec:
