@@ -1,4 +1,7 @@
-"""``shardpass check`` says what ``shardpass check-replication`` says, as a warning, or as an error when strict."""
+"""``shardpass check`` says what ``shardpass check-replication`` says, as a warning, or as an error when strict.
+
+And ``check``, ``run --check`` and ``prove`` agree; ``tools.prove.agreement`` asks them about all programs.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from shardpass.cli.check import run_and_collect
 from shardpass.cli.check_module import check_module
 from shardpass.cli.check_replication import PIPELINE
 from shardpass.diagnostics import Severity
+from tools.prove.agreement import ERROR, FAILS, MAY_DIFFER, OK, PASSES, PROVED, REFUTED, UNKNOWN, Answers, answers
+from tools.prove.proofs import texts
 
 REGION = """
 module @jit_f attributes {mhlo.num_partitions = 2 : i32} {
@@ -42,3 +47,38 @@ def test_the_commands_agree_on_the_corpus() -> None:
         found += bool(asked)
     assert len(regions) > 20
     assert found > 2
+
+
+@pytest.mark.parametrize("name", ["format_rows", "format_blocks.sdy", "shard_map_matmul"])
+def test_check_run_and_prove_agree_on_a_right_program(name: str) -> None:
+    (text,) = (text for one, text in texts([name]) if one == name)
+    assert answers(text) == Answers(OK, PASSES, PROVED)
+
+
+def test_they_agree_on_a_program_with_an_error() -> None:
+    text = REGION.replace("{devices=[1,2]<=[2]}", "{devices=[2]<=[2]}")
+    got = answers(text)
+    assert (got.check, got.run, got.proof) == (ERROR, ERROR, ERROR)
+    assert got.agree
+
+
+def test_they_agree_on_devices_that_differ() -> None:
+    got = answers(REGION)
+    assert got.check == MAY_DIFFER
+    assert got.proof != PROVED
+    assert got.agree
+
+
+@pytest.mark.parametrize(
+    ("one", "agree"),
+    [
+        (Answers(OK, PASSES, UNKNOWN), True),
+        (Answers(OK, FAILS, PROVED), False),
+        (Answers(OK, PASSES, REFUTED), False),
+        (Answers(OK, ERROR, ERROR), False),
+        (Answers(ERROR, PASSES, PROVED), False),
+        (Answers(MAY_DIFFER, PASSES, PROVED), False),
+    ],
+)
+def test_what_agrees(one: Answers, agree: bool) -> None:
+    assert one.agree == agree
