@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import daily
 
 from tools.fuzz import random_redistribution as samples
 from tools.fuzz import redistribute as fuzz
@@ -28,13 +29,14 @@ SHARES = {"simulator": 600, "exhaustive-2x4": 242, "xla": 30, "reference": 25}
 
 @pytest.mark.parametrize("campaign", SHARES)
 def test_campaign(campaign: str) -> None:
-    count = SHARES[campaign]
+    count = daily.scaled(SHARES[campaign], 3)
     first = 0 if campaign.startswith("exhaustive") else FIRST_SEED
+    first += daily.seed() % (SHARES[campaign] // count) * count  # a third each day, all in three days
     outcomes = list(fuzz.run(campaign, first, count, xla=False))
     failed = [f"{o.number}: {o.kind}: {o.detail}" for o in outcomes if o.kind != "ok"]
     assert not failed, "\n".join(failed)
     assert [o.number for o in outcomes] == list(range(first, first + count))
-    assert sum("moves" in o.tags for o in outcomes) > count / 3
+    assert sum("moves" in o.tags for o in outcomes) > count / 5
 
 
 def test_shardy_is_beaten_or_met_where_it_is_right() -> None:

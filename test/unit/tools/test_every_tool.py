@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -34,12 +35,42 @@ def test_there_are_tools_of_every_kind() -> None:
     }
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=module)
-def test_help(path: Path, tmp_path: Path) -> None:
-    """From any folder: a child finds the checkout by itself."""
+HELP = """
+import contextlib, io, json, runpy, sys, traceback
+found = {}
+for name in sys.argv[1:]:
+    out = io.StringIO()
+    sys.argv = [name, "--help"]
+    with contextlib.redirect_stdout(out):
+        try:
+            runpy.run_module(name, run_name="__main__", alter_sys=True)
+            end = "no exit"
+        except SystemExit as leaving:
+            end = leaving.code
+        except BaseException:
+            end = traceback.format_exc()
+    found[name] = (end, out.getvalue()[:7])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.fresh_process
+def test_help(tmp_path: Path) -> None:
+    """From any folder: a child finds the checkout by itself. One child asks all, so that it loads JAX once."""
+    names = list(map(module, COMMANDS))
     done = subprocess.run(
-        module_command(module(path), "--help"), capture_output=True, text=True, env=environment(), cwd=tmp_path
+        [sys.executable, "-P", "-c", HELP, *names], capture_output=True, text=True, env=environment(), cwd=tmp_path
     )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert {name: end for name, end in found.items() if end != [0, "usage: "]} == {}
+    assert list(found) == names
+
+
+def test_a_tool_runs_as_a_module(tmp_path: Path) -> None:
+    command = module_command("tools.bench.simulate_scale", "--help")
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("usage: ")
 
