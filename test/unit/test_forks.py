@@ -1,12 +1,15 @@
 """Processes that the fork server starts, beside those that Python starts as usual."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from importlib.metadata import entry_points
 
 import pytest
 from support import fork_server
+from support.lit_format import REAL
 
 from tools.processes import environment, module_command
 
@@ -96,3 +99,11 @@ def test_what_depends_on_its_own_process_starts_as_usual(tmp_path):
     assert not is_forked(plain, env=environment(JAX_ENABLE_X64="1"))
     assert not is_forked(plain, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert not is_forked(["ls"])
+
+
+def test_each_command_has_a_file_of_lit_that_starts_it_as_usual():
+    files = (fork_server.ROOT / "test/lit").rglob("*.*")
+    texts = [text for path in files if REAL.search(text := path.read_text(errors="replace"))]
+    commands = {script.name for script in entry_points(group="console_scripts") if script.name.startswith("shardpass-")}
+    assert len(commands) >= 8
+    assert {name for name in commands if not any(re.search(rf"RUN: .*{name} ", text) for text in texts)} == set()
