@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from shardpass.cli.common import add_program, argument_parser, guarded, use_program, write_output
 
@@ -55,15 +55,14 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _write(args: argparse.Namespace) -> int:
-    from shardpass.cli.programs import Asked, explained
-    from shardpass.report.collectives import collectives_of
+    from shardpass.cli.programs import Asked, program_at
     from shardpass.report.markdown import collectives_markdown
     from shardpass.testing.budget import budget_of, write_budgets
     from shardpass.testing.checking import updated
 
     use_program(args)
     target = "" if args.target is None else str(args.target)
-    programs = {name: collectives_of(explained(name, Asked.of(args))) for name in args.programs}
+    programs = {name: program_at(name, Asked.of(args)) for name in args.programs}
     if args.format == "json":
         text = json.dumps({name: one.as_dict() for name, one in programs.items()}, indent=1) + "\n"
         write_output(args.output or "-", text)
@@ -78,20 +77,20 @@ def _write(args: argparse.Namespace) -> int:
 
 
 def _check(path: Path, args: argparse.Namespace) -> int:
-    from shardpass.cli.programs import explained
-    from shardpass.report.collectives import collectives_of
-    from shardpass.testing.budget import excesses
+    from shardpass.cli.programs import program_at
+    from shardpass.testing.budget import causes, excesses
     from shardpass.testing.checking import budget_at, budgets_at
 
-    checked: dict[str, tuple[Collectives, tuple[Violation, ...]]] = {}
+    checked: dict[str, Checked] = {}
     for name in args.programs or sorted(budgets_at(path)):
         budget = budget_at(path, name)
-        program = collectives_of(explained(name, _asked(name, budget, args)))
-        checked[name] = program, excesses(program, budget)
+        program = program_at(name, _asked(name, budget, args))
+        over = excesses(program, budget)
+        checked[name] = program, over, causes(program, budget) if over else ()
     if args.sarif is not None:
         write_output(args.sarif, _sarif(checked, path.name) + "\n")
     write_output(args.output or "-", _SHOWN[args.format](checked, path.name) + "\n")
-    return 1 if any(over for _, over in checked.values()) else 0
+    return 1 if any(over for _, over, _ in checked.values()) else 0
 
 
 def _asked(name: str, budget: Budget, args: argparse.Namespace) -> Asked:
@@ -107,72 +106,78 @@ def _asked(name: str, budget: Budget, args: argparse.Namespace) -> Asked:
     return Asked.of(given)
 
 
-Checked = Mapping[str, "tuple[Collectives, tuple[Violation, ...]]"]
+Checked: TypeAlias = "tuple[Collectives, tuple[Violation, ...], tuple[str, ...]]"  # what is over, and causes
 
 
-def _text(checked: Checked, file: str) -> str:
+def _text(checked: Mapping[str, Checked], file: str) -> str:
     from shardpass.report.text import show_bytes
     from shardpass.testing.expectation import table
 
     blocks = []
-    for name, (program, over) in checked.items():
+    for name, (program, over, why) in checked.items():
         if over:
-            blocks.append("\n".join(table(program, over, title=f"{name}: over the budget")))
+            blocks.append("\n".join(table(program, over, f"{name}: over the budget", why)))
         else:
             blocks.append(f"{name}: within the budget, {show_bytes(program.bytes_received)} received")
     return "\n\n".join(blocks)
 
 
-def _markdown(checked: Checked, file: str) -> str:
+def _markdown(checked: Mapping[str, Checked], file: str) -> str:
     from shardpass.report.markdown import markdown_table
     from shardpass.report.rows import short
     from shardpass.report.text import show_bytes
 
     lines = ["### Collectives", ""]
     rows = []
-    for name, (program, over) in checked.items():
+    for name, (program, over, _) in checked.items():
         memory = "-" if program.memory is None else show_bytes(program.memory)
         verdict = "over the budget" if over else "within the budget"
         rows.append((name, verdict, show_bytes(program.bytes_received), memory))
     lines += markdown_table(("program", "verdict", "received", "memory"), rows)
     broken = [
-        (name, one.what, one.expected, one.got, short(one.place)) for name, (_, over) in checked.items() for one in over
+        (name, one.what, one.expected, one.got, short(one.place))
+        for name, (_, over, _) in checked.items()
+        for one in over
     ]
     if broken:
         lines += ["", *markdown_table(("program", "over", "budget", "now", "line"), broken)]
+    for name, (_, _, why) in checked.items():
+        if why:
+            lines += ["", f"Annotations of {name} that differ from the budget:", "", *(f"- `{one}`" for one in why)]
     return "\n".join(lines)
 
 
-def _json(checked: Checked, file: str) -> str:
+def _json(checked: Mapping[str, Checked], file: str) -> str:
     result = {
         name: {
             "within": not over,
             "over": [
                 {"what": one.what, "budget": one.expected, "now": one.got, "place": str(one.place)} for one in over
             ],
+            "annotations": list(why),
             "collectives": program.as_dict(),
         }
-        for name, (program, over) in checked.items()
+        for name, (program, over, why) in checked.items()
     }
     return json.dumps(result, indent=1)
 
 
-def _sarif(checked: Checked, file: str) -> str:
+def _sarif(checked: Mapping[str, Checked], file: str) -> str:
     from shardpass.report.diagnostics import diagnostics_sarif
 
     return diagnostics_sarif(file, _diagnostics(checked, file), "shardpass-budget")
 
 
-def _gitlab(checked: Checked, file: str) -> str:
+def _gitlab(checked: Mapping[str, Checked], file: str) -> str:
     from shardpass.report.gitlab import code_quality
 
     return code_quality(_diagnostics(checked, file), file)
 
 
-def _diagnostics(checked: Checked, file: str) -> list[Diagnostic]:
+def _diagnostics(checked: Mapping[str, Checked], file: str) -> list[Diagnostic]:
     from shardpass.testing.budget import diagnostics
 
-    return [one for name, (_, over) in checked.items() for one in diagnostics(name, over, file)]
+    return [one for name, (_, over, _) in checked.items() for one in diagnostics(name, over, file)]
 
 
 _SHOWN = {"text": _text, "markdown": _markdown, "json": _json, "sarif": _sarif, "gitlab": _gitlab}

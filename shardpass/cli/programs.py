@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from shardpass.report.collectives import Collectives
-    from shardpass.report.explanation import Explanation
     from shardpass.targets.target import Target
 
 _REVISION = re.compile(r"(?P<revision>[^:]+):(?P<program>[^:]+\.py:[^\W\d].*)", re.DOTALL)
@@ -48,38 +47,40 @@ class Asked:
         return [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
 
 
-def explained(path: str, asked: Asked) -> Explanation:
-    """Return the report of a program: a module or ``FILE.py:FUNCTION``.
+def program_at(path: str, asked: Asked) -> Collectives:
+    """Return the collectives of a program: a module or ``FILE.py:FUNCTION``.
 
     Raises:
         ShardpassError: as ``shardpass explain``.
     """
     from shardpass.cli.explain import explain
     from shardpass.cli.script import script_folder
+    from shardpass.report.collectives import collectives_of
+    from shardpass.report.hlo.programs import is_compiled
+    from shardpass.testing.annotations import annotations_of
 
     data, file = module_at(path, asked.timeout, asked.target)
     folders = [Path.cwd(), *map(Path, script_folder(path))]
     mesh = None if asked.mesh is None else read_axes(asked.mesh)
     made: dict[str, Any] = {"partitioner": asked.partitioner, "machine": asked.machine, "target": asked.target}
-    return explain(data, file, folders=folders, mesh=mesh, **made)
+    program = collectives_of(explain(data, file, folders=folders, mesh=mesh, **made))
+    return program if is_compiled(data) else replace(program, annotations=annotations_of(data, file, folders))
 
 
 def collectives_at(path: str, asked: Asked) -> Collectives:
     """Return the collectives of a program, of JSON that ``explain`` or ``budget`` wrote, or of an earlier revision.
 
-    ``path``: what ``explained`` takes, a file of JSON, or ``REVISION:FILE.py:FUNCTION``.
+    ``path``: what ``program_at`` takes, a file of JSON, or ``REVISION:FILE.py:FUNCTION``.
 
     Raises:
-        ShardpassError: as ``explained``; SP120 for JSON of another form; SP643 for a revision that git does not have.
+        ShardpassError: as ``program_at``; SP120 for JSON of another form; SP643 for a revision that git does not have.
     """
-    from shardpass.report.collectives import collectives_of
-
     if path.endswith(".json") or (os.path.isfile(path) and _is_json(path)):
         return _of_json(path)
     match = _REVISION.fullmatch(path)
     if match is not None and not os.path.exists(path.partition(".py:")[0] + ".py"):
         return _of_revision(match["revision"], match["program"], asked)
-    return collectives_of(explained(path, asked))
+    return program_at(path, asked)
 
 
 def _is_json(path: str) -> bool:

@@ -85,6 +85,29 @@ class Collective:
 
 
 @dataclass(frozen=True)
+class Annotation:
+    """What the user's program says about an array.
+
+    Attributes:
+        what: "argument params['w']", "result[0]['w']", "constraint of h" or "cast of x".
+        says: the type, and the spec: "f16[64,256] P(None, 'model')"; of a cast, both types.
+        lines: the user's lines as "train.py:41", the innermost first; () of arguments and results.
+    """
+
+    what: str
+    says: str
+    lines: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.says}{' at ' if self.lines else ''}{', '.join(self.lines)}"
+
+    @property
+    def kind(self) -> str:
+        """The first word: "argument", "result", "constraint" or "cast"."""
+        return self.what.partition(" ")[0].partition("[")[0]
+
+
+@dataclass(frozen=True)
 class Collectives:
     """The collectives of one program, with totals for one run on one device.
 
@@ -95,6 +118,7 @@ class Collectives:
         rows: in program order.
         bytes_received: bytes that the device with the most traffic receives.
         memory: bytes of a device as the compiler reports them; None if unknown.
+        annotations: what the program says about its arrays; () where its module is not at hand.
     """
 
     name: str
@@ -104,6 +128,7 @@ class Collectives:
     rows: tuple[Collective, ...]
     bytes_received: int
     memory: int | None = None
+    annotations: tuple[Annotation, ...] = ()
 
     @property
     def by_key(self) -> Mapping[Key, tuple[int, int]]:
@@ -131,7 +156,8 @@ class Collectives:
         """Read what ``as_dict`` returned, also after a round trip through JSON."""
         rows = tuple(Collective(**{**row, "axes": tuple(row["axes"])}) for row in given["rows"])
         mesh = tuple((str(name), int(size)) for name, size in given["mesh"])
-        return Collectives(**{**given, "rows": rows, "mesh": mesh})
+        annotations = tuple(Annotation(**{**one, "lines": tuple(one["lines"])}) for one in given["annotations"])
+        return Collectives(**{**given, "rows": rows, "mesh": mesh, "annotations": annotations})
 
 
 def collectives_of(report: Report) -> Collectives:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
@@ -22,6 +23,7 @@ from shardpass.report.findings import Findings
 from shardpass.report.hlo.programs import is_compiled
 from shardpass.suggesting.explain import UNSAID, explain, jitted
 from shardpass.suggesting.take import partitioner_of, take
+from shardpass.testing.annotations import annotations_of
 from shardpass.testing.expectation import CollectivesError, read_expectation, violations
 from shardpass.testing.store import STORE
 
@@ -66,7 +68,8 @@ def collectives(
     key = _digest(given.data, given.file, options)
     known = STORE.get(key)
     if known is None:
-        known = collectives_of(explain(given.data if given.file == UNNAMED else given.file, **options))
+        explanation = explain(given.data if given.file == UNNAMED else given.file, **options)
+        known = replace(collectives_of(explanation), annotations=annotations_of(given.data, given.file))
         STORE.put(key, known)
     return known
 

@@ -12,10 +12,15 @@ lines that cause them.
       { axes = "data", arrays = 4, bytes = 98304, lines = ["train.py:8 block: 49152", "train.py:9 block: 49152"] },
     ]
 
+    annotations = [
+      "argument up: f32[256,1024] P(None, 'model')",
+    ]
+
 What is compared: arrays and bytes for each kind and axes, the bytes received in all, and the memory. ``lines`` tell the
 reader where the bytes came from, and are not compared: a renamed function or a moved line changes nothing that a device
-does. Bytes and memory may grow by ``tolerance`` (default: 1%), since versions of XLA differ in small things. A program
-that shrinks is within the budget.
+does. ``annotations`` are not compared either; those that differ are named where a program is over its budget. Bytes and
+memory may grow by ``tolerance`` (default: 1%), since versions of XLA differ in small things. A program that shrinks is
+within the budget.
 
 Order: programs by name, kinds by name, axes by bytes. The same programs give the same text.
 
@@ -26,7 +31,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,11 +41,13 @@ from typing import Any
 
 from shardpass.diagnostics import Diagnostic, Place
 from shardpass.diagnostics.table_testing import BAD_BUDGET, OVER_BUDGET
-from shardpass.report.collectives import Collectives, Key
+from shardpass.report.collectives import Annotation, Collective, Collectives, Key
 from shardpass.report.text import counted, show_bytes
+from shardpass.testing.annotations import changed, read_annotation
 from shardpass.testing.expectation import Violation
 
 TOLERANCE = 0.01
+_NUMBER = re.compile(r":\d+(?=[: ])")  # of a line, in the text of a budget
 HEAD = (
     "# Collectives and memory of one device in one run, by `shardpass budget`. Review changes of this file like those\n"
     "# of a benchmark: a new kind or more bytes means that the step sends more.\n"
@@ -56,6 +65,7 @@ class Budget:
         allowed: (kind, axes) to (arrays, bytes).
         lines: (kind, axes) to the lines that caused the bytes, as text.
         tolerance: the part by which bytes and memory may grow.
+        annotations: what the program said about its arrays.
     """
 
     partitioner: str
@@ -66,19 +76,18 @@ class Budget:
     allowed: Mapping[Key, tuple[int, int]]
     lines: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
     tolerance: float = TOLERANCE
+    annotations: tuple[Annotation, ...] = ()
 
 
 def budget_of(program: Collectives, target: str = "", tolerance: float = TOLERANCE) -> Budget:
     """Return the budget that ``program`` just meets."""
     lines: dict[Key, list[tuple[int, str]]] = {}
     for row in program.rows:
-        function = f" {row.function}" if row.function else ""
-        lines.setdefault(row.key, []).append((-row.bytes, f"{row.where}{function}: {row.bytes}"))
+        lines.setdefault(row.key, []).append((-row.bytes, _line(row)))
     mesh = ", ".join(f"{name}={size}" for name, size in program.mesh)
     shown = {key: tuple(text for _, text in sorted(some)) for key, some in lines.items()}
-    return Budget(
-        program.partitioner, target, mesh, program.bytes_received, program.memory, program.by_key, shown, tolerance
-    )
+    totals = program.bytes_received, program.memory, program.by_key
+    return Budget(program.partitioner, target, mesh, *totals, shown, tolerance, program.annotations)
 
 
 def excesses(program: Collectives, budget: Budget) -> tuple[Violation, ...]:
@@ -90,12 +99,36 @@ def _excesses(program: Collectives, budget: Budget) -> Iterator[Violation]:
     for key, now in program.by_key.items():
         allowed = budget.allowed.get(key, (0, 0))
         if now[0] > allowed[0] or now[1] > _grown(allowed[1], budget):
-            rows = tuple(sorted((row for row in program.rows if row.key == key), key=lambda row: -row.bytes))
-            yield Violation(_named(key), _amount(*allowed), _amount(*now), rows)
+            yield Violation(_named(key), _amount(*allowed), _amount(*now), _more(program, budget, key))
     if program.bytes_received > _grown(budget.received, budget):
         yield Violation("bytes received", show_bytes(budget.received), show_bytes(program.bytes_received))
     if budget.memory is not None and program.memory is not None and program.memory > _grown(budget.memory, budget):
         yield Violation("memory of a device", show_bytes(budget.memory), show_bytes(program.memory))
+
+
+def _more(program: Collectives, budget: Budget, key: Key) -> tuple[Collective, ...]:
+    """Return the collectives of ``key`` that the budget does not list, most bytes first; all where it lists each."""
+    rows = sorted((row for row in program.rows if row.key == key), key=lambda row: -row.bytes)
+    known = Counter(_NUMBER.sub("", text) for text in budget.lines.get(key, ()))
+    new = []
+    for row in rows:
+        text = _NUMBER.sub("", _line(row))
+        known[text] -= 1
+        if known[text] < 0:
+            new.append(row)
+    return tuple(new or rows)
+
+
+def _line(row: Collective) -> str:
+    """Return a collective as a budget lists it."""
+    function = f" {row.function}" if row.function else ""
+    return f"{row.where}{function}: {row.bytes}"
+
+
+def causes(program: Collectives, budget: Budget) -> tuple[str, ...]:
+    """Return the annotations in which ``program`` differs from ``budget``, a sentence each; () where none is known."""
+    known = program.annotations and budget.annotations
+    return changed(budget.annotations, program.annotations) if known else ()
 
 
 def diagnostics(program: str, over: Iterable[Violation], file: str) -> list[Diagnostic]:
@@ -147,6 +180,10 @@ def _section(name: str, budget: Budget) -> Iterator[str]:
             names = _text(", ".join(axes))
             yield f"  {{ axes = {names}, arrays = {arrays}, bytes = {size}, lines = [{lines}] }},"
         yield "]"
+    if budget.annotations:
+        yield "annotations = ["
+        yield from (f"  {_text(str(one))}," for one in budget.annotations)
+        yield "]"
     yield ""
 
 
@@ -170,7 +207,7 @@ def read_budgets(path: str | os.PathLike[str]) -> dict[str, Budget]:
         raise BAD_BUDGET.error(Place(os.fspath(path)), reason=reason) from None
 
 
-_FIELDS = frozenset({"partitioner", "target", "mesh", "received", "memory", "tolerance"})
+_FIELDS = frozenset({"partitioner", "target", "mesh", "received", "memory", "tolerance", "annotations"})
 
 
 def _read(table: Mapping[str, Any]) -> Budget:
@@ -191,4 +228,5 @@ def _read(table: Mapping[str, Any]) -> Budget:
         allowed,
         lines,
         float(table.get("tolerance", TOLERANCE)),
+        tuple(map(read_annotation, table.get("annotations", ()))),
     )

@@ -9,7 +9,7 @@ from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.diagnostics.table_testing import NO_BUDGET
 from shardpass.ir.whole_file import write_whole
 from shardpass.report.collectives import Collectives
-from shardpass.testing.budget import TOLERANCE, Budget, budget_of, excesses, read_budgets, write_budgets
+from shardpass.testing.budget import TOLERANCE, Budget, budget_of, causes, excesses, read_budgets, write_budgets
 from shardpass.testing.expectation import CollectivesError
 
 
@@ -23,7 +23,7 @@ def check_budget(path: Path, name: str, program: Collectives) -> None:
     budget = budget_at(path, name)
     broken = excesses(program, budget)
     if broken:
-        raise CollectivesError(program, broken, f"budget: {path.name}, {name}")
+        raise CollectivesError(program, broken, f"budget: {path.name}, {name}", causes(program, budget))
 
 
 def budget_at(path: Path, name: str) -> Budget:

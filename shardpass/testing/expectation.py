@@ -18,7 +18,7 @@ Complexity: O(rows * expectations).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -103,9 +103,12 @@ class CollectivesError(AssertionError):
         collectives: the program's.
     """
 
-    def __init__(self, collectives: Collectives, violations: tuple[Violation, ...], note: str = "") -> None:
+    def __init__(
+        self, collectives: Collectives, violations: tuple[Violation, ...], note: str = "", causes: Sequence[str] = ()
+    ) -> None:
         title = f"the collectives of {collectives.name} are not as expected"
-        super().__init__("\n".join([*table(collectives, violations, title), *(["", note] if note else [])]))
+        shown = table(collectives, violations, title, causes)
+        super().__init__("\n".join([*shown, *(["", note] if note else [])]))
         self.collectives, self.violations = collectives, violations
 
 
@@ -213,8 +216,11 @@ def _most(rows: Iterable[Collective]) -> tuple[Collective, ...]:
     return tuple(sorted(rows, key=lambda row: -row.bytes))
 
 
-def table(program: Collectives, broken: tuple[Violation, ...], title: str) -> Iterator[str]:
-    """Yield the lines of the table: expected, got, and the collectives with line, bytes, array and cause, each once."""
+def table(program: Collectives, broken: tuple[Violation, ...], title: str, causes: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the lines of the table: expected, got, and the collectives with line, bytes, array and cause, each once.
+
+    ``causes``: the annotations that differ from those of a budget.
+    """
     mesh = "".join(f" {name}={size}" for name, size in program.mesh)
     memory = "" if program.memory is None else f", memory {show_bytes(program.memory)}"
     yield title
@@ -231,6 +237,12 @@ def table(program: Collectives, broken: tuple[Violation, ...], title: str) -> It
             yield from _row(row)
         if len(rows) > MOST_ROWS:
             yield f"    and {counted(len(rows) - MOST_ROWS, 'collective')} more"
+    if causes:
+        yield "annotations that differ from the budget:"
+    for sentence in causes[:MOST_ROWS]:
+        yield from wrapped(sentence, _WIDTH, "  ", "    ")
+    if len(causes) > MOST_ROWS:
+        yield f"  and {counted(len(causes) - MOST_ROWS, 'annotation')} more"
 
 
 def _row(row: Collective) -> list[str]:
