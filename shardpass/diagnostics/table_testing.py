@@ -24,7 +24,7 @@ OVER_BUDGET = Code(
 NO_BUDGET = Code(
     "SP642",
     "{file} has no budget for {program}; it has {programs}",
-    remedy="write one with `shardpass budget {program} -o {file}`, or in pytest with --shardpass-update",
+    remedy="write it with --shardpass-update in pytest, else with `shardpass budget FILE:FUNCTION -o {file}`",
     explanation="A budget file names its programs as FILE:FUNCTION, and those of pytest by the test.",
 )
 

@@ -107,6 +107,7 @@ def assert_collectives(
             array and cause.
         ShardpassError: as ``collectives`` does; SP140 for an expectation of another form.
     """
+    __tracebackhide__ = True  # pytest shows the test and the table
     expectation = read_expectation(expect, never, at_most, memory_at_most, only_at)
     more = {"mesh": mesh, "in_shardings": in_shardings, "out_shardings": out_shardings}
     program = collectives(f, *args, partitioner=partitioner, target=target, **more, **kwargs)

@@ -20,6 +20,7 @@ def check_budget(path: Path, name: str, program: Collectives) -> None:
         CollectivesError: with the table of what is over the budget.
         ShardpassError: SP642 where the file has no such budget, SP640 where the file is no budget.
     """
+    __tracebackhide__ = True
     budget = budget_at(path, name)
     broken = excesses(program, budget)
     if broken:
@@ -28,6 +29,7 @@ def check_budget(path: Path, name: str, program: Collectives) -> None:
 
 def budget_at(path: Path, name: str) -> Budget:
     """Return the budget ``name`` of a file. Raises as ``check_budget``."""
+    __tracebackhide__ = True
     budgets = budgets_at(path) if path.exists() else {}
     if name not in budgets:
         listed = ", ".join(sorted(budgets)[:3]) or "none"

@@ -93,6 +93,7 @@ class Checker:
         """Assert which collectives the function has, as ``assert_collectives``."""
         from shardpass.testing.asking import assert_collectives
 
+        __tracebackhide__ = True
         return assert_collectives(f, *args, **kwargs)
 
     def within_budget(self, f: Any, *args: Any, name: str | None = None, **kwargs: Any) -> Collectives:
@@ -106,6 +107,7 @@ class Checker:
         """
         from shardpass.testing.checking import check_budget, update_budget
 
+        __tracebackhide__ = True
         program = self(f, *args, **kwargs)
         name, target = name or self._name, str(kwargs.get("target") or "")
         if self._update:

@@ -65,6 +65,14 @@ def test_a_failure_names_line_and_cause() -> None:
     assert f"test_asking.py:{line} in product: 1 x all_reduce over model" in shown
 
 
+def test_a_failure_shows_the_edit_that_saves_where_findings_are_asked_for() -> None:
+    given = {"mesh": MESH, "in_shardings": (P("model"), P()), "out_shardings": P()}
+    with pytest.raises(CollectivesError) as error:
+        assert_collectives(product, X, W, **given, never=["all_gather"], findings=True)
+    assert "all_gather: expected never, got 1 (384 B)" in str(error.value)  # 3 tiles of [2, 16] floats
+    assert "out_shardings" in str(error.value).rpartition("\n\n")[2]
+
+
 def test_a_loop_multiplies() -> None:
     def loop(x, w):
         return jax.lax.fori_loop(0, 5, lambda _, v: jnp.tanh(v @ w @ w.T), x)
