@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 SHOWN = 20
-MOST = 0.01  # of a session, for a test without the mark ``long``
+MOST = 0.02  # of a session, for a test without the mark ``long``
 ENOUGH = 3000  # tests
 
 

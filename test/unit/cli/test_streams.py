@@ -33,8 +33,8 @@ HEAR = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_hand
 QUIET = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
 
 
-def call(name: str) -> list[str]:
-    return [sys.executable, "-c", f"{HEAR}from shardpass.cli.{name} import main; sys.exit(main())"]
+def call(name: str, first: str = "") -> list[str]:
+    return [sys.executable, "-c", f"{first}from shardpass.cli.{name} import main; import sys; sys.exit(main())"]
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_written_whole_is_not_written(
 def test_ctrl_c_ends_a_run_at_once(delay: float, module: Path) -> None:
     """As a signal ends any program, in whichever thread XLA is; a run that was faster is done."""
     with subprocess.Popen(
-        [*call("run"), str(module), "partition", "--check"],
+        [*call("run", HEAR), str(module), "partition", "--check"],  # which names signals: a whole start of Python
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
