@@ -6,6 +6,7 @@ import itertools
 import math
 
 import pytest
+from support import daily
 
 import shardpass
 from shardpass.diagnostics import collect
@@ -20,6 +21,7 @@ from shardpass.program.table import table_of
 from shardpass.redistribute import estimate_bytes
 from shardpass.sharding import Mesh
 
+PAIRS = 600  # of splits, drawn each day
 MESHES = (Mesh((("x", 2), ("y", 2), ("z", 2))), Mesh((("x", 2), ("y", 3))), Mesh((("x", 8),)))
 
 
@@ -43,10 +45,10 @@ def diverge(source: DimAxes, target: DimAxes) -> bool:
 
 @pytest.mark.parametrize("mesh", [prime_mesh(mesh) for mesh in MESHES], ids=lambda mesh: str(mesh.mesh))
 def test_what_is_said_to_be_exact_is_what_the_planner_receives(mesh: PrimeMesh) -> None:
-    """Of even tiles, every pair; where tiles change their owners, a bound that is met by most plans."""
+    """Of even tiles; where tiles change their owners, a bound that is met by most plans."""
     every, met, bounds = splits(2, len(mesh.sizes)), 0, 0
     known = array((mesh.num_devices * 2, mesh.num_devices * 3))
-    for source, target in itertools.product(every, repeat=2):
+    for source, target in daily.drawn(list(itertools.product(every, repeat=2)), PAIRS):
         ends = mesh.sharding(source), mesh.sharding(target)
         least, exact = least_received(known, *ends, mesh)
         planned = estimate_bytes(known.shape, "f32", *ends, num_devices=mesh.num_devices)
@@ -54,15 +56,15 @@ def test_what_is_said_to_be_exact_is_what_the_planner_receives(mesh: PrimeMesh) 
         assert least == planned if exact else 0 < least <= planned
         bounds += not exact
         met += not exact and least == planned
-    assert met > bounds / 2
+    assert met > bounds / 2 or not daily.is_whole()
 
 
 @pytest.mark.parametrize("mesh", [prime_mesh(mesh) for mesh in MESHES], ids=lambda mesh: str(mesh.mesh))
 def test_of_uneven_tiles_a_bound_is_said(mesh: PrimeMesh) -> None:
-    """Of every pair; over all of them more than a third of the bytes that are received."""
+    """Of each pair; over all of them more than a third of the bytes that are received."""
     every, bounds, received = splits(2, len(mesh.sizes)), 0, 0
     known = array((7, 13))
-    for source, target in itertools.product(every, repeat=2):
+    for source, target in daily.drawn(list(itertools.product(every, repeat=2)), PAIRS):
         ends = mesh.sharding(source), mesh.sharding(target)
         least, exact = least_received(known, *ends, mesh)
         planned = estimate_bytes(known.shape, "f32", *ends, num_devices=mesh.num_devices)
@@ -70,7 +72,7 @@ def test_of_uneven_tiles_a_bound_is_said(mesh: PrimeMesh) -> None:
         assert not exact or source == target == ((), ())
         bounds += least
         received += planned
-    assert 3 * bounds > received
+    assert 3 * bounds > received or not daily.is_whole()
 
 
 def test_the_first_device_of_uneven_tiles_lacks_the_rest_of_its_tile() -> None:
