@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
+
+from shardpass.testing.plugin import locked
 
 pytest_plugins = ["pytester"]
 
@@ -44,6 +49,30 @@ def test_budgets_are_written_and_then_hold(session: pytest.Pytester) -> None:
     failed.assert_outcomes(failed=2)
     failed.stdout.fnmatch_lines(["*all_reduce over d: expected 1 array, *, got 2 arrays, *"])
     failed.stdout.no_fnmatch_line("*excesses*")  # no source of shardpass
+
+
+def test_workers_of_xdist_share_programs_and_write_one_budget_file(session: pytest.Pytester) -> None:
+    run = ("-p", "shardpass.testing.plugin", "-p", "no:randomly", "-q", "-n", "2")
+    session.runpytest_subprocess(*run, "--shardpass-update").assert_outcomes(passed=2)
+    assert (session.path / "test_it.budget.toml").read_text().count("all_reduce = [") == 2
+    assert len(list((session.path / ".pytest_cache/d/shardpass").iterdir())) == 2
+    assert not list(session.path.glob(".*.lock"))
+
+
+def test_a_lock_keeps_others_out_also_while_its_file_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "count"
+    path.write_text("0")
+
+    def add() -> None:
+        for _ in range(40):
+            with locked(path):
+                path.write_text(str(int(path.read_text()) + 1))
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(add) for _ in range(8)]:
+            done.result()
+    assert path.read_text() == "320"
+    assert [one.name for one in tmp_path.iterdir()] == ["count"]
 
 
 def test_the_plugin_loads_nothing_where_it_is_unused(pytester: pytest.Pytester) -> None:
