@@ -69,7 +69,10 @@ def answers(text: str) -> Answers:
     except ShardpassError as error:
         return Answers(check, ERROR, ERROR, str(error).splitlines()[0])
     proof = REFUTED if verdict.refuted else UNKNOWN if verdict.unknown else PROVED
-    return Answers(check, PASSES if passed else FAILS, proof, "" if proof == PROVED else str(verdict).splitlines()[0])
+    why = [f"result {one.index} differs by {one}" for one in trial.check.failed]
+    why += [remark.message for remark in trial.check.remarks] if not passed else []
+    why += [] if proof == PROVED else str(verdict).splitlines()[:1]
+    return Answers(check, PASSES if passed else FAILS, proof, "; ".join(why))
 
 
 def table(programs: Iterable[tuple[str, str]]) -> list[str]:
