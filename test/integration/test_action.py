@@ -123,6 +123,7 @@ def test_a_step_within_its_budget_passes(repository: Path) -> None:
     assert job.sarif("budget") == []
 
 
+@pytest.mark.long
 def test_a_step_that_gathers_fails_and_the_summary_names_the_line(repository: Path) -> None:
     (repository / "repository/train.py").write_text(GATHERS)
     job = Job(repository, "HEAD", program="train.py:step")
