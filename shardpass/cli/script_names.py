@@ -196,9 +196,9 @@ def _find(module: str, folders: Sequence[str]) -> str | None:
     """
     path: list[str] | None = [*folders]
     parts, file = module.split("."), None
-    for count in range(1, len(parts) + 1):
+    for count, name in enumerate(parts, start=1):
         try:
-            spec = PathFinder.find_spec(".".join(parts[:count]), path)
+            spec = PathFinder.find_spec(name, path)  # by its last name: a package without a file asks for its parent
         except (ImportError, ValueError, OSError):
             return None
         if spec is None or (count < len(parts) and spec.submodule_search_locations is None):

@@ -12,7 +12,7 @@ small elements of a tensor carry an error of the size of the great ones; the tol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,11 @@ class Difference:
     @property
     def relative(self) -> float:
         return self.greatest / self.scale if self.scale else self.greatest
+
+    def within(self, times: float) -> Difference:
+        """Returns the same difference under ``times`` the tolerance."""
+        tolerance = times * self.tolerance
+        return replace(self, tolerance=tolerance, passed=self.passed or self.relative <= tolerance)
 
     def __str__(self) -> str:
         if self.tolerance == 0:

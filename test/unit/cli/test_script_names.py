@@ -83,3 +83,12 @@ def test_modules_are_found_without_being_imported(folder):
     check_name("pkg/sub/__main__.py", "step")
     with pytest.raises(ShardpassError, match="did you mean step"):
         check_name("pkg/train.py", "stop")
+
+
+def test_a_package_without_a_file_inside_of_one_that_has_it(folder: Path) -> None:
+    for path in ("lib2/__init__.py", "lib2/configs/default.py"):
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_text("def stepp(x): pass\n" if "default" in path else "")
+    Path("train.py").write_text(f"from lib2.configs import default\n{JIT}")
+    assert file_of_module("lib2.configs.default", [str(folder)]) == str(folder / "lib2/configs/default.py")
+    check_name("train.py", "stepp")
