@@ -172,13 +172,16 @@ def _violations(program: Collectives, expectation: Expectation) -> Iterator[Viol
         rows = _most(row for row in program.rows if wanted.covers(row))
         if rows:
             yield Violation(str(wanted), "never", _amount(rows), rows)
-    if expectation.at_most is not None and program.bytes_received > expectation.at_most:
-        limit, got = show_bytes(expectation.at_most), show_bytes(program.bytes_received)
-        yield Violation("bytes received", f"at most {limit}", got, _most(program.rows))
-    if expectation.memory_at_most is not None and (program.memory or 0) > expectation.memory_at_most:
-        yield Violation(
-            "memory of a device", f"at most {show_bytes(expectation.memory_at_most)}", show_bytes(program.memory or 0)
-        )
+    limits = (
+        ("bytes received", expectation.at_most, program.bytes_received, _most(program.rows)),
+        ("memory of a device", expectation.memory_at_most, program.memory or 0, ()),
+    )
+    for what, limit, size, rows in limits:
+        if limit is not None and size > limit:
+            most, got = show_bytes(limit), show_bytes(size)
+            if most == got:  # they differ in bytes that the unit hides
+                most, got = f"{limit:,} B", f"{size:,} B"
+            yield Violation(what, f"at most {most}", got, rows)
     if expectation.only_at is not None:
         places = expectation.only_at
         rows = _most(row for row in program.rows if not any(is_at(row, place) for place in places))

@@ -46,7 +46,7 @@ def test_met(given: dict[str, Any]) -> None:
         ({"expect": {"all_gather": 1}}, ("all_gather", "1", "2 (4.0 KiB)")),
         ({"expect": {("all_gather", "data"): 1}}, ("all_gather over data", "1", "0 (0 B)")),
         ({"never": [("all_gather", "model")]}, ("all_gather over model", "never", "2 (4.0 KiB)")),
-        ({"at_most": 5119}, ("bytes received", "at most 5.0 KiB", "5.0 KiB")),
+        ({"at_most": 5119}, ("bytes received", "at most 5,119 B", "5,120 B")),
         ({"memory_at_most": "1KiB"}, ("memory of a device", "at most 1.0 KiB", "2.0 KiB")),
         ({"only_at": "model.py"}, ("collectives", "only at model.py", "1 other line")),
         ({"only_at": []}, ("collectives", "only at no line", "2 other lines")),
