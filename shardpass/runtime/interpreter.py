@@ -22,6 +22,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _stablehlo
 from jaxlib.mlir.dialects import func
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.diagnostics import table_runtime
 from shardpass.ir.annotations import main_of
@@ -77,6 +78,7 @@ def run_tiles(
     devices = signature.num_devices
     with module.context, ir.Location.unknown():
         _spell_out_squares(module)
+        _copy_what_is_scattered_into(module)
         step = Lockstep({f.attributes["sym_name"].value: operation(f) for f in module.body.operations}, devices)
         program = _wrap(module, signature, None if threads else step)
         text = module.operation.get_asm(binary=True)
@@ -161,6 +163,19 @@ def _spell_out_squares(module: Any) -> None:
                 product = ir.Operation.create("stablehlo.multiply", [value.type], [value, value])
             op.results[0].replace_all_uses_with(product.results[0])
             op.erase()
+
+
+def _copy_what_is_scattered_into(module: Any) -> None:
+    """Gives each scatter operands of its own: the interpreter (jaxlib 0.10.2) writes into them, whatever else reads
+    them.
+    """
+    for top in module.body.operations:
+        for op in [inner for inner in every_op(operation(top)) if inner.name == "stablehlo.scatter"]:
+            for k in range((len(op.operands) - 1) // 2):
+                value = op.operands[k]
+                shape = list(value.type.shape)
+                with ir.InsertionPoint(op):
+                    op.operands[k] = hlo.slice(value, [0] * len(shape), shape, [1] * len(shape))
 
 
 def _threads(program: Any, arguments: Any, signature: Signature) -> list[Any]:

@@ -77,3 +77,22 @@ def test_manual_regions_are_not_for_one_device():
     : (tensor<4x6xf32>) -> tensor<4x6xf32>
   %0 = stablehlo.add %s, %s : tensor<4x6xf32>"""
     assert specification_of(program(body)) is None
+
+
+def test_what_a_scatter_writes_into_keeps_its_value() -> None:
+    reference = specification_of("""
+    func.func @main(%x: tensor<4xf32>, %u: tensor<2xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %i = stablehlo.constant dense<[[1], [3]]> : tensor<2x1xi32>
+      %s = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<
+          inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %sum = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %sum : tensor<f32>
+      }) : (tensor<4xf32>, tensor<2x1xi32>, tensor<2xf32>) -> tensor<4xf32>
+      return %s, %x : tensor<4xf32>, tensor<4xf32>
+    }""")
+    assert reference is not None
+    x = np.arange(4, dtype=np.float32)
+    scattered, kept = reference.run([x, np.array([10, 20], np.float32)])
+    np.testing.assert_array_equal(scattered, [0, 11, 2, 23])
+    np.testing.assert_array_equal(kept, [0, 1, 2, 3])
