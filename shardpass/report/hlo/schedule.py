@@ -12,6 +12,7 @@ Cost: O(ops).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -64,7 +65,7 @@ def _collective(every: Sequence[Row], numbers: tuple[int, ...], needs: tuple[int
     return Task(mark, sum(row.seconds for row in rows) / max(1, runs), links(first.axes), needs)
 
 
-class _Computations(Generic[T]):
+class _Computations(ABC, Generic[T]):
     """What each computation of a program is made into, once. ``numbers``: of an op's rows, by its ``id``."""
 
     def __init__(
@@ -85,8 +86,8 @@ class _Computations(Generic[T]):
             self._open.discard(name)
         return self._known.get(name, ())
 
-    def _made(self, name: str) -> Iterator[T]:
-        raise NotImplementedError
+    @abstractmethod
+    def _made(self, name: str) -> Iterator[T]: ...
 
     def _own(self, op: HloOp) -> Task:
         """Returns the task of the work of ``op`` itself."""
