@@ -491,6 +491,12 @@ def show_bytes(count: int) -> str:
     return f"{count} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
 
 
+def show_apart(before: int, after: int) -> tuple[str, str]:
+    """Formats two sizes; in bytes where a unit hides that they differ: '5,119 B' and '5,120 B', both 5.0 KiB."""
+    texts = show_bytes(before), show_bytes(after)
+    return (f"{before:,} B", f"{after:,} B") if before != after and texts[0] == texts[1] else texts
+
+
 def show_flops(count: float) -> str:
     """Formats in about three figures: ``6.66 GFLOP``."""
     for unit, size in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3)):

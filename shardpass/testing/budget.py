@@ -42,7 +42,7 @@ from typing import Any
 from shardpass.diagnostics import Diagnostic, Place
 from shardpass.diagnostics.table_testing import BAD_BUDGET, OVER_BUDGET
 from shardpass.report.collectives import Annotation, Collective, Collectives, Key
-from shardpass.report.text import counted, show_bytes
+from shardpass.report.text import counted, show_apart
 from shardpass.testing.annotations import changed, read_annotation
 from shardpass.testing.expectation import Violation
 
@@ -99,11 +99,13 @@ def _excesses(program: Collectives, budget: Budget) -> Iterator[Violation]:
     for key, now in program.by_key.items():
         allowed = budget.allowed.get(key, (0, 0))
         if now[0] > allowed[0] or now[1] > _grown(allowed[1], budget):
-            yield Violation(_named(key), _amount(*allowed), _amount(*now), _more(program, budget, key))
+            arrays = counted(allowed[0], "array"), counted(now[0], "array")
+            expected, got = map(", ".join, zip(arrays, show_apart(allowed[1], now[1]), strict=True))
+            yield Violation(_named(key), expected, got, _more(program, budget, key))
     if program.bytes_received > _grown(budget.received, budget):
-        yield Violation("bytes received", show_bytes(budget.received), show_bytes(program.bytes_received))
+        yield Violation("bytes received", *show_apart(budget.received, program.bytes_received))
     if budget.memory is not None and program.memory is not None and program.memory > _grown(budget.memory, budget):
-        yield Violation("memory of a device", show_bytes(budget.memory), show_bytes(program.memory))
+        yield Violation("memory of a device", *show_apart(budget.memory, program.memory))
 
 
 def _more(program: Collectives, budget: Budget, key: Key) -> tuple[Collective, ...]:
@@ -146,10 +148,6 @@ def _grown(size: int, budget: Budget) -> float:
 def _named(key: Key) -> str:
     kind, axes = key
     return f"{kind} over {', '.join(axes)}" if axes else kind
-
-
-def _amount(arrays: int, size: int) -> str:
-    return f"{counted(arrays, 'array')}, {show_bytes(size)}"
 
 
 # ---------------------------------------------------------------- files

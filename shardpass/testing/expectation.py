@@ -27,7 +27,7 @@ from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.report.collectives import Collective, Collectives
-from shardpass.report.text import counted, show_bytes, wrapped
+from shardpass.report.text import counted, show_apart, show_bytes, wrapped
 
 KINDS = (
     "all_gather",
@@ -178,9 +178,7 @@ def _violations(program: Collectives, expectation: Expectation) -> Iterator[Viol
     )
     for what, limit, size, rows in limits:
         if limit is not None and size > limit:
-            most, got = show_bytes(limit), show_bytes(size)
-            if most == got:  # they differ in bytes that the unit hides
-                most, got = f"{limit:,} B", f"{size:,} B"
+            most, got = show_apart(limit, size)
             yield Violation(what, f"at most {most}", got, rows)
     if expectation.only_at is not None:
         places = expectation.only_at

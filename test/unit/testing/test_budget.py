@@ -36,6 +36,7 @@ def test_versions_of_xla_may_differ_by_a_hundredth() -> None:
     assert excesses(replace(ONE, rows=(GATHER, replace(SUM, bytes=101_000)), memory=2068), budget_of(ONE)) == ()
     (over,) = excesses(replace(ONE, memory=2069), budget_of(ONE))
     assert over.what == "memory of a device"
+    assert (over.expected, over.got) == ("2,048 B", "2,069 B")  # both are 2.0 KiB
 
 
 @pytest.mark.parametrize(
