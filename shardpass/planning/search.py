@@ -57,7 +57,7 @@ SHARED = (
 )
 PLANNED = "the plan brings arrays otherwise than the tables do"
 SPLICED = "slices that are joined again become one op after the decision"  # of which tables do not know
-TRADED = "a cheaper plan receives or stores more than its saving may cost"
+TRADED = "a cheaper plan receives or stores more than its saving may cost, or does not fit"
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated sharding is kept
 
 

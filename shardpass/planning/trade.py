@@ -59,7 +59,9 @@ class Trade:
 
 
 def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
-    """Whether ``plan``, which is cheaper than ``plain``, spends more memory or bytes than its saving may cost."""
+    """Whether ``plan``, which is cheaper than ``plain``, spends more memory or bytes than its saving may cost, or does
+    not fit where ``plain`` does.
+    """
     if plan.alive.peak > plan.machine.memory >= plain.alive.peak:
         return True
     starts = saves_starts(plain, plan)
