@@ -203,16 +203,18 @@ def add_target(parser: argparse.ArgumentParser, name: str = "target") -> None:
     )
 
 
-def add_program(parser: argparse.ArgumentParser, usual: str | None = None, mesh: str | None = None) -> None:
+def add_program(
+    parser: argparse.ArgumentParser, usual: str | None = None, mesh: str | None = None, partitioner: str = ""
+) -> None:
     """Adds the options that decide which program is made of a module or a script: ``--partitioner``, ``--machine``,
     ``--target``, ``--timeout`` and, with its help ``mesh``, ``--mesh``; ``use_program`` then reads them.
 
-    ``usual``: the partitioner where none is given; None: shardpass, or with a target XLA.
+    ``usual``: the partitioner where none is given; None: shardpass, or with a target XLA. ``partitioner``: its help.
     """
     xla, ours = ("XLA's, which jax.jit runs", "shardpass's")
     order = (f"{ours} (default)", f"{xla} (default with --target)") if usual is None else (f"{xla} (default)", ours)
     help = f"whose program is reported: {order[0]}; {order[1]}; or that of Shardy's passes"
-    parser.add_argument("--partitioner", choices=("shardpass", "xla", "shardy"), help=help)
+    parser.add_argument("--partitioner", choices=("shardpass", "xla", "shardy"), help=partitioner or help)
     if mesh is not None:
         parser.add_argument("--mesh", metavar="AXES", help=mesh)
     add_machine(parser)

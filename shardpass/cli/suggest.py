@@ -7,16 +7,13 @@ from collections.abc import Sequence
 
 from shardpass.cli.common import (
     MODULE_HELP,
-    add_machine,
-    add_target,
-    add_timeout,
+    add_program,
     argument_parser,
     guarded,
     read_axes,
     read_input,
     read_module,
-    use_machine,
-    use_target,
+    use_program,
 )
 from shardpass.cli.script import file_of, is_script, program_or_repairs
 
@@ -40,23 +37,17 @@ def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("shardpass-suggest", DESCRIPTION)
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
-    add_timeout(parser)
-    add("--mesh", metavar="AXES", help="the mesh, as in data=4,model=2 (default: the one that MODULE names)")
     add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: the machine's; none: any number)")
     add("--effort", type=_effort, default=1, metavar="N", help="1 searches, 2 looks longer (default: 1)")
-    add_machine(parser)
-    add_target(parser)
-    add(
-        "--partitioner",
-        choices=("shardpass", "xla", "shardy"),
-        help="who partitions the program; for xla and shardy every argument and result is annotated, and the program "
-        "is compiled in a process of its own (default: shardpass; with --target xla)",
+    add_program(
+        parser,
+        mesh="the mesh, as in data=4,model=2 (default: the one that MODULE names)",
+        partitioner="who partitions the program; for xla and shardy every argument and result is annotated, and the "
+        "program is compiled in a process of its own (default: shardpass; with --target xla)",
     )
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
-    use_machine(args)
-    use_target(args)
-    args.partitioner = args.partitioner or ("shardpass" if args.target is None else "xla")
+    use_program(args)
     data: bytes | LargeFile
     if args.module is not None and is_script(args.module):
         read_input(file_of(args.module))
