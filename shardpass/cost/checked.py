@@ -1,7 +1,7 @@
 """The file of a user's machine: read, with a message for each thing that it may have wrong.
 
 ``cost.machine.from_table`` builds a machine of a table that is right; here the table is looked at first, field by
-field. ``about`` and ``sources`` may be left out.
+field. ``about``, ``sources`` and ``in_flight`` may be left out.
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ def checked(data: Mapping[str, Any], path: str) -> Machine:
     look.text(data, "about")
     look.number(data, "memory", infinite=True)
     look.number(data, "memory_bandwidth", infinite=True)
+    if "in_flight" in data:
+        look.whole(data, "in_flight", "", least=0)
     look.flops(data.get("flops"))
     look.links(data.get("links"))
     look.local(data.get("local", {}))
@@ -101,10 +103,10 @@ class _Look:
         wanted = NUMBER + (", or 0" if zero else "") + (", or inf" if infinite else "")
         raise self.wrong(f"{at}{field}", value, f"{wanted} is needed", f"write {field} = 1e9, or what it is")
 
-    def whole(self, data: Mapping[str, Any], field: str, at: str) -> None:
+    def whole(self, data: Mapping[str, Any], field: str, at: str, least: int = 1) -> None:
         value = data.get(field)
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1 << 40:
-            raise self.wrong(f"{at}{field}", value, "a whole number from 1 up is needed", f"write {field} = 8")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 1 << 40:
+            raise self.wrong(f"{at}{field}", value, f"a whole number from {least} up is needed", f"write {field} = 8")
 
     def table(self, value: object, field: str) -> Mapping[str, Any]:
         if not isinstance(value, dict):

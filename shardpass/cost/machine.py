@@ -71,6 +71,7 @@ class Machine:
         flops: a second, by element type: "f32"; "f8" for all of that width.
         links: by tier, the innermost first.
         local: rates of the local work of redistributions (``redistribute.program.local_work``), where they are known.
+        in_flight: collectives that run at once, at most, beside work; 0: none runs beside work.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Machine:
     links: tuple[Link, ...]
     local: Mapping[str, Any]
     sources: tuple[Source, ...]
+    in_flight: int = 1  # XLA's default on all backends
 
     def __hash__(self) -> int:
         return self._hash
@@ -238,6 +240,7 @@ def from_table(data: Mapping[str, Any]) -> Machine:
         links,
         data.get("local", {}),
         tuple(Source(**row) for row in data["sources"]),
+        data.get("in_flight", 1),
     )
 
 

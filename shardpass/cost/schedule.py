@@ -3,8 +3,9 @@
 Problem: tasks with seconds, the resources that they take (compute, or the links of mesh axes), and the earlier tasks
 whose results they need. A schedule gives each a start, such that nobody waits for what is free: list scheduling
 (Graham, 1966). Of the tasks that are ready the one with the longest path behind it goes first (Jackson, 1955: best on
-one machine where each task has a delivery time), in the program's order where paths are equal. The schedule is a model
-of what can be hidden, no promise: a compiler may do less, and orders that hide more may exist.
+one machine where each task has a delivery time), in the program's order where paths are equal; or all go in the
+program's order, where that ends earlier. The schedule is a model of what can be hidden, no promise: a compiler may do
+less, and orders that hide more may exist.
 
 Cases:
 
@@ -12,12 +13,16 @@ Cases:
 2. A task with tasks inside (a loop, a branch) takes all resources: nothing passes its border. Its body is scheduled by
    itself. A loop of n trips lasts n times its body, and what is in the body is drawn n times as long.
 3. A task of several resources (a collective over two axes) waits for all of them.
+4. Of tasks that do not compute at most ``in_flight`` run at once: XLA keeps one collective in flight. With none in
+   flight nothing runs beside another.
+5. With one in flight, a collective then starts as late as leaves every other start as it is, as XLA's scheduler does:
+   an array that is fetched ahead of its use takes memory from then on (``ahead``).
 
 Invariant: at each moment before the end some task runs, as the one that is ready first finds everything free. So the
 end is the time in which compute runs, and the time in which communication alone does: the exposed time.
 
 Example: compute a (2 s), then b (3 s); a gather over x of a's result (2 s), which c (1 s) needs. The gather runs beside
-b: the end is after 6 s and nothing of the gather is exposed; one after the other they take 8.
+b, in its last 2 s: the end is after 6 s and nothing of the gather is exposed; one after the other they take 8.
 
 Cost: O(tasks * log(tasks) * sets of resources).
 """
@@ -25,6 +30,7 @@ Cost: O(tasks * log(tasks) * sets of resources).
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +48,7 @@ class Task:
         resources: that it occupies while it runs.
         needs: the indices of earlier tasks of the same list that must end first.
         inside: the tasks that it runs ``trips`` times.
+        bytes: of what a collective makes.
     """
 
     key: Any
@@ -50,26 +57,58 @@ class Task:
     needs: tuple[int, ...] = ()
     inside: tuple[Task, ...] = ()
     trips: int = 1
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The start and end of a task in a schedule, all its runs together. ``depth``: the number of tasks around it."""
+    """The start and end of a task in a schedule, all its runs together. ``depth``: the number of tasks around it.
+    ``used``: when the first task that reads its result starts; its own end where none does.
+    """
 
     task: Task
     start: float
     end: float
     depth: int = 0
+    used: float = 0.0
 
     @property
     def seconds(self) -> float:
         return self.end - self.start
 
 
-def schedule(tasks: Sequence[Task]) -> tuple[Slot, ...]:
-    """Returns the slots of all tasks that take time, including tasks inside of others, in the order of their starts."""
-    slots, _ = _scheduled(tasks, {})
+def schedule(tasks: Sequence[Task], in_flight: int = 1) -> tuple[Slot, ...]:
+    """Returns the slots of all tasks that take time, including tasks inside of others, in the order of their starts.
+
+    ``in_flight``: tasks that do not compute and run at once, at most; 0: nothing runs beside another.
+    """
+    slots, _ = _Lists(in_flight).scheduled(tasks)
     return tuple(sorted(slots, key=lambda slot: (slot.start, slot.depth)))
+
+
+def ahead(slots: Iterable[Slot]) -> int:
+    """Returns the most bytes that collectives have made, or are making, for later while a task computes.
+
+    An account in the program's order does not have them: there a collective stands directly before what reads it.
+    """
+    begins: list[tuple[float, int]] = []
+    computes: list[tuple[float, float]] = []
+    for slot in slots:
+        if COMPUTE in slot.task.resources:
+            computes.append((slot.start, slot.end))
+        elif slot.task.bytes and slot.used > slot.start:
+            begins += ((slot.start, slot.task.bytes), (slot.used, -slot.task.bytes))
+    begins.sort()
+    computes.sort()
+    most = now = place = 0
+    for number, (_, size) in enumerate(begins):
+        now += size
+        after = begins[number + 1][0] if number + 1 < len(begins) else begins[-1][0]
+        while place < len(computes) and computes[place][1] <= begins[number][0]:
+            place += 1
+        if now > most and place < len(computes) and computes[place][0] < after > begins[number][0]:
+            most = now
+    return most
 
 
 def exposed(slots: Iterable[Slot]) -> Mapping[Any, float]:
@@ -98,55 +137,104 @@ def exposed(slots: Iterable[Slot]) -> Mapping[Any, float]:
     return result
 
 
-# a body that several loops run is one tuple: its schedule is made once
-_Done = dict[int, tuple[list[Slot], float]]
+class _Lists:
+    """Schedules lists of tasks. State: the schedule of each, as a body that several loops run is one tuple."""
+
+    def __init__(self, in_flight: int) -> None:
+        self.in_flight = in_flight
+        self.done: dict[int, tuple[list[Slot], float]] = {}
+
+    def scheduled(self, tasks: Sequence[Task]) -> tuple[list[Slot], float]:
+        """Returns the slots of ``tasks`` from time 0 on, and the end of the last."""
+        if id(tasks) not in self.done:
+            self.done[id(tasks)] = self._list(tasks)
+        return self.done[id(tasks)]
+
+    def _list(self, tasks: Sequence[Task]) -> tuple[list[Slot], float]:
+        bodies = {place: self.scheduled(task.inside) for place, task in enumerate(tasks) if task.inside}
+        seconds = [bodies[place][1] * task.trips if task.inside else task.seconds for place, task in enumerate(tasks)]
+        every = tuple(sorted({name for task in tasks for name in task.resources} | {COMPUTE}))
+        wants = [every if task.inside else task.resources for task in tasks]
+        rest = _rest(tasks, seconds)
+        tried = [dict(_starts(tasks, seconds, wants, order, self.in_flight)) for order in (rest, [0.0] * len(tasks))]
+        starts = min(
+            tried, key=lambda starts: max([start + seconds[place] for place, start in starts.items()], default=0.0)
+        )
+        ends = {place: start + seconds[place] for place, start in starts.items()}
+        end = max(ends.values(), default=0.0)
+        uses = _uses(tasks, seconds, starts)
+        if self.in_flight == 1:
+            _start_late(tasks, seconds, starts, uses)
+        slots: list[Slot] = []
+        for place, start in starts.items():
+            if seconds[place]:
+                stop = ends[place] if COMPUTE in wants[place] else start + seconds[place]
+                slots.append(Slot(tasks[place], start, stop, used=max(stop, uses.get(place, stop))))
+                slots += (_inside(one, start, tasks[place].trips) for one in bodies.get(place, ([], 0.0))[0])
+        return slots, end
 
 
-def _scheduled(tasks: Sequence[Task], done: _Done) -> tuple[list[Slot], float]:
-    """Returns the slots of ``tasks`` from time 0 on, and the end of the last."""
-    if id(tasks) not in done:
-        done[id(tasks)] = _list(tasks, done)
-    return done[id(tasks)]
+def _inside(slot: Slot, start: float, trips: int) -> Slot:
+    """Returns a slot of a body that begins at ``start``, all its runs together."""
+    return Slot(
+        slot.task, start + slot.start * trips, start + slot.end * trips, slot.depth + 1, start + slot.used * trips
+    )
 
 
-def _list(tasks: Sequence[Task], done: _Done) -> tuple[list[Slot], float]:
-    bodies = {place: _scheduled(task.inside, done) for place, task in enumerate(tasks) if task.inside}
-    seconds = [bodies[place][1] * task.trips if task.inside else task.seconds for place, task in enumerate(tasks)]
-    every = tuple(sorted({name for task in tasks for name in task.resources} | {COMPUTE}))
-    wants = [every if task.inside else task.resources for task in tasks]
-    slots: list[Slot] = []
-    end = 0.0
-    for place, start in _starts(tasks, seconds, wants):
+def _uses(tasks: Sequence[Task], seconds: Sequence[float], starts: Mapping[int, float]) -> dict[int, float]:
+    """Returns when the result of each task is read first, where it is; what takes no time reads nothing itself."""
+    uses: dict[int, float] = {}
+    for place in reversed(range(len(tasks))):
+        read = starts[place] if seconds[place] else uses.get(place)
+        if read is not None:
+            for need in tasks[place].needs:
+                uses[need] = min(read, uses.get(need, read))
+    return uses
+
+
+def _start_late(
+    tasks: Sequence[Task], seconds: Sequence[float], starts: dict[int, float], uses: Mapping[int, float]
+) -> None:
+    """Starts each collective as late as leaves all other starts as they are; what nothing reads stays where it is."""
+    next_one = math.inf
+    for place in sorted(starts, key=lambda place: (-starts[place], -place)):
+        task = tasks[place]
         if not seconds[place]:
             continue
-        task = tasks[place]
-        stop = start + seconds[place]
-        end = max(end, stop)
-        slots.append(Slot(task, start, stop))
         if task.inside:
-            slots += (
-                Slot(one.task, start + one.start * task.trips, start + one.end * task.trips, one.depth + 1)
-                for one in bodies[place][0]
-            )
-    return slots, end
+            next_one = starts[place]
+        elif task.resources and COMPUTE not in task.resources:
+            latest = min(next_one, uses.get(place, -math.inf)) - seconds[place]
+            starts[place] = next_one = max(starts[place], latest)
+
+
+def _rest(tasks: Sequence[Task], seconds: Sequence[float]) -> list[float]:
+    """Returns the longest path from each task's end to the last end."""
+    rest = [0.0] * len(tasks)
+    for place in reversed(range(len(tasks))):
+        for need in tasks[place].needs:
+            rest[need] = max(rest[need], seconds[place] + rest[place])
+    return rest
 
 
 def _starts(
-    tasks: Sequence[Task], seconds: Sequence[float], wants: Sequence[tuple[str, ...]]
+    tasks: Sequence[Task],
+    seconds: Sequence[float],
+    wants: Sequence[tuple[str, ...]],
+    first: Sequence[float],
+    in_flight: int,
 ) -> Iterator[tuple[int, float]]:
-    """Yields each task with its start, by starts."""
+    """Yields each task with its start, by starts. ``first``: of tasks that are ready the greatest goes first."""
     users: list[list[int]] = [[] for _ in tasks]
     for place, task in enumerate(tasks):
         for need in set(task.needs):
             users[need].append(place)
-    rest = [0.0] * len(tasks)  # the longest path from a task's end to the last end
-    for place in reversed(range(len(tasks))):
-        rest[place] = max((seconds[user] + rest[user] for user in users[place]), default=0.0)
     missing = [len(set(task.needs)) for task in tasks]
     ready: dict[tuple[str, ...], list[tuple[float, int]]] = {}  # by what they take
     running: list[tuple[float, int]] = []
+    sends = {wanted: bool(wanted) and COMPUTE not in wanted for wanted in set(wants)}
     busy: set[str] = set()
-    time = 0.0
+    flying, time = 0, 0.0
 
     def release(place: int) -> Iterator[tuple[int, float]]:
         """Queues the task ``place``, whose inputs are ready; yields tasks that take no time, as they end at once."""
@@ -154,7 +242,7 @@ def _starts(
         while todo:
             place = todo.pop()
             if seconds[place]:
-                heapq.heappush(ready.setdefault(wants[place], []), (-rest[place], place))
+                heapq.heappush(ready.setdefault(wants[place], []), (-first[place], place))
                 continue
             yield place, time
             todo += _freed(place)
@@ -169,17 +257,25 @@ def _starts(
         yield from release(place)
     while running or any(ready.values()):
         while True:
-            free = [(waiting[0], wanted) for wanted, waiting in ready.items() if waiting and busy.isdisjoint(wanted)]
+            free = [
+                (waiting[0], wanted)
+                for wanted, waiting in ready.items()
+                if waiting
+                and busy.isdisjoint(wanted)
+                and not ((sends[wanted] and flying >= max(1, in_flight)) or (busy and not in_flight))
+            ]
             if not free:
                 break
             (_, place), wanted = min(free)
             heapq.heappop(ready[wanted])
             busy.update(wanted)
+            flying += sends[wanted]
             heapq.heappush(running, (time + seconds[place], place))
             yield place, time
         time, _ = running[0]
         while running and running[0][0] <= time:
             _, place = heapq.heappop(running)
             busy.difference_update(wants[place])
+            flying -= sends[wants[place]]
             for user in list(_freed(place)):
                 yield from release(user)

@@ -91,23 +91,23 @@ def _op(plan: OpPlan, machine: Machine, times: Times) -> Iterator[Sent]:
     op = plan.op
     yield from _steps(operand_steps(plan), op, machine, times)
     if isinstance(plan, SplitPlan):
-        yield from _local(plan.local, op, times)
+        yield from sent_by_op(plan.local, op, times)
     elif isinstance(plan, ControlFlowPlan):
         inside = Times(times.number * (1 if op.trips is None else op.trips), times.known and op.trips is not None)
         for block in plan.blocks:
             yield from _block(block, machine, inside if op.is_loop else times, op)
-    yield from _results(results_of(plan), op, machine, times)
+    yield from sent_by_results(results_of(plan), op, machine, times)
 
 
 def _steps(steps: tuple[Step, ...], op: Op | None, machine: Machine, times: Times) -> Iterator[Sent]:
     for step in steps:
         if isinstance(step, Recompute):
-            yield from _local(step.local, step.op, times)
+            yield from sent_by_op(step.local, step.op, times)
         else:
-            yield from _reshard(step, op, machine, times)
+            yield from sent_by_reshard(step, op, machine, times)
 
 
-def _local(local: LocalPlan, op: Op, times: Times) -> Iterator[Sent]:
+def sent_by_op(local: LocalPlan, op: Op, times: Times) -> Iterator[Sent]:
     mesh = local.split.mesh
     for one in local.collectives:
         receivers = None if one.positions is None else _at(mesh, one.axes, one.positions)
@@ -120,7 +120,7 @@ def _at(mesh: PrimeMesh, axes: Axes, positions: tuple[int, ...]) -> tuple[int, .
     return tuple(mesh.groups(axes)[:, list(positions)].ravel().tolist())
 
 
-def _results(results: Results, op: Op, machine: Machine, times: Times) -> Iterator[Sent]:
+def sent_by_results(results: Results, op: Op, machine: Machine, times: Times) -> Iterator[Sent]:
     for result in results:
         if result is None:
             continue
@@ -129,7 +129,7 @@ def _results(results: Results, op: Op, machine: Machine, times: Times) -> Iterat
             names, mesh = op.mesh.names(step.axes), op.mesh
             yield Sent(op, step.kind, names, step.bytes, times.number, times.known, cause, mesh=mesh, over=step.axes)
         if result.reshard is not None:
-            yield from _reshard(result.reshard, op, machine, times)
+            yield from sent_by_reshard(result.reshard, op, machine, times)
 
 
 def redistribution(reshard: Reshard, machine: Machine) -> Plan:
@@ -150,7 +150,7 @@ def _on(sharding: Sharding, mesh: PrimeMesh) -> Sharding:
     return sharding.on(mesh.mesh) or sharding
 
 
-def _reshard(reshard: Reshard, op: Op | None, machine: Machine, times: Times) -> Iterator[Sent]:
+def sent_by_reshard(reshard: Reshard, op: Op | None, machine: Machine, times: Times) -> Iterator[Sent]:
     plan = redistribution(reshard, machine)
     sent = [step for step in plan.steps if step.kind != "dynamic_slice"]
     for k, step in enumerate(sent):

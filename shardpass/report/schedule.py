@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from shardpass.cost.schedule import COMPUTE, Slot, Task, exposed, schedule
+from shardpass.cost.schedule import COMPUTE, Slot, Task, ahead, exposed, schedule
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.report.rows import Row
 
@@ -65,7 +65,9 @@ class Schedule:
         exposed: for each row of the report, the seconds in which it runs and nothing computes.
         needs: for each span, the numbers of those whose results it reads.
         around: for each span, the number of the loop or branch that contains it, None if none does.
-        compiler: whose order the spans have, as "XLA:TPU"; "" where they start as early as their inputs let them.
+        compiler: whose order the spans have, as "XLA:TPU"; "" where they are placed by ``cost.schedule``.
+        ahead: the most bytes that are there, or on their way, ahead of their use while a device computes: beside the
+            program's own memory.
     """
 
     spans: tuple[Span, ...]
@@ -75,6 +77,7 @@ class Schedule:
     needs: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
     around: tuple[int | None, ...] = field(default=(), repr=False)
     compiler: str = ""
+    ahead: int = 0
 
     @property
     def tracks(self) -> tuple[str, ...]:
@@ -92,6 +95,7 @@ class Schedule:
             "seconds": self.seconds,
             "one_by_one_seconds": self.one_by_one,
             "hidden_seconds": self.hidden,
+            "bytes_ahead": self.ahead,
             "spans": [
                 {
                     "name": span.name,
@@ -129,9 +133,9 @@ def alone(tasks: Sequence[Task]) -> Task | None:
     return timed[0] if len(timed) == 1 and not timed[0].inside else None
 
 
-def schedule_of(tasks: Sequence[Task], rows: Sequence[Row]) -> Schedule:
-    """Schedules ``tasks``, whose keys are ``Mark`` with numbers of ``rows``."""
-    return made_of(schedule(tasks), tasks, rows)
+def schedule_of(tasks: Sequence[Task], rows: Sequence[Row], in_flight: int = 1) -> Schedule:
+    """Schedules ``tasks``, whose keys are ``Mark`` with numbers of ``rows``; ``in_flight``: collectives at once."""
+    return made_of(schedule(tasks, in_flight), tasks, rows)
 
 
 def made_of(slots: Sequence[Slot], tasks: Sequence[Task], rows: Sequence[Row], compiler: str = "") -> Schedule:
@@ -150,6 +154,7 @@ def made_of(slots: Sequence[Slot], tasks: Sequence[Task], rows: Sequence[Row], c
         tuple(min(row.seconds, seconds.get(number, 0.0)) for number, row in enumerate(rows)),
         *_graph(tasks, slots),
         compiler=compiler,
+        ahead=ahead(slots),
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from shardpass.cost.schedule import COMPUTE, Task
 from shardpass.ir.annotations import main_of
 from shardpass.ir.collectives import OPS
+from shardpass.ir.order import bytes_of
 from shardpass.ir.trip_counts import trip_count
 from shardpass.ir.walk import CONTROL_FLOW, inputs_of, operation
 from shardpass.report.rows import Row, WorkFact
@@ -35,15 +36,16 @@ def schedule_module(
     compute: Sequence[WorkFact],
     number_of: NumberOf,
     names: Mapping[int, str],
+    in_flight: int = 1,
 ) -> Schedule:
-    """Schedules the ops of a built ``module``.
+    """Schedules the ops of a built ``module``. ``in_flight``: collectives at once.
 
     ``ops``: those of ``rows``; ``number_of``: an op's number in the program; ``names``: its ops' names by number.
     """
     tasks = _Tasks(ops, rows, {one.op: one for one in compute}, number_of, names)
     body = main_of(module).regions[0].blocks[0]
     tasks.share(body)
-    return schedule_of(tasks.of_main(body), rows)
+    return schedule_of(tasks.of_main(body), rows, in_flight)
 
 
 class _Tasks:
@@ -106,7 +108,8 @@ class _Tasks:
         if row is not None:
             known = self.rows[row]
             mark = Mark(known.kind, known.place, (row,), known.op)
-            yield Task(mark, known.seconds / max(1, runs), links(known.axes), needs)
+            made = sum(bytes_of(result.type) for result in op.results)
+            yield Task(mark, known.seconds / max(1, runs), links(known.axes), needs, bytes=made)
         if number is not None:
             work = self.work[number]
             mark = Mark("copy" if row is not None else name.removeprefix("stablehlo."), work.place, op=number)

@@ -154,7 +154,8 @@ def overlap_text(report: Report) -> str:
         return ""
     bare = sum(plan.exposed)
     how = f"in {plan.compiler}'s own order" if plan.compiler else "overlapped"
-    words = f"{how} it takes {show_seconds(plan.seconds)}: {show_seconds(bare)} of the collectives are exposed"
+    ahead = f" with {show_bytes(plan.ahead)} fetched ahead" if plan.ahead else ""
+    words = f"{how} it takes {show_seconds(plan.seconds)}{ahead}: {show_seconds(bare)} of the collectives are exposed"
     place, most = max(exposed_by_line(report).items(), key=lambda one: one[1], default=(NOWHERE, 0.0))
     return f"{words}, {100 * most / bare:.0f}% of that at {short(place)}" if most and place != NOWHERE else words
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 from support import daily
 
-from shardpass.cost.schedule import COMPUTE, Slot, Task, exposed, schedule
+from shardpass.cost.schedule import COMPUTE, Slot, Task, ahead, exposed, schedule
 
 C, X, Y = (COMPUTE,), ("x",), ("y",)
 
@@ -21,7 +22,7 @@ def test_a_gather_runs_beside_what_does_not_need_it() -> None:
     """The example of the module: the gather of a's result runs while b computes."""
     tasks = [Task("a", 2, C), Task("b", 3, C, (0,)), Task("gather", 2, X, (0,)), Task("c", 1, C, (2, 1))]
     slots = schedule(tasks)
-    assert spans(slots) == {"a": (0, 2), "b": (2, 5), "gather": (2, 4), "c": (5, 6)}
+    assert spans(slots) == {"a": (0, 2), "b": (2, 5), "gather": (3, 5), "c": (5, 6)}
     assert exposed(slots) == {"gather": 0}
 
 
@@ -34,9 +35,32 @@ def test_a_chain_hides_nothing() -> None:
 def test_axes_run_at_once_and_one_axis_does_one_at_a_time() -> None:
     """Over x 4 and 2 seconds, over y 4, over both 1: x and y run together, and what takes both waits for both."""
     tasks = [Task("x1", 4, X), Task("x2", 2, X), Task("y", 4, Y), Task("xy", 1, ("x", "y"), (1, 2))]
-    slots = schedule(tasks)
+    slots = schedule(tasks, in_flight=2)
     assert spans(slots) == {"x2": (0, 2), "y": (0, 4), "x1": (2, 6), "xy": (6, 7)}
     assert sum(exposed(slots).values()) == 7  # nothing computes: each moment is somebody's
+
+
+def test_one_collective_is_in_flight() -> None:
+    """Over x 4 seconds and over y 4: one after the other, also where their links differ."""
+    slots = schedule([Task("x", 4, X), Task("y", 4, Y), Task("a", 8, C)])
+    assert spans(slots) == {"x": (0, 4), "y": (4, 8), "a": (0, 8)}
+
+
+def test_what_is_fetched_ahead_is_held() -> None:
+    """Three layers of 4 seconds, whose weights of 100 bytes come in 1: each is fetched in the last second of the layer
+    before, so one is held beside the layer's own; in no time to compute there is nothing beside which to hold it."""
+    tasks: list[Task] = []
+    for layer in range(3):
+        tasks.append(Task(f"w{layer}", 1, X, bytes=100))
+        tasks.append(Task(f"h{layer}", 4, C, (2 * layer, *([2 * layer - 1] if layer else []))))
+    slots = schedule(tasks)
+    assert spans(slots) == {"w0": (0, 1), "h0": (1, 5), "w1": (4, 5), "h1": (5, 9), "w2": (8, 9), "h2": (9, 13)}
+    assert ahead(slots) == 100
+    slow = [replace(task, seconds=1.0) if task.resources == C else replace(task, seconds=2.0) for task in tasks]
+    assert ahead(schedule(slow)) == 100  # each is on its way while the one before is used
+    assert ahead(schedule(tasks[:2])) == 0
+    fast = [replace(task, seconds=3.0) if task.key == "w1" else task for task in tasks]
+    assert spans(schedule(fast))["w1"] == (2, 5)
 
 
 def test_a_path_that_is_longer_goes_first() -> None:
@@ -99,7 +123,8 @@ def test_laws(seed: int) -> None:
         )
 
     tasks = some(rng.randint(1, 30), 0)
-    slots = schedule(tasks)
+    in_flight = rng.choice((1, 1, 2))
+    slots = schedule(tasks, in_flight)
     end = max((slot.end for slot in slots), default=0)
     of = {slot.task.key: slot for slot in slots}
     for task in tasks:
@@ -112,5 +137,10 @@ def test_laws(seed: int) -> None:
         assert all(before[1] <= after[0] + 1e-9 for before, after in itertools.pairwise(mine))
         assert sum(b - a for a, b in mine) == pytest.approx(total(tasks, resource))
         assert end >= total(tasks, resource) - 1e-9
+    if in_flight == 1:
+        mine = sorted(
+            (slot.start, slot.end) for slot in slots if slot.task.resources and COMPUTE not in slot.task.resources
+        )
+        assert all(before[1] <= after[0] + 1e-9 for before, after in itertools.pairwise(mine))
     assert end <= total(tasks, None) + 1e-9
     assert end == pytest.approx(total(tasks, COMPUTE) + sum(exposed(slots).values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 
 import pytest
 from support.schedules import EXAMPLES, LOOP, beside, explained, explained_hlo
@@ -103,5 +104,6 @@ def test_an_asynchronous_gather_and_a_loop() -> None:
 def test_the_text_says_what_is_exposed() -> None:
     for with_product in (True, False):
         report = explained(beside(with_product))
-        (line,) = [line for line in str(report).splitlines() if line.startswith("overlapped it takes ")]
-        assert (": 0 us of the collectives are exposed" in line) == with_product
+        (line,) = re.findall(r"overlapped it takes [^:]+: (?:.|\n)*?exposed", str(report))
+        assert (": 0 us of the collectives are exposed" in " ".join(line.split())) == with_product
+        assert (" fetched ahead" in " ".join(line.split())) == with_product
