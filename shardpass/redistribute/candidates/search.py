@@ -38,9 +38,8 @@ from shardpass.redistribute.candidates.pad_to_common_tile import common_shape, s
 from shardpass.redistribute.candidates.rink import plan_rink
 from shardpass.redistribute.candidates.sub_axes.assignments import SubAxisProblem
 from shardpass.redistribute.candidates.sub_axes.common_tile import through_common_tile
-from shardpass.redistribute.candidates.sub_axes.detour import detours, with_room_to_park
+from shardpass.redistribute.candidates.sub_axes.detour import detours
 from shardpass.redistribute.candidates.sub_axes.gather_in_rounds import strategies_gathering_in_rounds
-from shardpass.redistribute.candidates.sub_axes.ordered_first import ordered_first
 from shardpass.redistribute.candidates.sub_axes.strategies import common_tile_strategies, detour_strategies, strategies
 from shardpass.redistribute.candidates.tree import append_tree
 from shardpass.redistribute.problem.checks import make_problem
@@ -211,22 +210,13 @@ def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, 
 
 
 def _detoured(problem: Problem, shape: tuple[int, ...], terms: Terms) -> list[Builder]:
-    """Builds the detours; without room to park, pads a dimension if the memory limit allows that."""
-    halves = detours(problem, shape)
-    if halves or (room := with_room_to_park(problem, shape)) is None:
-        given = [strategy for pair in halves for strategy in detour_strategies(pair)]
-        return _of_strategies(problem, shape, given, terms)
-    strategies_with_room = [strategy for pair in detours(problem, room) for strategy in detour_strategies(pair)]
-    candidates = _of_strategies(problem, room, strategies_with_room, terms)
-    return [built for built in candidates if terms.limit != "max" or built.memory.tile <= max(terms.tiles)]
+    """Builds the detours."""
+    given = [strategy for halves in detours(problem, shape) for strategy in detour_strategies(halves)]
+    return _of_strategies(problem, shape, given, terms)
 
 
 def _by_sub_axes(problem: Problem, shape: tuple[int, ...], by_sub_axes: SubAxisProblem, terms: Terms) -> list[Builder]:
-    cheap = list(strategies(by_sub_axes))
-    ends = ordered_first(by_sub_axes, terms.machine)
-    if ends is not None:
-        cheap += common_tile_strategies(ends)
-    candidates = _of_strategies(problem, shape, cheap, terms)
+    candidates = _of_strategies(problem, shape, strategies(by_sub_axes), terms)
     if not any(terms.fits(built) for built in candidates):
         candidates += _of_strategies(problem, shape, strategies_gathering_in_rounds(by_sub_axes), terms)
     return candidates

@@ -44,7 +44,6 @@ class MoveTime(Enum):
 
 Place = tuple[int, int]  # a sub-dimension: its dimension, and its number there, major to minor
 NOWHERE: Place = (-1, -1)
-MOST_PADDED = 9 / 8  # times a dimension, to make room
 Halves = tuple[SubAxisProblem, SubAxisProblem]
 
 
@@ -66,18 +65,6 @@ def detours(problem: Problem, shape: tuple[int, ...]) -> list[Halves]:
             first = middle.half(0, middle.places[0], between)
             out[tuple(between)] = first, middle.half(1, between, middle.places[1])
     return list(out.values())
-
-
-def with_room_to_park(problem: Problem, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Returns ``shape``, padded on its greatest dimension that no side splits, so that all sub-axes can park there."""
-    counts = zip(problem.source.tiling.counts, problem.target.tiling.counts, strict=True)
-    whole = [i for i, pair in enumerate(counts) if pair == (1, 1)]
-    if not whole:
-        return None
-    dim = max(whole, key=lambda i: shape[i])
-    room = math.prod(problem.sub_axes.sizes)
-    padded = -(-shape[dim] // room) * room
-    return (*shape[:dim], padded, *shape[dim + 1 :]) if padded <= MOST_PADDED * shape[dim] else None
 
 
 @dataclass
