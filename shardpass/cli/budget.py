@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Writes the collectives and the memory of each PROGRAM into a budget file that people review, and fails
 when a program later needs more. With --check all programs of the budget file are compiled and compared, or those that
-are named. Example: shardpass budget train.py:step -o budget.toml; then in CI: shardpass budget --check budget.toml"""
+are named."""
 DEFAULT = "budget.toml"
+
+EXAMPLES = """examples:
+  shardpass budget train.py:step -o budget.toml    write the budget
+  shardpass budget --check budget.toml             compare with it, as in CI"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = argument_parser("shardpass-budget", DESCRIPTION)
+    parser = argument_parser("budget", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("programs", nargs="*", metavar="PROGRAM", help="FILE.py:FUNCTION, a module, or HLO")
     add("-o", "--output", metavar="FILE", help="write the budget to FILE; other programs of FILE stay")

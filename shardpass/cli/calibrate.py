@@ -18,6 +18,10 @@ DESCRIPTION = """Measures what collectives, memory, products of matrices and loc
 has here, and writes a file that machine= and --machine read. Without accelerators it measures virtual devices of the
 CPU. It takes a minute or two; nothing else should run meanwhile. How close the model comes is printed on stderr."""
 
+EXAMPLES = """examples:
+  shardpass calibrate -o here.toml
+  shardpass calibrate --devices 4 --sizes 1MiB"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 bad input, 2 bad usage."""
@@ -25,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = argument_parser("shardpass calibrate", DESCRIPTION)
+    parser = argument_parser("calibrate", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("-o", "--output", default="-", metavar="FILE", help="the file to write, NAME.toml; - is stdout (default)")
     add(

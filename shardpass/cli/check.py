@@ -36,6 +36,11 @@ NEXT = (
     "shardpass explain prices collectives by line"
 )
 
+EXAMPLES = """examples:
+  shardpass check train.py:step
+  shardpass check examples/mlp_train_step.mlir --format sarif
+  shardpass check model.onnx --mesh data=4 --sharding 'x=P("data")'"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 any error, 2 bad usage."""
@@ -44,9 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser(
-        "shardpass-check",
+        "check",
         "Check every sharding of a program: print what is wrong, with places and remedies. Takes MLIR modules and ONNX "
         "models, distinguished by their first bytes.",
+        EXAMPLES,
     )
     parser.add_argument("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
     add_timeout(parser)
@@ -113,7 +119,7 @@ def _run(argv: Sequence[str]) -> int:
     diagnostics = _check_onnx(parser, data, file, args) if is_model(data, file) else _check_module(data, file, args)
     errors = any(d.severity is Severity.ERROR for d in diagnostics)
     if args.format != "text":
-        print(written(args.format, file, diagnostics, parser.prog))
+        print(written(args.format, file, diagnostics, "shardpass-check"))
         return int(errors)
     for diagnostic in diagnostics:
         print(diagnostic, file=sys.stderr)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 PIPELINE = "shardpass-import,shardpass-check-replication"
 
+EXAMPLES = """examples:
+  shardpass check-replication examples/shard_map_matmul.mlir --print-varying"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 any error, 2 bad usage."""
@@ -25,10 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     parser = argument_parser(
-        "shardpass-check-replication",
+        "check-replication",
         "Check that every output of a manual region (shard_map) is replicated over the mesh axes that its sharding "
         "leaves out: errors, with the way back to where devices first differ, on stderr. Takes SDY's regions and "
         "GSPMD's.",
+        EXAMPLES,
     )
     parser.add_argument("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     add_timeout(parser)
@@ -46,7 +50,7 @@ def _run(argv: Sequence[str]) -> int:
     if args.print_varying and all(d.code == NOT_REPLICATED.id for d in errors):
         print(joined(_varying(data, file)))
     if args.format != "text":
-        print(written(args.format, file, errors, parser.prog))
+        print(written(args.format, file, errors, "shardpass-check-replication"))
     elif errors:
         print("\n".join(map(str, errors)), file=sys.stderr)
     else:

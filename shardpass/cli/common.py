@@ -174,12 +174,18 @@ def make_console(width: int | None = None) -> Console:
     return Plain(highlight=False, width=width)
 
 
-def argument_parser(prog: str, description: str, *, pipeline: bool = False) -> argparse.ArgumentParser:
-    """Returns a parser for the command ``prog``; with ``pipeline``, its help ends with what a PIPELINE is."""
+def argument_parser(name: str, description: str, epilog: str, *, pipeline: bool = False) -> argparse.ArgumentParser:
+    """Returns a parser for ``shardpass NAME``, or for ``shardpass-NAME`` where that was typed; "" is ``shardpass``.
+
+    ``epilog``: ends the help; lines that are indented, such as examples, are printed as they are. With ``pipeline`` the
+    help explains PIPELINE too.
+    """
+    typed = os.path.basename(sys.argv[0])
     parser = _Parser(
-        prog=prog,
+        prog=typed if typed == f"shardpass-{name}" else f"shardpass {name}".rstrip(),
         description=description,
-        epilog=PIPELINES if pipeline else None,
+        epilog=f"{PIPELINES}\n\n{epilog}" if pipeline else epilog,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, help="print the versions and exit")
@@ -279,6 +285,14 @@ def _seconds(text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or not float(text):
         raise argparse.ArgumentTypeError(f"{text[:20]!r} is no time: give seconds, as in 120")
     return float(text)
+
+
+class _Help(argparse.HelpFormatter):
+    """Wraps the paragraphs of descriptions and epilogs, except those that have indented lines."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        return "\n\n".join(p if "\n  " in p else fill(p, width, indent) for p in text.split("\n\n"))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -390,9 +404,10 @@ def _no_function(path: str) -> Exception:
     from shardpass.diagnostics.table_driver import NO_FUNCTION
 
     read_input(path)
-    defined = functions_of(path)
-    shown = ", ".join(defined[:10]) or "none"
-    return NO_FUNCTION.error(Place(path), file=path, example=(defined or ["step"])[-1], defined=shown)
+    jitted, defined = functions_of(path)
+    known = jitted or defined
+    shown = f"{'jitted' if jitted else 'defined'} here: {', '.join(known[:10]) or 'none'}"
+    return NO_FUNCTION.error(Place(path), file=path, example=(known or ["step"])[-1], known=shown)
 
 
 def read_axes(text: str) -> Mesh:

@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from shardpass.cli.common import add_program, argument_parser, guarded, use_program
 
 DESCRIPTION = """Lists the collectives that appeared, went, moved to another line, or changed from OLD to NEW, with
-lines, bytes and memory. Each is FILE.py:FUNCTION, a module, HLO, JSON of explain or budget, or an earlier revision:
-shardpass diff HEAD~1:train.py:step train.py:step. To compare two versions of jax, write JSON with each of them:
-shardpass budget train.py:step --format json -o old.json"""
+lines, bytes and memory. Each is FILE.py:FUNCTION, a module, HLO, JSON of explain or budget, or an earlier revision.
+To compare two versions of jax, write JSON with each of them."""
+
+EXAMPLES = """examples:
+  shardpass diff HEAD~1:train.py:step train.py:step    what a change of the code changed
+  shardpass budget train.py:step --format json -o old.json
+  shardpass diff old.json train.py:step --format markdown"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = argument_parser("shardpass-diff", DESCRIPTION)
+    parser = argument_parser("diff", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("old", metavar="OLD")
     add("new", metavar="NEW")

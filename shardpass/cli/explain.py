@@ -39,6 +39,13 @@ bytes that each device receives, what is moved from which sharding to which, and
 partitioned module is explained as it is, and so is the HLO that XLA compiled, of any backend. Lower with
 as_text(debug_info=True), so that arguments have their paths and ops their lines."""
 
+EXAMPLES = """examples:
+  shardpass explain train.py:step --partitioner xla       XLA's program, by the lines of train.py
+  shardpass explain train.py:step --partitioner xla --patch fixes.diff
+  shardpass explain train.py:step --html report.html      the same as a page
+  shardpass explain train.py:step --target v5p:4x4x8      as compiled for 128 TPUs that are not here
+  shardpass explain SP240                                 the meaning of a diagnostic"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 bad input, 2 bad usage."""
@@ -46,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argument_parser("shardpass-explain", DESCRIPTION)
+    parser = argument_parser("explain", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add(
         "module",
@@ -75,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         help="status 1 where a finding saves so much or more, as in 64MiB, or a device receives it by one line",
     )
     add("--sarif", metavar="FILE", help="write the findings as SARIF to FILE too, beside what is printed")
+    add("--patch", metavar="FILE", help="write the diffs of all findings to FILE, for git apply")
     add("--html", metavar="FILE", help="write a page of HTML that needs no other file")
     add(
         "--source",
@@ -247,6 +255,8 @@ def _run(argv: Sequence[str]) -> int:
         streamed.show(explanation)
     elif args.html != "-":
         print(_shown(explanation, form, args))
+    if args.patch is not None:
+        write_output(args.patch, "".join(finding.diff for finding in explanation.findings or ()))
     return _failed(explanation, form, args.fail_on)
 
 

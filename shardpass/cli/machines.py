@@ -9,6 +9,9 @@ from shardpass.cli.common import argument_parser, guarded, make_console
 DESCRIPTION = """Lists the machines that machine= and --machine take by name. A star marks the one that is meant where
 none is named: that of the environment variable SHARDPASS_MACHINE, or h100; in JAX it is what the devices are."""
 
+EXAMPLES = """examples:
+  shardpass machines"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 where SHARDPASS_MACHINE names no machine, 2 bad usage."""
@@ -16,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    argument_parser("shardpass machines", DESCRIPTION).parse_args(argv)
+    argument_parser("machines", DESCRIPTION, EXAMPLES).parse_args(argv)
 
     from rich.table import Table
     from rich.text import Text

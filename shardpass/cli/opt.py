@@ -11,6 +11,11 @@ from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, guar
 
 _SINGLE_DASH = re.compile(r"-[a-z][a-z]+(-[a-z]+)*(=.*)?", re.DOTALL)
 
+EXAMPLES = """examples:
+  shardpass opt examples/mlp_train_step.mlir partition
+  shardpass opt examples/mlp_train_step.mlir shardpass-import,cse -o imported.mlir
+  shardpass opt --list-passes"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 bad input, 2 bad usage."""
@@ -18,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argument_parser("shardpass-opt", "Run passes on a module and print the result.", pipeline=True)
+    parser = argument_parser("opt", "Run passes on a module and print the result.", EXAMPLES, pipeline=True)
     add = parser.add_argument
     add("module", nargs="?", default="-", metavar="MODULE", help=MODULE_HELP)
     add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run; without it, parse and print the module")

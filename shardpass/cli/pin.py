@@ -24,6 +24,10 @@ mhlo.sharding), so that XLA's own partitioner follows them; and prints the const
 compiles MODULE with and without them in a child process, and those are kept with which its program is cheapest and
 above the plain one in nothing. Lower with as_text(debug_info=True), so that constraints have their lines."""
 
+EXAMPLES = """examples:
+  shardpass pin train.py:step -o pinned.mlir
+  shardpass pin examples/mlp_train_step.mlir --no-verify"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 bad input, 2 bad usage."""
@@ -31,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = argument_parser("shardpass-pin", DESCRIPTION)
+    parser = argument_parser("pin", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     add_timeout(parser)

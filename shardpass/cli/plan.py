@@ -39,13 +39,18 @@ PLANNED_FOR = (
     "SHARDPASS_MACHINE, or h100)"
 )
 
+EXAMPLES = """examples:
+  shardpass plan 'f32[256,128]' '{devices=[8,1]<=[8]}' '{devices=[1,8]<=[8]}'
+  shardpass plan 'f32[256,128]' "P('x')" "P(None, 'x')" --mesh x=8
+  shardpass plan 'f32[256,128]' '{devices=[8,1]<=[8]}' --show"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     return guarded(_main, argv)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argument_parser("shardpass-plan", DESCRIPTION)
+    parser = argument_parser("plan", DESCRIPTION, EXAMPLES)
     parser.add_argument("array", metavar="TYPE", help="element type and shape of the whole array: 'f32[256,128]'")
     parser.add_argument(
         "source",

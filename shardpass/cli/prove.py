@@ -11,6 +11,10 @@ from shardpass.cli.findings import written
 
 PROVED, REFUTED, UNKNOWN = 0, 1, 3
 
+EXAMPLES = """examples:
+  shardpass prove train.py:step --partitioner xla
+  shardpass prove whole.mlir local.mlir"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0 proved, 1 refuted or bad input, 2 bad usage, 3 unknown."""
@@ -19,9 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     parser = argument_parser(
-        "shardpass-prove",
+        "prove",
         "Prove that a partitioned program computes a whole program: for every device, each result is followed back to "
         "the whole program's values. Exit status 0: proved; 1: refuted; 3: unknown, with the op where the proof ends.",
+        EXAMPLES,
     )
     parser.add_argument("whole", metavar="WHOLE", help=f"the whole program: {MODULE_HELP}")
     parser.add_argument(
@@ -70,7 +75,7 @@ def _run(argv: Sequence[str]) -> int:
         print(json.dumps(verdict.json(), indent=1))
     elif args.format == "sarif":
         finding = verdict.diagnostic()
-        print(written("sarif", args.local or args.whole, () if finding is None else (finding,), parser.prog))
+        print(written("sarif", args.local or args.whole, () if finding is None else (finding,), "shardpass-prove"))
     else:
         print(verdict, file=sys.stdout if verdict.proved else sys.stderr)
     return PROVED if verdict.proved else REFUTED if verdict.refuted else UNKNOWN

@@ -47,6 +47,10 @@ the collectives; with --check, also how far the results are from those of the un
 StableHLO's interpreter where the program is small, on XLA otherwise), and whether NaN and infinities come out where
 they do there."""
 
+EXAMPLES = """examples:
+  shardpass run examples/mlp_train_step.mlir partition --devices 8 --check
+  shardpass run train.py:step partition --seed 1"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 bad input or a failed check, 2 bad usage."""
@@ -60,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argument_parser("shardpass-run", DESCRIPTION, pipeline=True)
+    parser = argument_parser("run", DESCRIPTION, EXAMPLES, pipeline=True)
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
     add("pipeline", nargs="?", metavar="PIPELINE", help="the passes to run on MODULE first, such as partition")

@@ -52,10 +52,10 @@ def check_name(file: str, function: str) -> None:
     raise NOT_DEFINED.error(Place(file), function=function, hint=hint, defined=shown)
 
 
-def functions_of(file: str) -> list[str]:
-    """Returns the names of the functions that ``file`` defines, in order; nothing of a file that does not parse."""
+def functions_of(file: str) -> tuple[list[str], list[str]]:
+    """Returns the names of the functions that ``file`` jits, and of all that it defines; none if it does not parse."""
     source = _Source.read(file)
-    return [] if source is None else source.functions
+    return ([], []) if source is None else (source.jitted, source.functions)
 
 
 def _defined_instead(file: str, name: str, folders: Sequence[str]) -> list[str] | None:
@@ -101,6 +101,17 @@ class _Source:
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
         return [node.name for node in self._nodes if isinstance(node, kinds) and not node.name.startswith("__")]
 
+    @property
+    def jitted(self) -> list[str]:
+        """The functions in ``@jax.jit``, ``@partial(nnx.jit, ...)``, ``jax.jit(f, ...)`` and the like, by line."""
+        found = []
+        for node in self._nodes:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(map(_jits, node.decorator_list)):
+                found.append((node.lineno, node.name))
+            elif isinstance(node, ast.Call) and _is_jit(node.func):
+                found += [(node.lineno, wrapped.id) for wrapped in node.args[:1] if isinstance(wrapped, ast.Name)]
+        return list(dict.fromkeys(name for _, name in sorted(found)))
+
     def can_make(self, name: str) -> bool:
         return name in self._names or not self._names.isdisjoint(("*made*", "__name__"))
 
@@ -132,6 +143,17 @@ class _Source:
         if not names:  # a namespace package beside the script
             return ""
         return ".".join(names[: len(names) - level + 1])
+
+
+def _is_jit(node: ast.AST) -> bool:
+    """Whether ``node`` names a function ``jit``, ``pjit`` or ``filter_jit`` of any library."""
+    return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node).rpartition(".")[2].endswith("jit")
+
+
+def _jits(decorator: ast.AST) -> bool:
+    """Whether ``decorator`` jits: ``jax.jit``, ``jax.jit(...)`` or ``partial(jax.jit, ...)``."""
+    words = (decorator.func, *decorator.args) if isinstance(decorator, ast.Call) else (decorator,)
+    return any(map(_is_jit, words))
 
 
 def _names_of(node: ast.AST) -> Iterator[str]:

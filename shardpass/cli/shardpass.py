@@ -9,22 +9,29 @@ from importlib import import_module
 from shardpass.cli.common import argument_parser, guarded
 
 COMMANDS: Mapping[str, str] = {
-    "opt": "run passes on a module",
     "explain": "list the collectives of a program by its lines",
     "suggest": "find the annotations that make a program cheapest",
-    "pin": "write decisions as constraints for XLA's partitioner",
     "check": "find invalid shardings",
-    "check-replication": "find outputs that claim to be replicated and may not be",
-    "plan": "plan the redistribution of an array",
     "prove": "prove that a partitioned program computes a whole one",
+    "run": "run a program on N devices",
+    "plan": "plan the redistribution of an array",
+    "pin": "write decisions as constraints for XLA's partitioner",
     "budget": "write down the collectives of programs, and fail when they need more",
     "diff": "compare the collectives of two programs or revisions",
-    "run": "run a program on N devices",
+    "opt": "run passes on a module",
+    "check-replication": "find outputs that claim to be replicated and may not be",
     "calibrate": "measure this machine, and write its file",
     "machines": "list the machines that machine= takes",
 }
-DESCRIPTION = f"""Commands: {"; ".join(f"{name}, to {purpose}" for name, purpose in COMMANDS.items())}.
-Each says with --help what it takes."""
+DESCRIPTION = """Explain, improve, check, prove and run programs that are partitioned over devices: JAX scripts,
+StableHLO modules, HLO and ONNX models."""
+HELP = f"""commands:
+{chr(10).join(f"  {name:19}{purpose}" for name, purpose in COMMANDS.items())}
+
+examples:
+  shardpass explain train.py:step --partitioner xla
+  shardpass suggest train.py:step --memory-limit 16GiB
+  shardpass COMMAND --help"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,9 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = argument_parser("shardpass", DESCRIPTION)
-    parser.add_argument("command", metavar="COMMAND", choices=tuple(COMMANDS), help=", ".join(COMMANDS))
+    parser = argument_parser("", DESCRIPTION, HELP)
+    parser.add_argument("command", metavar="COMMAND", nargs="?", choices=tuple(COMMANDS), help="one of those below")
     parser.parse_args(argv)
+    parser.print_help()
     return 0
 
 

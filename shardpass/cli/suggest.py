@@ -27,6 +27,10 @@ as_text(debug_info=True), so that arguments have their paths and ops their lines
 of a script (train.py:step) that raises an error of types of shardings: the cheapest edits with
 which JAX traces the function, as diffs."""
 
+EXAMPLES = """examples:
+  shardpass suggest train.py:step --memory-limit 16GiB
+  shardpass suggest examples/mlp_train_step.mlir --mesh data=4,model=2"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 1 bad input, 2 bad usage."""
@@ -34,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = argument_parser("shardpass-suggest", DESCRIPTION)
+    parser = argument_parser("suggest", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: the machine's; none: any number)")

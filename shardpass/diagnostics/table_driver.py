@@ -273,8 +273,8 @@ NOT_DEFINED = Code(
 
 NO_FUNCTION = Code(
     "SP146",
-    "this is a Python script, and no function of it is named",
-    remedy="name the function that jax.jit wraps, as in {file}:{example}; the functions here: {defined}",
+    "a Python script needs the name of one of its functions",
+    remedy="name the function that jax.jit wraps, as in {file}:{example}; {known}",
     explanation="`shardpass explain train.py:step` is the program of the function `step`. A script may compile many.",
 )
 

@@ -8,8 +8,8 @@ from shardpass.sharding.common import common_mesh
 from shardpass.sharding.errors import ShardingError, ShardingParseError
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.model import Sharding
-from shardpass.sharding.notations.mhlo import parse_sharding
 from shardpass.sharding.notations.named_mesh import parse_mesh
+from shardpass.sharding.notations.partition_spec import parse_sharding
 from shardpass.sharding.notations.sdy import parse_sdy, sdy_text
 from shardpass.sharding.tuples import TupleSharding
 

@@ -38,7 +38,10 @@ def test_the_version_is_that_of_the_project_file() -> None:
 @pytest.mark.parametrize("name", shardpass.__all__)
 def test_every_public_name_loads(name: str) -> None:
     assert getattr(shardpass, name) is getattr(shardpass, name)
-    assert name in dir(shardpass)
+
+
+def test_dir_lists_the_public_names_alone() -> None:
+    assert dir(shardpass) == sorted(shardpass.__all__)
 
 
 def test_any_other_name_is_an_attribute_error() -> None:

@@ -26,7 +26,7 @@ def commands_page() -> str:
         lines += [f"## {name}", "", *_plain(parser.description or ""), ""]
         lines += ["| argument | |", "|---|---|"]
         lines += [f"| {shown} | {_cell(text)} |" for shown, text in _arguments(parser)]
-        lines += ["", *_plain(parser.epilog or ""), ""]
+        lines += ["", *_epilog(parser.epilog or ""), ""]
     return "\n".join(lines)
 
 
@@ -49,6 +49,13 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
+def _epilog(text: str) -> Iterator[str]:
+    """Yields the paragraphs; those with indented lines as code, below their first line."""
+    for paragraph in text.split("\n\n"):
+        first, *rest = paragraph.splitlines()
+        yield from (first.capitalize(), "", *(f"  {line}" for line in rest), "") if rest else (_cell(first), "")
+
+
 def _plain(text: str) -> list[str]:
     return [_cell(text)] if text else []
 
@@ -68,6 +75,7 @@ PYTHON = {
     "Proofs": ("prove",),
     "Errors": ("ShardpassError", "Diagnostic"),
 }
+TESTING = ("assert_collectives", "collectives", "Collectives", "CollectivesError")
 JAX = ("use", "install", "uninstall", "stats", "FallbackWarning", "redistribute", "partition", "pin")
 # what people build on, beside the names of the package itself, by where each is imported from
 EXTENDING = (
@@ -117,6 +125,9 @@ def python_page() -> str:
     ]
     for name in JAX:
         lines += [f"::: {getattr(importlib.import_module('shardpass.jax'), name).__module__}.{name}", ""]
+    lines += ["## In tests", ""]
+    lines += ["Of `shardpass.testing`; [Keep a step from regressing](../howto/regressions.md) has examples.", ""]
+    lines += [line for name in TESTING for line in (f"::: {shardpass.testing._PUBLIC[name]}.{name}", "")]
     lines += [
         "## Extending",
         "",

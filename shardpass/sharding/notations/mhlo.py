@@ -1,6 +1,6 @@
 """XLA's ``mhlo.sharding`` text, V1, V2 and tuples: ``{devices=[4,2]<=[2,4]T(1,0)}``; V3 is in ``named``.
 
-``parse_sharding`` reads every form; ``str(sharding)`` prints the canonical one. ``mhlo.lark`` is the grammar,
+``parse_mhlo`` reads every form; ``str(sharding)`` prints the canonical one. ``mhlo.lark`` is the grammar,
 ``by_grammar`` applies it, ``syntax`` words its errors, and ``attributes`` interprets the attributes of one leaf. The
 form of the format's own document, with ``last_tile_dim_replicate`` after the brace, is read in strict mode only, since
 XLA's parser refuses it.
@@ -25,11 +25,12 @@ from shardpass.sharding.tuples import TupleSharding
 _LIST = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
 _IOTA = re.compile(rf"\{{devices=\[{_LIST}\]<=\[{_LIST}\](?:T\({_LIST}\))?( last_tile_dim_replicate)?\}}", re.ASCII)
 _WORD = re.compile(r"\{(replicated|manual|unknown)\}", re.ASCII)
+_WANTED = "text such as '{devices=[4,2]<=[8]}', a NamedSharding, or a PartitionSpec and its mesh"
 _LONG = 1 << 14  # longer texts are cached in small number
 
 
-def parse_sharding(text: str, *, strict: bool = True) -> Sharding | TupleSharding:
-    """Parses ``mhlo.sharding`` text, in any of XLA's forms.
+def parse_mhlo(text: str, *, strict: bool = True) -> Sharding | TupleSharding:
+    """Parse ``mhlo.sharding`` text, in any of XLA's forms.
 
     Args:
         text: such as ``{devices=[4,2]<=[2,4]T(1,0)}``.
@@ -42,7 +43,7 @@ def parse_sharding(text: str, *, strict: bool = True) -> Sharding | TupleShardin
         ShardingParseError: with the place, an excerpt with a caret, what was expected, and a likely remedy.
     """
     if type(text) is not str or type(strict) is not bool:
-        text = text_of("parse_sharding", "text", text, "the text of a sharding, such as '{devices=[4,2]<=[8]}'")
+        text = text_of("parse_sharding", "text", text, _WANTED)
         if type(strict) is not bool:
             raise wrong_argument("parse_sharding", "strict", strict, "True or False")
     return _parse(text, strict) if len(text) < _LONG else _parse_long(text, strict)

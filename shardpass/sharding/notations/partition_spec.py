@@ -4,7 +4,7 @@
 without an entry is not split. ``P.UNCONSTRAINED`` leaves a dimension open. The axes are those of a mesh that stands
 beside it: ``x=4,y=2``, or XLA's ``mesh['x'=4,'y'=2]``.
 
-The start of a text shows its notation (``read_any``):
+``parse_sharding`` is the public reader. The start of a text shows its notation:
 
 1. ``P(`` or ``PartitionSpec(``: JAX's; ``jax.P(`` and ``jax.sharding.PartitionSpec(`` too.
 2. ``#sdy.sharding<`` or ``<@``: Shardy's; the mesh that it names is the one given.
@@ -19,12 +19,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics import table_sharding as table
+from shardpass.diagnostics.arguments import wrong_argument
+from shardpass.sharding.axes import Axes
 from shardpass.sharding.errors import ShardingParseError, fault
-from shardpass.sharding.mesh import Mesh
+from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.model import Sharding
 from shardpass.sharding.notations.distributed_type import parse_distributed_type
-from shardpass.sharding.notations.mhlo import parse_sharding
+from shardpass.sharding.notations.mhlo import parse_mhlo
 from shardpass.sharding.notations.named_mesh import parse_mesh
 from shardpass.sharding.notations.sdy import parse_sdy
 from shardpass.sharding.quoting import STRING, EscapeError, python_unquoted
@@ -38,7 +41,9 @@ _AXIS = re.compile(rf"\s*({STRING}|[^\W\d][\w.-]*)\s*=\s*([0-9]{{1,18}})\s*")
 Entry = tuple[str, ...] | None  # the axes of a dimension; None leaves it open
 
 
-def spec_sharding(entries: Iterable[Entry], mesh: Mesh, rank: int | None = None, *, text: object = "") -> Sharding:
+def spec_sharding(
+    entries: Iterable[Entry], mesh: Mesh, rank: int | None = None, *, text: object = "", unreduced: Axes = ()
+) -> Sharding:
     """Makes the sharding that splits dimension k over the axes ``entries[k]``, of ``rank`` dimensions if given.
 
     Raises:
@@ -49,7 +54,7 @@ def spec_sharding(entries: Iterable[Entry], mesh: Mesh, rank: int | None = None,
         if len(given) > rank:
             raise table.RANK.error(sharding=str(text), dims=len(given), rank=rank)
         given += [()] * (rank - len(given))
-    made = Sharding.tiled(mesh, [entry or () for entry in given])
+    made = Sharding.tiled(mesh, [entry or () for entry in given], unreduced=unreduced)
     opened = tuple(k for k, entry in enumerate(given) if entry is None)
     return made.replaced(notes=replace(made.notes, open=opened)) if opened else made
 
@@ -178,31 +183,83 @@ class _Any(Mapping[str, Mesh]):
         return 0
 
 
+def parse_sharding(
+    text: Any, mesh: Any = None, *, rank: int | None = None, strict: bool = True
+) -> Sharding | TupleSharding:
+    """Parse a sharding: a text in any notation, or JAX's ``PartitionSpec`` or ``NamedSharding``.
+
+    Args:
+        text: ``mhlo.sharding`` text such as ``{devices=[4,2]<=[2,4]T(1,0)}``; a ``NamedSharding``; or, with ``mesh``,
+            ``P('x', None)`` (a value, or text) or Shardy's text.
+        mesh: the mesh whose axes ``text`` names: JAX's, a ``Mesh``, or text such as ``x=4,y=2``.
+        rank: the number of dimensions of the array, where a PartitionSpec has fewer entries.
+        strict: refuse ``mhlo.sharding`` text that XLA's parser lets through and then drops, misreads or crashes on, and
+            take the ``{devices=..} last_tile_dim_replicate`` of the format's document. Not strict takes exactly what
+            XLA's parser takes.
+
+    Returns:
+        A ``Sharding``; a ``TupleSharding`` for the text of one.
+
+    Raises:
+        ArgumentError: SP140, for other values.
+        ShardingParseError: with the place, an excerpt with a caret, what was expected, and a likely remedy.
+        ShardingError: an axis that the mesh does not have or that is used twice, a missing mesh, a lower ``rank``.
+    """
+    if isinstance(text, str):
+        return _of_text(text, mesh if mesh is None else _mesh_of(mesh), rank, strict)
+    try:
+        if is_named_sharding(text):
+            return from_named_sharding(text, rank)
+        if type(text).__name__ in ("P", "PartitionSpec"):
+            over = _given(mesh if mesh is None else _mesh_of(mesh), "JAX's PartitionSpec")
+            return from_partition_spec(text, over, rank)
+    except ShardpassError:
+        raise
+    except Exception:  # an object that only looks like one
+        pass
+    return parse_mhlo(text, strict=strict)  # which refuses it
+
+
 def read_any(text: str, shape: Sequence[int], mesh: Mesh | None = None) -> Sharding | TupleSharding:
-    """Parses the sharding of an array of ``shape``: a PartitionSpec, a Shardy attribute, mhlo text or a distributed
-    type.
+    """Parses the sharding of an array of ``shape``: a text in any notation, or a distributed type.
 
     Raises:
         ShardingError: the text follows none of them, needs a mesh that is not given, or is of another rank or shape.
     """
-    start = text.lstrip()
+    if not text.lstrip().startswith("["):
+        return _of_text(text, mesh, len(shape))
+    sharding, whole = parse_distributed_type(text, _given(mesh, "a distributed type"))
+    if whole != tuple(shape):
+        what = f"a type of {'x'.join(map(str, whole))} for an array of {'x'.join(map(str, shape))}"
+        raise table.CANNOT_SAY.error(notation="a distributed type", what=what)
+    return sharding
+
+
+def _of_text(text: str, mesh: Mesh | None, rank: int | None, strict: bool = True) -> Sharding | TupleSharding:
     if _CALL.match(text):
-        return parse_partition_spec(text, _given(mesh, "JAX's PartitionSpec"), len(shape))
-    if start.startswith(("#sdy.sharding", "<@", "<mesh<")):
-        inlined = "<mesh<" in start
-        return parse_sdy(text, {} if inlined else _Any(_given(mesh, "Shardy's sharding")))
-    if start.startswith("["):
-        sharding, whole = parse_distributed_type(text, _given(mesh, "a distributed type"))
-        if whole != tuple(shape):
-            what = f"a type of {'x'.join(map(str, whole))} for an array of {'x'.join(map(str, shape))}"
-            raise table.CANNOT_SAY.error(notation="a distributed type", what=what)
-        return sharding
-    return parse_sharding(text)
+        return parse_partition_spec(text, _given(mesh, "JAX's PartitionSpec"), rank)
+    if (start := text.lstrip()).startswith(("#sdy.sharding", "<@", "<mesh<")):
+        return parse_sdy(text, {} if "<mesh<" in start else _Any(_given(mesh, "Shardy's sharding")))
+    return parse_mhlo(text, strict=strict)
+
+
+def _mesh_of(given: Any) -> Mesh:
+    """Reads a mesh: one of ours, text, or one of JAX's. Raises ShardpassError (SP140) for another value."""
+    if isinstance(given, str | Mesh):
+        return read_mesh(given) if isinstance(given, str) else given
+    try:
+        return Mesh((str(name), int(size)) for name, size in dict(given.shape).items())
+    except ShardpassError:
+        raise
+    except Exception:  # of the object's own
+        raise wrong_argument("parse_sharding", "mesh", given, "JAX's mesh, a Mesh, or text such as x=4,y=2") from None
 
 
 def _given(mesh: Mesh | None, notation: str) -> Mesh:
     if mesh is None:
-        raise table.MESH.error(message=f"{notation} names axes of a mesh", hint="say which: --mesh x=4,y=2")
+        raise table.MESH.error(
+            message=f"{notation} names axes of a mesh", hint="give the mesh: --mesh x=4,y=2, or mesh= in Python"
+        )
     return mesh
 
 
@@ -211,16 +268,22 @@ def is_named_sharding(value: Any) -> bool:
     return hasattr(value, "spec") and hasattr(value, "mesh") and hasattr(value.mesh, "shape")
 
 
-def from_named_sharding(value: Any, rank: int) -> Sharding:
+def from_named_sharding(value: Any, rank: int | None = None) -> Sharding:
     """Converts a ``NamedSharding``.
 
     Devices are numbered by their place in its mesh, which is how JAX numbers the partitions of a program.
     """
-    mesh = Mesh((str(name), int(size)) for name, size in dict(value.mesh.shape).items())
+    return from_partition_spec(value.spec, _mesh_of(value.mesh), rank)
+
+
+def from_partition_spec(spec: Any, mesh: Mesh, rank: int | None = None) -> Sharding:
+    """Converts a ``PartitionSpec`` over ``mesh``, partial sums included. Raises as ``spec_sharding``."""
     entries: list[Entry] = []
-    for entry in tuple(getattr(value.spec, "partitions", value.spec)):
+    for entry in tuple(getattr(spec, "partitions", spec)):
         if entry is None or isinstance(entry, tuple | list):
             entries.append(tuple(entry or ()))
         else:
             entries.append((entry,) if isinstance(entry, str) else None)  # UNCONSTRAINED is an object of JAX's
-    return spec_sharding(entries, mesh, rank, text=value.spec)
+    summed = getattr(spec, "unreduced", ())
+    unreduced = tuple(AxisRef(name) for name in mesh.names if name in summed)
+    return spec_sharding(entries, mesh, rank, text=spec, unreduced=unreduced)

@@ -2,16 +2,20 @@
 
 import base64
 import hashlib
+import itertools
 import json
 import re
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from shardpass.advise.source import unified
 from shardpass.cli.explain import explain, main
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.report.explanation import Explanation
+from shardpass.report.findings import DROP, Figures, Finding, Findings
 from shardpass.report.naming import Sources
 from shardpass.report.page import to_html
 from shardpass.report.rows import BACKWARD, HintFact, MemoryFacts, Row
@@ -391,3 +395,23 @@ def test_what_is_printed_goes_to_a_file(tmp_path, capsys):
 def test_outputs_that_exclude_one_another_are_bad_usage(words, capsys):
     assert main(["m.mlir", *words]) == 2
     assert "usage" in capsys.readouterr().err
+
+
+def test_the_diffs_of_all_findings_are_one_patch(tmp_path, monkeypatch, capsys):
+    """Witness: ``git apply``. The second diff is of the file with the first, as findings are."""
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["git", "init", "-q"], check=True)
+    before = "a = 1\nb = 2\nc = 3\n"
+    texts = [before, before.replace("1", "10"), before.replace("1", "10").replace("2", "20")]
+    file = Path("train.py")
+    file.write_text(before)
+    figures = Figures(0, 0, 0, 0.0)
+    diffs = [unified(str(file), *pair) for pair in itertools.pairwise(texts)]
+    findings = Findings(tuple(Finding(DROP, "", (), (), figures, figures, diff) for diff in diffs))
+    report = found(use(), find_findings=lambda: findings)
+    monkeypatch.setattr("shardpass.cli.explain.explain", lambda *_, **__: report)
+    Path("m.mlir").write_text("module {}")
+    assert main(["m.mlir", "--patch", "fixes.diff"]) == 0
+    assert "m.mlir" in capsys.readouterr().out
+    subprocess.run(["git", "apply", "fixes.diff"], check=True)
+    assert file.read_text() == texts[2]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shardpass.cli.script_names import check_name, file_of_module
+from shardpass.cli import explain
+from shardpass.cli.script_names import check_name, file_of_module, functions_of
 from shardpass.diagnostics import ShardpassError
 
 JIT = "import jax\n\n@jax.jit\ndef step(x):\n    return x\n\nstep(1.0)\n"
@@ -92,3 +93,30 @@ def test_a_package_without_a_file_inside_of_one_that_has_it(folder: Path) -> Non
     Path("train.py").write_text(f"from lib2.configs import default\n{JIT}")
     assert file_of_module("lib2.configs.default", [str(folder)]) == str(folder / "lib2/configs/default.py")
     check_name("train.py", "stepp")
+
+
+@pytest.mark.parametrize(
+    ("text", "jitted"),
+    [
+        ("@jax.jit\ndef step(x): pass", ["step"]),
+        ("@partial(jax.jit, donate_argnums=0)\ndef step(x): pass", ["step"]),
+        ("@nnx.jit(donate_argnums=0)\ndef step(x): pass", ["step"]),
+        ("@eqx.filter_jit\ndef step(x): pass", ["step"]),
+        ("def step(x): pass\nrun = jax.jit(step, donate_argnums=0)", ["step"]),
+        ("def loss(x): pass\n@jit\ndef step(x): pass\ndef make():\n    return jit(evaluate)", ["step", "evaluate"]),
+        ("@jax.vmap\ndef step(x): pass\njax.grad(step)\njax.jit(lambda x: x)", []),
+        ("def (", []),
+    ],
+)
+def test_jitted_functions_are_found_without_running(folder, text, jitted):
+    Path("train.py").write_text(text)
+    assert functions_of("train.py")[0] == jitted
+
+
+def test_a_script_alone_is_refused_with_its_jitted_functions(folder, capsys):
+    Path("train.py").write_text(f"{JIT}def loss(x): pass\n")
+    assert explain.main(["train.py"]) == 1
+    assert "as in train.py:step; jitted here: step\n" in capsys.readouterr().err
+    Path("train.py").write_text("def loss(x): pass\n")
+    assert explain.main(["train.py"]) == 1
+    assert "as in train.py:loss; defined here: loss\n" in capsys.readouterr().err

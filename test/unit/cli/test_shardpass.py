@@ -1,12 +1,15 @@
 """The command ``shardpass``: each subcommand is the command of its name; and the list of machines."""
 
 import re
+import shlex
+import sys
 from importlib import import_module
 
 import pytest
 
 from shardpass.cli import shardpass
 from shardpass.cost.machine import MACHINES
+from tools.catalogue import commands
 from tools.processes import ROOT
 
 
@@ -25,12 +28,37 @@ def test_a_subcommand_is_the_command(name, capsys):
 
 
 def test_what_is_no_subcommand_is_bad_usage(capsys):
-    for words in ([], ["abacus"], ["--abacus"]):
+    for words in (["abacus"], ["--abacus"]):
         assert shardpass.main(words) == 2
         assert "error: " in capsys.readouterr().err
-    assert shardpass.main(["--help"]) == 0
-    told = capsys.readouterr().out
-    assert all(name in told for name in shardpass.COMMANDS)
+
+
+@pytest.mark.parametrize("words", [[], ["--help"]])
+def test_commands_are_listed_with_their_purpose(words, capsys):
+    assert shardpass.main(words) == 0
+    rows = [" ".join(row.split()) for row in capsys.readouterr().out.splitlines()]
+    assert {f"{name} {purpose}" for name, purpose in shardpass.COMMANDS.items()} <= set(rows)
+
+
+@pytest.mark.parametrize("typed", ["shardpass", "shardpass-explain"])
+def test_usage_is_what_was_typed(typed, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [f"/usr/bin/{typed}"])
+    assert shardpass.main(["explain", "--abacus"]) == 2
+    assert f"usage: {'shardpass explain' if typed == 'shardpass' else typed} [-h]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "parser"), commands().items())
+def test_every_help_has_examples_that_the_command_takes(name, parser):
+    """Each line is parsed by the parser of the command that it names; the modules of this repository are there."""
+    parsers = {key.replace("shardpass-", "shardpass "): value for key, value in commands().items()}
+    block = next(p for p in parser.epilog.split("\n\n") if p.startswith("examples:"))
+    assert name.replace("-", " ", 1) in block
+    for line in block.splitlines()[1:]:
+        words = shlex.split(line.strip().partition("   ")[0])  # what follows three blanks is a note
+        command = " ".join(words[:2])
+        if words[1] != "COMMAND":
+            parsers[command].parse_args(words[2:])
+        assert all((ROOT / word).is_file() for word in words if word.startswith("examples/"))
 
 
 def test_the_machines_are_listed_and_the_usual_one_is_marked(capsys, monkeypatch):

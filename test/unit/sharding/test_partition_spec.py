@@ -8,6 +8,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+import shardpass
 from shardpass.sharding import Mesh, Sharding, ShardingError
 from shardpass.sharding.notations.partition_spec import (
     from_named_sharding,
@@ -155,3 +156,41 @@ def test_what_is_no_named_sharding() -> None:
     assert is_named_sharding(NamedSharding(AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,)), P()))
     for value in (None, "P('x')", 5, P("x"), MESH, Sharding.replicated(), b"", []):
         assert not is_named_sharding(value)
+
+
+ABSTRACT = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("mesh", [ABSTRACT, MESH, "x=4,y=2"], ids=["JAX", "Mesh", "text"])
+def test_values_of_jax_are_read_as_their_text(spec: P, mesh: object) -> None:
+    """Witness: the text of the PartitionSpec, and mhlo text that the sharding prints."""
+    found = shardpass.parse_sharding(spec, mesh, rank=2)
+    assert found == shardpass.parse_sharding(NamedSharding(ABSTRACT, spec), rank=2)
+    assert found == shardpass.parse_sharding(str(spec), mesh, rank=2) == shardpass.parse_sharding(str(found))
+
+
+def test_partial_sums_of_a_partition_spec_are_kept() -> None:
+    found = shardpass.parse_sharding(P("x", unreduced={"y"}), ABSTRACT)
+    assert [axis.name for axis in found.unreduced] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((P("x"),), "SP020"),
+        ((5,), "SP140"),
+        ((P("x"), 5), "SP140"),
+        ((P("z"), MESH), "SP021"),
+        (("P('x'", MESH), "SP001"),
+    ],
+)
+def test_values_that_are_no_shardings(arguments: tuple[object, ...], code: str) -> None:
+    with pytest.raises(shardpass.ShardpassError) as caught:
+        shardpass.parse_sharding(*arguments)
+    assert caught.value.code == code
+
+
+def test_a_rank_below_the_entries() -> None:
+    with pytest.raises(ShardingError, match="splits 2 dimensions, but the array has 1"):
+        shardpass.parse_sharding(P("x", "y"), MESH, rank=1)
