@@ -104,13 +104,13 @@ class _Source:
     @property
     def jitted(self) -> list[str]:
         """The functions in ``@jax.jit``, ``@partial(nnx.jit, ...)``, ``jax.jit(f, ...)`` and the like, by line."""
-        found = []
+        named = []
         for node in self._nodes:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(map(_jits, node.decorator_list)):
-                found.append((node.lineno, node.name))
+                named.append((node.lineno, node.name))
             elif isinstance(node, ast.Call) and _is_jit(node.func):
-                found += [(node.lineno, wrapped.id) for wrapped in node.args[:1] if isinstance(wrapped, ast.Name)]
-        return list(dict.fromkeys(name for _, name in sorted(found)))
+                named += [(node.lineno, wrapped.id) for wrapped in node.args[:1] if isinstance(wrapped, ast.Name)]
+        return list(dict.fromkeys(name for _, name in sorted(named)))
 
     def can_make(self, name: str) -> bool:
         return name in self._names or not self._names.isdisjoint(("*made*", "__name__"))
