@@ -180,16 +180,18 @@ NAN_LOST = Code(
     "`--check` has tried that before it makes this remark.",
 )
 
-NAN_LOST_BY_KERNEL = Code(
+NAN_LOST_ON_ONE_DEVICE = Code(
     "SP557",
-    "XLA loses NaN in max or min on one device, so {count} of {total} results differ from the unpartitioned program: "
-    "{first}",
-    remedy="where NaN matter on CPU, look for them with isnan before the reduction; nan=exact is about collectives",
+    "XLA loses NaN on one device, so {count} of {total} results differ from the unpartitioned program: {first}",
+    remedy="where NaN matter on CPU, look for them with isnan before the max, the min or the product with a mask; "
+    "nan=exact is about collectives",
     severity=Severity.REMARK,
-    explanation="XLA's CPU client hands a reduction of some thousand elements to a library whose max and min lose NaN, "
-    "in plain JAX too: `jnp.max` of 4096 elements with a NaN is a number. As tiles are smaller than whole arrays, one "
-    "of the two programs may lose a NaN that the other keeps. Without that library both give the same: `--check` has "
-    "tried that before it makes this remark.",
+    explanation="Two parts of XLA's CPU compiler lose NaN, in plain JAX too. A reduction of some thousand elements "
+    "goes to a library whose max and min lose NaN: `jnp.max` of 4096 elements with a NaN is a number. The algebraic "
+    "simplifier turns a product with a mask, `x * (i == j).astype(x.dtype)` or a `dot_general` that is one, into a "
+    "choice of x or 0: 0 times NaN or infinity is 0 there, and NaN by the specification. As tiles are smaller than "
+    "whole arrays, one of the two programs may lose a NaN that the other keeps. Without these parts both give the "
+    "same: `--check` has tried that before it makes this remark.",
 )
 
 NOT_COMPARED = Code(

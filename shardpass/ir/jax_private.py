@@ -79,16 +79,17 @@ def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool 
     return client.compile_and_load(module, placed, options)
 
 
-# XLA's CPU client hands reductions of some thousand elements to a library whose max and min lose NaN
-_NAN_KEPT = (("xla_cpu_experimental_ynn_fusion_type", ""),)
+# XLA's CPU client hands reductions of some thousand elements to a library whose max and min lose NaN, and its algebraic
+# simplifier makes select(p, x, 0) of x * float(p), which is NaN where x is NaN or infinite
+_NAN_KEPT = (("xla_cpu_experimental_ynn_fusion_type", ""), ("xla_disable_hlo_passes", "algsimp"))
 # two thirds of what a compile takes are kernels of fusions
 _NO_KERNELS = (("xla_cpu_use_fusion_emitters", False),)
 _overrides: ContextVar[tuple[tuple[str, object], ...]] = ContextVar("_overrides", default=())
 
 
 @contextmanager
-def kernels_that_keep_nan() -> Iterator[None]:
-    """Makes ``compile_and_load`` build, inside the block, programs whose max and min on one device keep NaN."""
+def compiled_to_keep_nan() -> Iterator[None]:
+    """Make ``compile_and_load`` build, inside the block, programs that keep NaN on one device."""
     with _overriding(_NAN_KEPT):
         yield
 

@@ -2,6 +2,7 @@
 
 ``indices_are_sorted`` and ``unique_indices`` of gathers and scatters let a compiler leave out work, and a false promise
 makes the result anything. Where results may lie (``output_operand_aliases``) lets a library write over its operands.
+So do donated arguments: their memory is lost to the caller, or holds another result.
 The whole program's promises may be used; another one of the program of one device is not proved.
 
 A promise of the program of one device follows from the whole program's where its indices are a part of those of the
@@ -20,7 +21,9 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.annotations import custom_call_target
+from shardpass.ir.annotations import Signature, custom_call_target, main_of
+from shardpass.ir.donation import ALIASING, DONOR
+from shardpass.ir.walk import operation
 from shardpass.proving.relations.combine import operands_of
 from shardpass.proving.relations.evaluate import Loss, Rule, Site, Walk
 from shardpass.proving.relations.pieces import Content, Piece
@@ -82,6 +85,23 @@ def note(walk: Walk, op: Any, operands: Sequence[Content]) -> None:
         elif not any(_follows(walk.terms, one, other) for other in walk.known_promises):
             what = f"{ALIASES} = {one.text}" if one.indices is None else one.name
             walk.unkept.append(Loss(op, f"it promises {what}, which does not follow from the whole program"))
+
+
+def donated_alone(whole: Any, local: Any) -> list[Loss]:
+    """Return a loss for each argument of main that ``local`` donates, and ``whole`` does not, or to another result.
+
+    An argument that the whole program donates to any result may be donated to one.
+    """
+    main = operation(main_of(local))
+    rows = zip(
+        Signature(main_of(whole)).arguments, Signature(main_of(local)).arguments, strict=False
+    )  # tokens are no arguments
+    return [
+        Loss(main, f"it donates argument {index} by {name}, which the whole program does not")
+        for index, (known, row) in enumerate(rows)
+        for name in (ALIASING, DONOR)
+        if name in row and DONOR not in known and (name == DONOR or str(known.get(name)) != str(row[name]))
+    ]
 
 
 def _follows(terms: Terms, one: Promise, known: Promise) -> bool:

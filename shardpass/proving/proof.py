@@ -6,13 +6,14 @@ only where its pieces name, for every element that is no padding, the term and t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
+from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_driver import TOO_DEEP
 from shardpass.ir.annotations import TO_SHARD, custom_call_target, main_of
@@ -24,6 +25,7 @@ from shardpass.proving.effects import Effects, is_effect, token
 from shardpass.proving.ending import Behind, where_it_ends
 from shardpass.proving.loop_sums import summed_inside
 from shardpass.proving.progress import without_partners
+from shardpass.proving.promises import donated_alone
 from shardpass.proving.refuting import Waits, counterexample
 from shardpass.proving.relations.calls import from_main, functions_of, noted_in, refuse_circles
 from shardpass.proving.relations.compare import differs
@@ -36,10 +38,10 @@ from shardpass.proving.relations.terms import Term, Terms
 from shardpass.proving.scalars.proof import ElementProof
 from shardpass.proving.signature import sides
 from shardpass.proving.table import RULES
-from shardpass.proving.verdict import ASSUMED, DRAWS, GIVEN, OBJECT, SHOWN, Finding, Verdict
+from shardpass.proving.verdict import ASSUMED, DRAWS, GIVEN, OBJECT, OPEN, SHOWN, Finding, Verdict
 
-REGION = "sdy.manual_computation"
-_NOTED = (*OPS, *EFFECTS, REGION, "stablehlo.custom_call")  # ops that are looked for in both programs
+REGION, CONVERT = "sdy.manual_computation", "stablehlo.convert"
+_NOTED = (*OPS, *EFFECTS, REGION, CONVERT, "stablehlo.custom_call")  # ops that are looked for in both programs
 
 
 def prove_modules(whole: Any, local: Any, *, refute: bool = True, strict: bool = False) -> Verdict:
@@ -77,6 +79,7 @@ def _proved(whole: Any, local: Any, refute: bool, laws: Laws) -> Verdict:
     inputs = [terms.make(Term(("argument", index), (), len(side.shape))) for index, side in enumerate(arguments)]
     given_whole = [_whole_argument(t, side, count) for t, side in zip(inputs, arguments, strict=True)]
     wanted = _not_tokens(whole, known.block(_body(whole), _with_tokens(whole, given_whole, token(terms, count))))
+    walk.unkept += donated_alone(whole, given)
     walk.known_loops, walk.known_promises, walk.sides = known.loops, known.promises, [*arguments, *results]
     result = walk.block(_body(local), [_argument(t, side, devices) for t, side in zip(inputs, arguments, strict=True)])
 
@@ -99,7 +102,7 @@ def _proved(whole: Any, local: Any, refute: bool, laws: Laws) -> Verdict:
         for want, have, side in zip(wanted, result, results, strict=True)
     ]
     unnamed = tuple(f"result {k} {_words(side)}" for k, side in enumerate(results) if not side.named)
-    assumed = (*ASSUMED, *unnamed)
+    assumed = (*ASSUMED, *unnamed, *_open_conversions(met))
     refute = refute and all(side.named for side in results)
     finding: Finding | None = None
     for index, (want, have, side) in enumerate(zip(wanted, result, results, strict=True)):
@@ -151,6 +154,22 @@ def _with_tokens(whole: Any, values: list[Content], one: Content) -> list[Conten
 
 def _not_tokens(whole: Any, values: list[Content]) -> list[Content]:
     return [value for value, token in zip(values, _is_token(whole, "results"), strict=True) if not token]
+
+
+def _open_conversions(ops: Iterable[Any]) -> tuple[str, ...]:
+    """Return what is assumed of conversions of floats to integers, with the first places."""
+    places = [
+        str(place_of(op.location))
+        for op in ops
+        if op.name == CONVERT
+        and isinstance(op.operands[0].type.element_type, ir.FloatType)
+        and isinstance(op.results[0].type.element_type, ir.IntegerType)
+        and op.results[0].type.element_type.width > 1  # to i1 any number but 0 is true, NaN too
+    ]
+    if not places:
+        return ()
+    more = ", ..." if len(places) > SHOWN else ""
+    return (f"{OPEN} ({len(places)} place{'s' * (len(places) > 1)}: {', '.join(places[:SHOWN])}{more})",)
 
 
 def _as_it_lies(want: Content, have: Content, side: Side) -> Side:

@@ -29,6 +29,7 @@ NOT_COVERED = {
     COMPILED: "the code that XLA makes of the program",
 }
 DRAWS = "the numbers that device 0 draws with stablehlo.rng stand for those of the whole program"
+OPEN = "NaN, and numbers that the type cannot hold, are converted to integers alike in both programs"
 SHOWN = 16  # elements of an argument that text shows
 
 

@@ -26,6 +26,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.diagnostics import table_runtime
 from shardpass.ir.annotations import main_of
+from shardpass.ir.chlo import write_out_chlo
 from shardpass.ir.context import make_context, parse_module
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import every_op, operation
@@ -77,7 +78,7 @@ def run_tiles(
     """Runs [argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``own_copy``."""
     devices = signature.num_devices
     with module.context, ir.Location.unknown():
-        _spell_out_squares(module)
+        write_out_chlo(module)
         _copy_what_is_scattered_into(module)
         step = Lockstep({f.attributes["sym_name"].value: operation(f) for f in module.body.operations}, devices)
         program = _wrap(module, signature, None if threads else step)
@@ -152,17 +153,6 @@ def _wrap(module: Any, signature: Signature, step: Lockstep | None) -> Any:
     if step is not None:
         program.operation.detach_from_parent()
     return program
-
-
-def _spell_out_squares(module: Any) -> None:
-    """Expands CHLO's square, which JAX uses in variances: the interpreter knows StableHLO alone."""
-    for top in module.body.operations:
-        for op in [inner for inner in every_op(operation(top)) if inner.name == "chlo.square"]:
-            with ir.InsertionPoint(op):
-                (value,) = op.operands
-                product = ir.Operation.create("stablehlo.multiply", [value.type], [value, value])
-            op.results[0].replace_all_uses_with(product.results[0])
-            op.erase()
 
 
 def _copy_what_is_scattered_into(module: Any) -> None:

@@ -4,12 +4,13 @@ Ordinary numbers do not show what becomes of a NaN. So the partitioned program a
 infinities and -0 at some places of the float arguments (``inputs.special_inputs``). NaN and infinities must come out at
 the same places; other elements are compared as in the first run. The sign of a zero is not compared.
 
-Where the two differ, both are compiled again without the library to which XLA's CPU client hands reductions of some
-thousand elements (``jax_private.kernels_that_keep_nan``), as its max and min lose NaN on one device. The cases are:
+Where the two differ, both are compiled again without two parts of XLA's CPU compiler that lose NaN on one device
+(``jax_private.compiled_to_keep_nan``): the library to which it hands reductions of some thousand elements, and the
+algebraic simplifier, which makes a choice of x or 0 of a product of x and a mask. The cases are:
 
-1. Without that library one of the two computes other numbers from ordinary inputs: XLA takes in an initial value that
+1. Without these parts one of the two computes other numbers from ordinary inputs: XLA takes in an initial value that
    is not the identity more than once there. A remark says that nothing is compared.
-2. The two agree now: the library has lost a NaN. A remark says so.
+2. The two agree now: XLA has lost a NaN. A remark says so.
 3. The reference is partitioned by XLA, and takes the max or min of floats across devices: it loses NaN there, as XLA's
    collectives do on CPU. A remark says that nothing is compared.
 4. The program takes them too, and with ``nan=exact`` (``partition/keep_nan.py``) it gives what the reference gives:
@@ -38,7 +39,7 @@ from shardpass.diagnostics import NOWHERE, Diagnostic, collect, table_runtime
 from shardpass.ir.collectives import collective_ops
 from shardpass.ir.context import copy_module
 from shardpass.ir.frames import user_place
-from shardpass.ir.jax_private import kernels_that_keep_nan
+from shardpass.ir.jax_private import compiled_to_keep_nan
 from shardpass.ir.trip_counts import trip_count
 from shardpass.ir.walk import CONTROL_FLOW, every_op
 from shardpass.partition.keep_nan import keep_nan, takes_float_extreme
@@ -130,7 +131,7 @@ def run_special(subject: Subject, arguments: Sequence[Boundary], seed: int) -> S
     wanted = [subject.reference.run(inputs) for inputs in trials]
     mismatches = subject.mismatches(subject.run, trials, wanted)
     if mismatches:
-        with kernels_that_keep_nan():
+        with compiled_to_keep_nan():
             return _explained(subject, trials, mismatches)
     if all(_is_nan(np.asarray(array)).all() for results in wanted for array in results):
         return _not_compared("the unpartitioned program itself gives NaN alone")
@@ -143,12 +144,13 @@ def _explained(subject: Subject, trials: Trials, first: tuple[Mismatch, ...]) ->
     total = len(subject.wanted)
     ordinary, as_before = [subject.inputs], [subject.wanted]
     if any(subject.mismatches(again, ordinary, as_before) for again in (reference.run, run)):
-        return _not_compared("without the kernels that lose NaN in max and min, XLA computes other numbers")
+        return _not_compared("without the parts of XLA that lose NaN on one device, it computes other numbers")
     wanted = [reference.run(inputs) for inputs in trials]
     mismatches = subject.mismatches(run, trials, wanted)
     if not mismatches:
         return Special(
-            len(trials), remarks=(table_runtime.NAN_LOST_BY_KERNEL.at(count=len(first), total=total, first=first[0]),)
+            len(trials),
+            remarks=(table_runtime.NAN_LOST_ON_ONE_DEVICE.at(count=len(first), total=total, first=first[0]),),
         )
     if has_float_extremes(reference.hlo):
         return _not_compared("the reference, partitioned by XLA, loses NaN in its own max and min across devices")

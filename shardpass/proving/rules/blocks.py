@@ -40,15 +40,22 @@ def blockwise(
 ) -> list[Content]:
     """The results of an op whose dimensions are labelled; ``key`` says what the op does with what has no label.
 
-    A site of scalar terms has a way of its own.
+    A site of scalar terms has a way of its own. What an op computes may depend on the types of all results: random bits
+    advance their state by as many as they are.
     """
+    types = [type_of(result) for result in site.op.results]
+    needed_whole = tuple(
+        (element, tuple(size for size, label in zip(shape, labels, strict=True) if label is None))
+        for (shape, element), labels in zip(types, results, strict=True)
+    )
+    key = (key, needed_whole)
     if not isinstance(site, Site):
         found_there: list[Content] = site.labelled(operands, results, key)
         return found_there
     contents = site.operands if given is None else given
     answer = []
     for index, labels in enumerate(results):
-        shape, element = type_of(site.op.results[index])
+        shape, _ = types[index]
         if 0 in shape:
             answer.append(site.result([], index))
             continue
@@ -61,11 +68,10 @@ def blockwise(
                 groups[-1].append(_placed(piece, own, whole, labels, shape))
                 hows[id(groups[-1][-1])] = how
         positions = [_position(site, shape, d) for d, label in enumerate(labels) if label is None]
-        sizes = tuple(shape[d] for d, label in enumerate(labels) if label is None)
         parts = []
         for chosen, box in cells([*groups, *([p] for p in positions)]):
             structure = tuple(hows[id(p)] for p in chosen[: len(groups)])
-            parts.append(combine(site.terms, ("rows", key, index, element, sizes, structure), chosen, box))
+            parts.append(combine(site.terms, ("rows", key, index, structure), chosen, box))
         if not groups and not positions:
             raise Unknown("it has neither operands nor dimensions")
         answer.append(site.result(parts, index))

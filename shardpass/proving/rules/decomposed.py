@@ -8,16 +8,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from jaxlib.mlir.dialects import stablehlo as hlo
-from jaxlib.mlir.passmanager import PassManager
-
 from shardpass.ir.annotations import main_of
+from shardpass.ir.chlo import write_out_chlo
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import operation
 from shardpass.proving.relations.evaluate import Unknown
 
 DECOMPOSED = ("erf_inv", "next_after")
-PASS = "chlo-legalize-to-stablehlo"
 
 
 def decomposed(site: Any) -> list[Any]:
@@ -40,9 +37,7 @@ def _written_out(name: str, operands: tuple[str, ...], result: str) -> Any:
         f"func.func @main({arguments}) -> {result} {{\n"
         f'  %r = "{name}"({values}) : ({", ".join(operands)}) -> {result}\n  return %r : {result}\n}}'
     )
-    hlo.register_stablehlo_passes()
-    with module.context:
-        PassManager.parse(f"builtin.module(func.func({PASS}))").run(module.operation)
+    write_out_chlo(module)
     return module
 
 

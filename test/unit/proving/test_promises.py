@@ -6,7 +6,8 @@ one pass, and a scatter to unique ones in any order.
 
 import pytest
 
-from test.unit.proving.pairs import side, verdict
+from shardpass.proving import prove
+from test.unit.proving.pairs import local_text, side, verdict, whole_text
 
 TABLE = side("tensor<8x4xf32>", "tensor<8x2xf32>", "{devices=[1,2]<=[2]}")
 INDICES = side("tensor<6xi32>")
@@ -133,3 +134,33 @@ def test_functions_are_compared_by_what_they_compute_and_not_by_name():
     other = BODY.replace("OP", "add").replace("@f", "@h")
     whole, local = (CALL.replace("MORE", f"called_computations = [@{n}]") for n in "fh")
     assert verdict(whole, local, [VALUE], [VALUE], other, whole_functions=BODY.replace("OP", "add")).proved
+
+
+DONATED = [
+    ("", "tf.aliasing_output = 0 : i32", False),
+    ("", "jax.buffer_donor = true", False),
+    ("tf.aliasing_output = 0 : i32", "tf.aliasing_output = 1 : i32", False),
+    ("tf.aliasing_output = 0 : i32", "tf.aliasing_output = 0 : i32", True),
+    ("jax.buffer_donor = true", "tf.aliasing_output = 1 : i32", True),
+    ("jax.buffer_donor = true", "jax.buffer_donor = true", True),
+    ("jax.buffer_donor = true", "", True),
+]
+
+
+@pytest.mark.parametrize(("whole", "local", "right"), DONATED)
+def test_an_argument_is_donated_where_the_whole_program_donates_it(whole, local, right):
+    """A caller that keeps its array must not lose it."""
+
+    def body(kind):
+        return f"""    %n = stablehlo.negate %x0 : {kind}
+    %m = stablehlo.abs %x0 : {kind}
+    return %n, %m : {kind}, {kind}"""
+
+    one = whole_text(body(ROWS[0]), [ROWS], [ROWS, ROWS]).replace(ROWS[0], f"{ROWS[0]} {{{whole}}}", 1)
+    other = local_text(body(ROWS[1]), [ROWS], [ROWS, ROWS])
+    other = other.replace("{mhlo.sharding", f"{{{local}, mhlo.sharding" if local else "{mhlo.sharding", 1)
+    found = prove(one, other, refute=False)
+    assert found.proved is right
+    if not right:
+        assert "donates argument 0" in found.unknown.why
+        assert found.unknown.about == "progress, effects or promises"

@@ -11,6 +11,8 @@ import shardpass
 from shardpass.diagnostics import collect
 from shardpass.ir.context import parse_module
 from shardpass.proving import prove
+from shardpass.proving.verdict import OPEN
+from test.unit.proving.pairs import side, verdict
 from tools.prove.faults import Base, examine
 from tools.prove.observing import Observer
 from tools.prove.proof_faults import faults
@@ -176,3 +178,31 @@ def test_a_sum_moves_past_a_division_of_floats_alone(element, proved):
     local = f"{before}->{after.replace('{devices=[2]<=[2]}', '{replicated}', 1)}"
     programs = [text.replace("xT>", f"x{element}>").replace("<T>", f"<{element}>") for text in (whole, local)]
     assert prove(*programs, refute=False).proved is proved
+
+
+def test_what_one_result_is_may_follow_from_the_size_of_another():
+    """Random bits advance their state by as many as they are."""
+    state = side("tensor<2xui64>")
+
+    def drawn(count):
+        kinds = f"tensor<2xui64>, tensor<{count}xui32>"
+        return f"""    %r, %b = stablehlo.rng_bit_generator %x0, algorithm = THREE_FRY : (tensor<2xui64>) -> ({kinds})
+    return %r : tensor<2xui64>"""
+
+    assert verdict(drawn(8), drawn(8), [state], [state]).proved
+    assert not verdict(drawn(8), drawn(4), [state], [state]).proved
+
+
+def test_conversions_that_the_specification_leaves_open_are_listed():
+    numbers = side("tensor<4xf32>", "tensor<2xf32>", "{devices=[2]<=[2]}")
+    whole = side("tensor<4xi32>", "tensor<2xi32>", "{devices=[2]<=[2]}")
+    bits = side("tensor<4xi1>", "tensor<2xi1>", "{devices=[2]<=[2]}")
+
+    def converted(size, kind):
+        return f"""    %r = stablehlo.convert %x0 : (tensor<{size}xf32>) -> tensor<{size}x{kind}>
+    return %r : tensor<{size}x{kind}>"""
+
+    found = verdict(converted(4, "i32"), converted(2, "i32"), [numbers], [whole])
+    assert found.proved
+    assert found.assumed[-1].startswith(f"{OPEN} (1 place: ")
+    assert OPEN not in str(verdict(converted(4, "i1"), converted(2, "i1"), [numbers], [bits]).assumed)

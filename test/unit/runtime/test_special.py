@@ -17,6 +17,7 @@ from shardpass.element_types import element_type
 from shardpass.ir.context import parse_module
 from shardpass.runtime.hlo import has_float_extremes
 from shardpass.runtime.inputs import SPECIAL_RUNS, random_inputs, special_inputs
+from shardpass.runtime.interpreter import interpret
 from shardpass.runtime.partitioned_signature import Boundary
 from shardpass.runtime.run_report import Trial, try_out
 from shardpass.runtime.special import mismatch
@@ -143,6 +144,26 @@ def test_what_collectives_of_xla_lose_is_a_remark_that_names_them() -> None:
 def test_what_xla_loses_on_one_device_is_a_remark() -> None:
     """4096 elements on one device, and 2048 on each of two."""
     assert "[SP557]" in said(tried(extreme(1024), "partition{nan=exact}"))
+
+
+MASKED = program(
+    f"%x: tensor<8x4xf32> {ROWS}, %m: tensor<8x4xi1> {ROWS}",
+    f"tensor<8x4xf32> {ROWS}",
+    """%f = stablehlo.convert %m : (tensor<8x4xi1>) -> tensor<8x4xf32>
+    %r = stablehlo.multiply %x, %f : tensor<8x4xf32>""",
+)
+
+
+def test_a_product_with_a_mask_is_a_choice_to_xla() -> None:
+    """0 * NaN is NaN by the specification, which the interpreter keeps; XLA chooses x or 0, where it sees the mask."""
+    local = str(shardpass.run_pipeline(MASKED, "partition"))
+    hidden = local.replace("%1 = stablehlo", "%b = stablehlo.optimization_barrier %0 : tensor<4x4xf32>\n%1 = stablehlo")
+    hidden = hidden.replace("multiply %arg0, %0", "multiply %arg0, %b")
+    assert "[SP557]" in said(try_out(parse_module(hidden), original=MASKED))
+    assert bool(shardpass.prove(MASKED, hidden, strict=True))
+    x, mask = np.full((8, 4), np.nan, np.float32), np.arange(32).reshape(8, 4) % 2 > 0
+    for module in (local, hidden):
+        assert np.isnan(interpret(module, x, mask)[0]).all()
 
 
 NOT_COMPARED = {

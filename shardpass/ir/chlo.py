@@ -1,0 +1,17 @@
+"""CHLO in StableHLO: what StableHLO's interpreter runs, and what XLA writes out before it partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir.dialects import stablehlo
+from jaxlib.mlir.passmanager import PassManager
+
+_PASS = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
+
+
+def write_out_chlo(module: Any) -> None:
+    """Rewrite the CHLO ops of ``module`` in place, by StableHLO's own pass. Ops that it does not know stay."""
+    stablehlo.register_stablehlo_passes()
+    with module.context:
+        PassManager.parse(_PASS).run(module.operation)
