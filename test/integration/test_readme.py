@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -57,16 +58,38 @@ def test_links(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+def shown(start: str) -> list[str]:
+    """The lines of the report in the README that begins so, without those that stand for others."""
+    block = re.search(rf"```text\n({re.escape(start)}.*?)```", README, re.DOTALL)
+    assert block is not None
+    return [line for line in block[1].splitlines() if line != "..."]
+
+
 def test_the_report_is_that_of_the_tutorial() -> None:
     """docs/tutorial.md is run by a test of its own, and shows more of the report."""
-    shown = re.search(r"```text\n(train\.py:step.*?)```", README, re.DOTALL)
-    assert shown is not None
-    home = (ROOT / "docs" / "index.md").read_text()
-    quoted = re.search(r"^    findings, compiled by XLA:\n(?:    .*\n)*", home, re.MULTILINE)
-    assert quoted is not None
     whole = (ROOT / "docs" / "tutorial.md").read_text().splitlines()
-    lines = [*shown[1].splitlines(), *(line[4:] for line in quoted[0].splitlines())]
-    assert [line for line in lines if line != "..." and line not in whole] == []
+    assert [line for line in shown("train.py:step") if line not in whole] == []
+
+
+LLAMA = "shardpass explain examples/llama_70b.py:step --partitioner xla --machine h100"
+
+
+def test_the_home_page_has_the_same_report_of_a_large_model() -> None:
+    home = (ROOT / "docs" / "index.md").read_text().splitlines()
+    assert f"    {LLAMA}" in home
+    assert f"    {LLAMA}" in README.splitlines()
+    assert [line for line in shown("examples/llama_70b.py") if f"    {line}".rstrip() not in home] == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not jax.__version__.startswith("0.10."), reason="another XLA compiles another program")
+def test_the_report_of_a_large_model_is_what_the_command_prints(tmp_path: Path) -> None:
+    """Two minutes. The edit is applied, as a reader would, by ``git apply``, and makes the step fit."""
+    program = Path(sys.executable).parent / "shardpass"
+    words = [*shlex.split(LLAMA)[1:], "--patch", str(tmp_path / "fixes.diff")]
+    done = subprocess.run([program, *words], cwd=ROOT, capture_output=True, text=True, timeout=900)
+    assert [line for line in shown("examples/llama_70b.py") if line not in done.stdout.splitlines()] == []
+    subprocess.run(["git", "apply", "--check", tmp_path / "fixes.diff"], cwd=ROOT, check=True)
 
 
 def test_the_numbers_are_those_of_the_comparison() -> None:
