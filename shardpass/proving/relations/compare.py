@@ -40,7 +40,7 @@ def _differs(terms: Terms, targets: Sequence[Piece], have: Content, counts: Bool
             if box is None:
                 continue
             if not equal(terms, target, other, box):
-                return f"it holds {described(terms, other)}, not {described(terms, target)}"
+                return told_apart(terms, other, target)
             left = [part for one in left for part in minus(*one, other)]
         if left:
             device = int(left[0][2].argmax())
@@ -92,18 +92,62 @@ def equal(terms: Terms, one: Piece, other: Piece, box: tuple[Ints, Ints, Any], d
     return False
 
 
+def told_apart(terms: Terms, have: Piece, want: Piece) -> str:
+    """Return what a device holds and what it should hold, in words that differ.
+
+    Two pieces of one op differ in an attribute, in an operand, in how operands lie, or in the elements that they take.
+    """
+    one, other = described(terms, have), described(terms, want)
+    if one != other:
+        return f"it holds {one}, not {other}"
+    apart = _apart(terms, have.term, want.term)
+    if not apart:
+        at = [piece.at_lo[int(piece.on.argmax())].tolist() for piece in (have, want)]
+        strides = [piece.a.tolist() for piece in (have, want)]
+        apart = f"from index {at[0]}, not {at[1]}" if at[0] != at[1] else f"in strides {strides[0]}, not {strides[1]}"
+    return f"it holds {one}, {apart}"
+
+
+def _apart(terms: Terms, have: int, want: int) -> str:
+    """Return how one term is not the other, which prints alike; "" where it is."""
+    if have == want:
+        return ""
+    x, y = terms.all[have], terms.all[want]
+    one, other = _named(terms, have), _named(terms, want)
+    if one != other:
+        return f"of {one}, not {other}"
+    leaves = _leaves((x.key, x.reducer, len(x.parts)), (y.key, y.reducer, len(y.parts)))
+    if leaves:
+        return f"with {leaves[0]}, not {leaves[1]}"
+    inner = (_apart(terms, *pair) for pair in zip(x.parts, y.parts, strict=True))
+    return next(filter(None, inner), f"whose operands lie as {list(x.rows)}, not {list(y.rows)}")
+
+
+def _leaves(one: Any, other: Any) -> tuple[Any, Any] | None:
+    """Return the first two entries of nested tuples that differ; None where none do."""
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return next((found for pair in zip(one, other, strict=True) if (found := _leaves(*pair)) is not None), None)
+    return None if one == other else (one, other)
+
+
+def _named(terms: Terms, number: int) -> str:
+    term, value = terms.all[number], terms.splat(number)
+    if term.key[0] == "argument":
+        return f"argument {term.key[1]}"
+    if term.key[0] == "constant":
+        return "a constant" if value is None else f"the constant {value}"
+    return f"a value of {str(term.key[0]).split('.')[-1]}"
+
+
 def described(terms: Terms, piece: Piece) -> str:
     """A term in words: its op, without its operands."""
     term = terms.all[piece.term]
     if term.key[0] == "argument":
         return f"argument {term.key[1]} at {piece.at_lo[int(piece.on.argmax())].tolist()}"
-    if term.key[0] == "constant":
-        return "a constant"
     if term.key[0] == "apart":
         boxes = terms.sets[int(piece.at_lo[int(piece.on.argmax()), -1])]
         return f"a sum over {len(boxes)} ranges that lie apart"
-    name = str(term.key[0]).split(".")[-1]
-    return f"a value of {name}" + (f" over the range {_range(term, piece)}" if term.ranges else "")
+    return _named(terms, piece.term) + (f" over the range {_range(term, piece)}" if term.ranges else "")
 
 
 def _range(term: Term, piece: Piece) -> str:

@@ -5,6 +5,7 @@ import pytest
 from shardpass.ir.context import parse_module
 from shardpass.proving import prove
 from shardpass.proving.refuting import counterexample
+from test.unit.proving.pairs import side, verdict
 
 BOUNDARY = '{{mhlo.sharding = "{{manual}}", shardpass.global_type = {type}, shardpass.sharding = "{sharding}"}}'
 NORM = """    %n = "stablehlo.batch_norm_inference"(%x, %s, %s, %s, %s)
@@ -75,3 +76,50 @@ def test_a_scatter_changes_no_other_reader_of_its_operand():
 {body}"""
     assert counterexample(parse_module(whole), parse_module(local.replace("READ", "y"))) is None
     assert counterexample(parse_module(whole), parse_module(local.replace("READ", "r"))) is not None
+
+
+SIDE = side("tensor<8xf32>", "tensor<4xf32>", "{devices=[2]<=[2]}")
+BITS = side("tensor<8xi1>", "tensor<4xi1>", "{devices=[2]<=[2]}")
+
+
+def powered(by):
+    return f"""%c = stablehlo.constant dense<{by}> : tensor<SIZExf32>
+    %r = stablehlo.power %x0, %c : tensor<SIZExf32>"""
+
+
+ALIKE = {  # (whole, local, type of the result, what is said)
+    "an attribute": (
+        "%r = stablehlo.compare LT, %x0, %x1 : (tensor<SIZExf32>, tensor<SIZExf32>) -> tensor<SIZExi1>",
+        "%r = stablehlo.compare GT, %x0, %x1 : (tensor<SIZExf32>, tensor<SIZExf32>) -> tensor<SIZExi1>",
+        BITS,
+        "it holds a value of compare, with GT, not LT",
+    ),
+    "an operand": (
+        "%r = stablehlo.power %x0, %x1 : tensor<SIZExf32>",
+        "%r = stablehlo.power %x1, %x0 : tensor<SIZExf32>",
+        SIDE,
+        "it holds a value of power, of argument 1, not argument 0",
+    ),
+    "a constant": (
+        powered(2.0),
+        powered(3.0),
+        SIDE,
+        "it holds a value of power, of the constant 3.0, not the constant 2.0",
+    ),
+    "where elements lie": (
+        "%r = stablehlo.negate %x0 : tensor<SIZExf32>",
+        """%v = stablehlo.reverse %x0, dims = [0] : tensor<SIZExf32>
+    %r = stablehlo.negate %v : tensor<SIZExf32>""",
+        SIDE,
+        "it holds a value of negate, from index [3], not [0]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("whole", "local", "result", "said"), ALIKE.values(), ids=ALIKE)
+def test_a_message_says_how_two_values_of_one_op_differ(whole, local, result, said):
+    def body(text, size, kind):
+        return f"    {text.replace('SIZE', str(size))}\n    return %r : {kind}"
+
+    found = verdict(body(whole, 8, result[0]), body(local, 4, result[1]), [SIDE, SIDE], [result])
+    assert said in found.unknown.why
