@@ -157,7 +157,7 @@ def partial_ways(
             if not summed and not (waits and own):
                 continue
             local = plan_of(model, split)
-            cost = sum([clock.collective(one.kind, one.bytes, one.axes, mesh) for one in local.collectives])
+            sent = cost = sum([clock.collective(one.kind, one.bytes, one.axes, mesh) for one in local.collectives])
             cost += clock.work(rule, split, elements, borders)
             operands = tuple([_operand(split, local.ignored, place, summed, places) for place in range(len(types))])
             for result, more in _results(made, rule, split, (*summed, *own), waits, axes, clock):
@@ -168,7 +168,7 @@ def partial_ways(
                     more /= trips
                 if known is None or cost + more < known.cost:
                     key = tuple(sorted(factors.items()))
-                    cheapest[operands, result] = Way(cost + more, operands, (result,), key)
+                    cheapest[operands, result] = Way(cost + more, operands, (result,), key, sent + more)
     return tuple(cheapest.values()) if len(cheapest) <= MOST else ()
 
 

@@ -16,12 +16,13 @@ from shardpass.cost.memory import Account
 from shardpass.diagnostics.printable import joined
 from shardpass.html_table import html_table
 from shardpass.planning.alive import alive
-from shardpass.planning.clock import WorkClock
+from shardpass.planning.clock import WorkClock, clock_of
 from shardpass.planning.listed import Sent, listed
 from shardpass.planning.loop_account import held_in_turn, in_turn, sent_in_turn
 from shardpass.planning.op_prices import op_prices
 from shardpass.planning.steps import BlockPlan, MatmulLoop
 from shardpass.planning.text import lines
+from shardpass.planning.timeline import Timeline
 from shardpass.program.program import Program
 from shardpass.sharding import Sharding
 
@@ -83,6 +84,24 @@ class ProgramPlan:
     def step_seconds(self, machine: str | Machine | None = None) -> float:
         """Returns the seconds of one run in which nothing overlaps: ``seconds`` and ``compute_seconds`` together."""
         return self.seconds(machine) + self.compute_seconds(machine)
+
+    @cached_property
+    def makespan(self) -> float:
+        """The seconds of one run on ``machine``, in which collectives run beside work as the machine does; on one that
+        overlaps nothing, ``step_seconds``.
+        """
+        if self.machine.in_flight:
+            return self._timeline.seconds
+        return sum(op_prices(self.program, self.body, clock_of(self.machine)).values())
+
+    @property
+    def held(self) -> int:
+        """The most bytes alive at once, with those that come ahead of their use."""
+        return self.alive.peak + (self._timeline.ahead if self.machine.in_flight else 0)
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return Timeline(self.body, self.machine, self.compute_by_op())
 
     def compute_by_op(self, machine: str | Machine | None = None) -> dict[int, float]:
         """Returns ``compute_seconds`` by op number, -1 for what main returns."""

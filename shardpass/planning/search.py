@@ -12,9 +12,13 @@ gone when it does: every layer then sums activations, where gathering the weight
 3. A descent (``descent``) from the best of these, where the tables leave something out: with effort 2, as they know
    whole axes alone; and where some values or ops have too many splits to be listed, or ops are joined after the
    decision.
-4. The plans of the whole program decide between propagation and the best candidates, by one price (``cost``): no effort
-   gives a more expensive plan than a lower one. ``trade`` limits what a cheaper plan may receive and store.
-5. With ``settle_results``, open results of main keep the shardings that propagation gives them, as JAX's do, unless
+4. The plans of the whole program decide between propagation and the best candidates, by one clock, ``makespan``: a
+   step takes as long as its schedule. No effort gives a slower plan than a lower one. ``trade`` limits what a faster
+   plan may receive and store.
+5. Where communication of that plan is exposed and work is left to hide it, the tables are solved again, with seconds
+   that can be hidden (``slack``) counted in part: a gather of a weight waits for nothing, an exchange of activations
+   holds up the next layer, and the sum does not see it. Such a plan is taken if it is faster by ``FASTER``.
+6. With ``settle_results``, open results of main keep the shardings that propagation gives them, as JAX's do, unless
    another sharding receives less and saves ``MATERIAL``.
 
 Invariants: what the user fixed is the same in all candidates; no randomness and no clock, so that equal programs get
@@ -29,9 +33,10 @@ five plans of the folded program and four of the whole one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.material import MATERIAL
@@ -41,10 +46,12 @@ from shardpass.planning.cost import price
 from shardpass.planning.descent import Descent, Point, SearchChange
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_decided
+from shardpass.planning.slack import Slack
 from shardpass.planning.solve.result import Result
+from shardpass.planning.solve.solve import Budget
 from shardpass.planning.solver import Solution, Solver
 from shardpass.planning.space import Space, space_of
-from shardpass.planning.trade import Trade, refused
+from shardpass.planning.trade import ALONE, LEAST_SUM, Trade, refused
 from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.implied import fix_implied
@@ -58,6 +65,13 @@ SHARED = (
 PLANNED = "the plan brings arrays otherwise than the tables do"
 SPLICED = "slices that are joined again become one op after the decision"  # of which tables do not know
 TRADED = "a cheaper plan receives or stores more than its saving may cost, or does not fit"
+HIDDEN = "more of what the plan sends runs beside work"
+WEIGHTS = ((1.0, 0.25), (0.25, 0.5))  # of work, and of what can be hidden, in further solutions of the tables
+WEIGHED = Budget(backtracks=3)  # of each of these
+ROUNDS = 1 << 21  # entries of tables in all rounds of each
+FASTER = 1e-2  # of a makespan, for a higher sum
+HIDEABLE = 0.03  # of a makespan: where less of it can be hidden, the sum decides
+ROUNDING = 1e-9  # of a makespan
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated sharding is kept
 
 
@@ -134,8 +148,13 @@ class Decision:
 
     @cached_property
     def trade(self) -> Trade | None:
-        """What the decision receives and holds beyond propagation alone, for the time it saves; None if nothing."""
-        return None if self.plans is None else Trade.between(*self.plans)
+        """What the decision receives and holds beyond propagation alone, or beyond the plan of the least sum where that
+        is another, for the time it saves; None if nothing.
+        """
+        if self.plans is None:
+            return None
+        plain, plan = self.plans
+        return Trade.between(plain, plan, LEAST_SUM if price(plain) < price(plan) * (1 - ENOUGH) else ALONE)
 
     @property
     def space(self) -> Space | None:
@@ -166,30 +185,51 @@ def decide(
     search.run()
     plain, shardings = plan_decided(program, propagated.shardings, search.decided)
     best = Decision(shardings, propagated, (), search.tried, search.propagated, decided=search.decided)
-    before, dropped = plain, False
-    for point, changes in search.candidates:
+    taken, least, why = [plain], plain, ""
+    for point, changes, weighed in chain(search.candidates, search.weighed(taken)):
+        before = taken[-1]
         plan, shardings = plan_decided(program, search.unfolded(point), search.decided)
         moved = settle_results and shardings.results != propagated.shardings.results
-        if not _pays(before, plan, moved):
+        if not (moved or weighed or price(plan) >= price(least) or refused(plain, plan)):
+            least = plan
+        if not _pays(before, plan, moved, FASTER if weighed else ENOUGH):
             continue
-        if refused(plain, plan):
-            dropped = True
+        if refused(plain, plan) or (weighed and refused(before, plan)):
+            why = why or TRADED
             continue
-        parts, before = search.folded.parts, plan
+        taken.append(plan)
+        parts, why = search.folded.parts, HIDDEN if weighed else why
         best = Decision(
-            shardings, search.propagated, changes, search.tried, search.propagated, parts, search.decided,
-            plans=(plain, plan),
+            shardings, search.propagated, changes, search.tried, search.propagated, parts, search.decided
         )  # fmt: skip
-    bound = search.bound(price(before))
-    return replace(best, bound=replace(bound, why=bound.why or TRADED) if dropped else bound)
+    plan = taken[-1]
+    bound = search.bound(price(plan))
+    other = least if price(least) < price(plan) * (1 - ENOUGH) else plain
+    plans = None if other is plan else (other, plan)
+    return replace(best, bound=replace(bound, why=bound.why or why), plans=plans)
 
 
-def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool) -> bool:
-    """Whether ``plan`` is cheaper; with ``moved`` open results, whether less communication pays for that."""
-    if not moved:
-        return price(plan) < price(before) * (1 - ENOUGH)
-    sends_less = plan.bytes_received < before.bytes_received or len(plan.collectives) < len(before.collectives)
-    return sends_less and price(plan) < price(before) * (1 - MATERIAL)
+def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool, enough: float) -> bool:
+    """Whether ``plan`` is faster, or as fast with a lower sum; with ``moved`` open results, whether less communication
+    pays for that. ``enough``: of a makespan, for which the sum may be higher.
+    """
+    if moved:
+        sends_less = plan.bytes_received < before.bytes_received or len(plan.collectives) < len(before.collectives)
+        return sends_less and plan.makespan < before.makespan * (1 - MATERIAL)
+    cheaper = price(plan) < price(before) * (1 - ENOUGH)
+    return plan.makespan < before.makespan * (1 - (0 if cheaper else enough)) or (
+        cheaper and plan.makespan <= before.makespan * (1 + ROUNDING)
+    )
+
+
+def _hideable(plan: ProgramPlan) -> float:
+    """Returns the part of the makespan of ``plan`` that is communication for which work is left that could hide it."""
+    work = plan.compute_seconds()
+    left = work - max(0.0, price(plan) - plan.makespan)
+    return min(plan.makespan - work, left) / plan.makespan if plan.makespan else 0.0
+
+
+Candidate = tuple[Point, tuple[SearchChange, ...], bool]  # whether its tables were weighed
 
 
 class Search(Descent):
@@ -199,7 +239,8 @@ class Search(Descent):
     them, and all that the tables solved, with the steps that led to them.
     """
 
-    candidates: list[tuple[Point, tuple[SearchChange, ...]]]
+    candidates: list[Candidate]
+    solver: Solver | None = None
     solved: Result | None = None
     why: str = ""  # there is no bound
     open_results: tuple[int, ...] = ()  # values of the engine that follow from no annotation
@@ -256,7 +297,7 @@ class Search(Descent):
 
     def _solve(self, solver: Solver) -> None:
         self.engine.restore(self.first.splits)
-        solution = solver.solve()
+        self.solver, solution = solver, solver.solve()
         if not solution.result.values:
             self.why = "no assignment of the tables keeps all that is fixed"
             return
@@ -298,4 +339,36 @@ class Search(Descent):
         if cheaper:
             self.best, self.changes = point, list(changes)
         if cheaper or (solved and point.splits != self.first.splits):
-            self.candidates.append((point, changes))
+            self.candidates.append((point, changes, False))
+
+    def weighed(self, taken: Sequence[ProgramPlan]) -> Iterator[Candidate]:
+        """Yields solutions of the tables in which what can be hidden counts in part. ``taken``: plans, the last the
+        best so far.
+        """
+        plan, solver = taken[-1], self.solver
+        if solver is None or self.solved is None or not plan.machine.in_flight or _hideable(plan) < HIDEABLE:
+            return
+        slack = Slack(self.program, self.folded, plan.compute_by_op())
+        known = {(point.splits, _key(point)) for point, _, _ in self.candidates}
+        for compute, hideable in WEIGHTS:
+            if _hideable(taken[-1]) < HIDEABLE:
+                return
+            self.engine.restore(self.first.splits)
+            solver.network.weigh(slack, compute, hideable)
+            fixed = self._present_results(solver) if self.open_results else {}
+            solution = solver.solve(fixed=fixed, start=self.solved.values, budget=WEIGHED, entries=ROUNDS)
+            if not solution.result.values:
+                continue
+            self.engine.assign(solution.splits, settle=False)
+            partial = {self.values[index]: axes for index, axes in solution.partial.items()}
+            point = Point(self.engine.snapshot(), {}, plan.makespan, solution.ways, partial)
+            self.engine.restore(self.first.splits)
+            if (point.splits, _key(point)) not in known:
+                known.add((point.splits, _key(point)))
+                message = f"{len(solution.splits)} values at once"
+                yield point, (SearchChange(message, None, self.first.price, point.price),), True
+
+
+def _key(point: Point) -> frozenset[object]:
+    """Returns what a point decides beside the splits of values."""
+    return frozenset([*point.ways.items(), *point.partial.items()])

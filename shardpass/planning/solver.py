@@ -28,12 +28,12 @@ from shardpass.planning.estimate import Estimate
 from shardpass.planning.partial import over, split_of
 from shardpass.planning.solve.network import Costs, Network, Table, total
 from shardpass.planning.solve.result import Result
-from shardpass.planning.solve.solve import solve
+from shardpass.planning.solve.solve import Budget, solve
 from shardpass.planning.tables import Place, ProgramTables, Values
 from shardpass.program.shardings import Factors
 from shardpass.propagation.program import Propagated
 
-ENTRIES = 1 << 26  # of tables, in all rounds in which reshards of a solution are planned
+ENTRIES = 1 << 26  # of tables, in all rounds in which reshards of a solution are planned, unless fewer are given
 RESIDENT = 1e-5  # of the price, for all arguments when they are whole: among equals, what holds least
 CLOSE = 5e-4  # of the bound: an assignment that costs no more above it is not sought again
 RESCALED = 0.1  # of a price: a smaller change changes no tie
@@ -76,11 +76,19 @@ class Solver:
         """Returns the price of an assignment; after ``solve`` its reshards are priced as planned."""
         return total(self.network.tables, values)
 
-    def solve(self, more: Sequence[Table] = (), fixed: Values | None = None, start: Values | None = None) -> Solution:
+    def solve(
+        self,
+        more: Sequence[Table] = (),
+        fixed: Values | None = None,
+        start: Values | None = None,
+        budget: Budget | None = None,
+        entries: int = ENTRIES,
+    ) -> Solution:
         """Returns the cheapest assignment, as the splits of the engine's values that it changes.
 
         ``more``: further tables of these variables. ``fixed``: values of some variables. ``start``: values of all, from
-        a solution of similar tables.
+        a solution of similar tables. ``budget``: of each search; ``entries``: of the tables in all
+        rounds.
         """
         fixed = fixed or {}
         present = dict(self.network.present)
@@ -91,7 +99,7 @@ class Solver:
         known: Values = {**_ways_at(self.network.tables, present), **present}
         if start is not None:
             known = {**known, **start, **fixed}
-        left, scale, ties = ENTRIES, math.inf, list[Table]()
+        left, scale, ties = entries, math.inf, list[Table]()
         bound, why, planned = -math.inf, "", list[Values]()
         while True:
             tables = [*self.network.tables, *more]
@@ -102,7 +110,7 @@ class Solver:
                 scale, ties = price, list(self.among_equals(present, price))
             network = Network.of((*tables, *ties))
             left -= network.entries
-            answer = solve(network.given(fixed) if fixed else network, known)
+            answer = solve(network.given(fixed) if fixed else network, known, budget)
             if not answer.values:
                 return Solution({}, answer, {})
             planned.append({**answer.values, **fixed})

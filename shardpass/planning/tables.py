@@ -45,6 +45,7 @@ from shardpass.planning.hoists import BARRIER, Trips
 from shardpass.planning.linear import accumulations, waiting
 from shardpass.planning.partial import layouts, partial_ways, split_of, weighed
 from shardpass.planning.reshards import Moves, Reshards
+from shardpass.planning.slack import Samples, Slack, hidden
 from shardpass.planning.solve.network import Costs, Table
 from shardpass.planning.ways import Way, every_split, ways
 from shardpass.program.program import Array, Op, OpKind
@@ -70,6 +71,10 @@ class _Priced:
         self.variables, self.moves, self.build, self.pairs = variables, moves, build, pairs
         self._table: Table | None = None
         self._changes = 0
+
+    def forget(self) -> None:
+        """Builds the table again when it is asked for."""
+        self._table = None
 
     @property
     def table(self) -> Table:
@@ -105,8 +110,10 @@ class ProgramTables:
         self.reshards = Reshards(Distances(estimate.clock, axes), estimate.clock)
         self.program = estimate.program
         self.trips = Trips(self.program, estimate.clock.machine)
-        self.own: list[Table] = []  # of ops by themselves
+        self.own: list[Table | _Priced] = []  # of ops by themselves
         self.priced: list[_Priced] = []
+        self.slack: Slack | None = None  # in which what is sent counts by the weight ``hideable`` alone
+        self.compute = self.hideable = 1.0
         self.domains: dict[int, tuple[DimAxes, ...]] = {}
         self.members: dict[int, list[int]] = {}  # of a variable that stands for several values of the engine
         self.present: dict[int, int] = {}  # of copies: the choice that changes nothing
@@ -139,13 +146,24 @@ class ProgramTables:
             values, index = self.propagated.engine.values, self.propagated.index.get(value)
             if index is not None and values[index].fixed:  # what the user fixed leaves as it was fixed
                 self.domains[slot] = (values[slot].dims,)
-            self._same(value, self.place(slot), self._times(value))
+            self._same(value, self.place(slot), self._times(value), returned=True)
         for members in self.propagated.groups.values():
             self._group(members)
 
     @property
     def tables(self) -> list[Table]:
-        return [*self.own, *[priced.table for priced in self.priced]]
+        return [one if isinstance(one, Table) else one.table for one in (*self.own, *self.priced)]
+
+    def weigh(self, slack: Slack, compute: float, hideable: float) -> None:
+        """Weighs all tables: seconds of work by ``compute``, and what can be hidden in ``slack`` by ``hideable``."""
+        self.slack, self.compute, self.hideable = slack, compute, hideable
+        for one in (*self.own, *self.priced):
+            if isinstance(one, _Priced):
+                one.forget()
+
+    def _hidden(self, costs: Costs, slack_of: Callable[[Slack], Samples]) -> Costs:
+        """Returns ``costs`` of one run, of which what fits into the slack counts by its weight."""
+        return costs if self.slack is None else hidden(costs, slack_of(self.slack), self.hideable)
 
     def plan(self, values: Values) -> bool:
         """Plans the reshards of an assignment; returns whether one costs more than its entry in the tables."""
@@ -221,7 +239,7 @@ class ProgramTables:
             _Priced(
                 (copy.variable,),
                 (moves,),
-                lambda: moves.costs[0] * times,
+                lambda: self._hidden(moves.costs[0], lambda slack: slack.shared(value)) * times,
                 lambda values: [(moves, 0, values[copy.variable])],
             )
         )
@@ -273,10 +291,10 @@ class ProgramTables:
             if table is not None and np.isfinite(table.costs).any():
                 self.own.append(table)
 
-    def _same(self, value: int, target: Place | None, times: float) -> None:
+    def _same(self, value: int, target: Place | None, times: float, returned: bool = False) -> None:
         """Adds the reshard of ``value`` to the split of ``target``."""
         if target is not None:
-            self._operand(value, target.variable, target.domain, times)
+            self._operand(value, target.variable, target.domain, times, returned=returned)
 
     def _constraint(self, op: Op) -> None:
         """Adds the reshard from the operand of a constraint to its result.
@@ -318,11 +336,18 @@ class ProgramTables:
                 self._operand(value, variable, (((),) * array.rank,), self.estimate.often(value, (op.number,)))
 
     def _operand(
-        self, value: int, variable: int, wanted: Sequence[DimAxes | None], times: float, op: int | None = None
+        self,
+        value: int,
+        variable: int,
+        wanted: Sequence[DimAxes | None],
+        times: float,
+        op: int | None = None,
+        returned: bool = False,
     ) -> None:
         """Adds the reshards of ``value`` to each split in ``wanted``, one for each value of ``variable``.
 
-        ``times``: how often they run. ``op``: the op whose way the variable is, if it is one.
+        ``times``: how often they run. ``op``: the op whose way the variable is, if it is one. ``returned``: whether it
+        is a result of main.
         """
         source = self._of(value)
         if source is None or source.variable == variable:
@@ -341,6 +366,11 @@ class ProgramTables:
             before, after = ([_bytes_of(array, mesh, dims) for dims in side] for side in (sources, targets))
             return once * self.trips.of(value, op, before, after)
 
+        def hid(costs: Costs) -> Costs:
+            if op is None and not returned:
+                return costs
+            return self._hidden(costs, lambda slack: slack.returned(value) if op is None else slack.operand(op, value))
+
         own = weight(source.domain)
         moves = self.reshards.of(array, mesh, source.domain, targets)
         if value in self._before and self._before[value][0].variable != variable:
@@ -351,7 +381,7 @@ class ProgramTables:
                 _Priced(
                     (before.variable, made, variable),
                     (moves, other),
-                    lambda: _stacked(weighed(other.costs, theirs), weighed(moves.costs, own)),
+                    lambda: _stacked(weighed(hid(other.costs), theirs), weighed(hid(moves.costs), own)),
                     lambda values: [
                         (other, values[before.variable], values[variable]),
                         (moves, 0, values[variable]),
@@ -366,7 +396,7 @@ class ProgramTables:
                 _Priced(
                     (copy.variable, variable),
                     (moves, shared),
-                    lambda: np.minimum(weighed(shared.costs, theirs), weighed(moves.costs, own)),
+                    lambda: np.minimum(weighed(hid(shared.costs), theirs), weighed(hid(moves.costs), own)),
                     lambda values: [
                         (shared, values[copy.variable], values[variable]),
                         (moves, 0, values[variable]),
@@ -378,7 +408,7 @@ class ProgramTables:
                 _Priced(
                     (source.variable, variable),
                     (moves,),
-                    lambda: weighed(moves.costs, own),
+                    lambda: weighed(hid(moves.costs), own),
                     lambda values: [(moves, values[source.variable], values[variable])],
                 )
             )
@@ -425,7 +455,7 @@ class ProgramTables:
         variable = self._new()
         if op.number not in self.estimate.folded.parts and len(operands) == len(op.operands):
             self.ways[op.number] = variable, strategies
-        self.own.append(Table((variable,), often * np.array([way.cost for way in strategies])))
+        self.own.append(_Priced((variable,), (), lambda: often * self._weighed(op, strategies), lambda values: []))
         for place, value in enumerate(operands):
             times = self.estimate.often(value, (op.number,))
             if op.name == BARRIER:
@@ -440,15 +470,24 @@ class ProgramTables:
                     variable,
                     target.variable,
                     often,
+                    op.number,
                 )
 
-    def _made(self, moves: Moves, variable: int, target: int, often: float) -> None:
+    def _weighed(self, op: Op, strategies: Sequence[Way]) -> Costs:
+        """Returns the cost of each way of ``op``."""
+        costs: Costs = np.array([way.cost for way in strategies])
+        if self.slack is None:
+            return costs
+        sent: Costs = np.array([way.sent for way in strategies])
+        return self.compute * (costs - sent) + self._hidden(sent, lambda slack: slack.result(op.number))
+
+    def _made(self, moves: Moves, variable: int, target: int, often: float, op: int) -> None:
         """Adds the reshards from an op's ways to the splits of a result."""
         self.priced.append(
             _Priced(
                 (variable, target),
                 (moves,),
-                lambda: weighed(moves.costs, often),
+                lambda: weighed(self._hidden(moves.costs, lambda slack: slack.result(op)), often),
                 lambda values: [(moves, values[variable], values[target])],
             )
         )

@@ -4,10 +4,10 @@ Problem: a small program's time is the starts of its collectives. One all_gather
 all_reduces of its gradients: 280 us saved in the model, for a copy of the batch on every device. Starts are the least
 certain numbers of a machine, and memory is what users run out of.
 
-1. A plan that receives more bytes or stores more, and less of neither, saves more than ``MATERIAL`` of the time. Where
-   most of the saving is starts of collectives, less of one does not excuse more of the other.
+1. A plan that receives more bytes or stores more, and less of neither, saves more than ``MATERIAL`` of the time,
+   overlapped or not. Where most of the saving is starts of collectives, less of one does not excuse more of the other.
 2. Where most of the saving is starts of collectives, temporaries are at most ``MOST`` times those of propagation alone.
-3. A plan fits into the memory of a device where that of propagation alone does.
+3. A plan fits into the memory of a device where that of propagation alone does, also with what it fetches ahead.
 
 Example on 8 devices, with starts of 70 us: 20 steps of gradient descent on rows of 64 KiB in all. Gathering the rows
 saves 19 starts, and temporaries grow from 4 to 70 KiB: refused by the second rule.
@@ -25,27 +25,30 @@ from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
 
+ALONE, LEAST_SUM = "propagation alone", "the plan of the least sum"
+
 
 @dataclass(frozen=True)
 class Trade:
-    """What a plan spends beyond propagation alone: ``received`` and ``stored`` are bytes, ``saved`` the part of the
-    seconds; ``latency``: whether most of these are starts of collectives.
+    """What a plan spends beyond another: ``received`` and ``stored`` are bytes, ``saved`` the part of the seconds;
+    ``latency``: whether most of these are starts of collectives; ``than``: the other plan.
     """
 
     received: int
     stored: int
     saved: float
     latency: bool
+    than: str = ALONE
 
     @classmethod
-    def between(cls, plain: ProgramPlan, plan: ProgramPlan) -> Trade | None:
+    def between(cls, plain: ProgramPlan, plan: ProgramPlan, than: str = ALONE) -> Trade | None:
         """Returns the trade from ``plain`` to ``plan``; None if ``plan`` neither receives nor stores more."""
         received = max(0, plan.bytes_received - plain.bytes_received)
-        stored = max(0, plan.alive.peak - plain.alive.peak)
-        before = price(plain)
+        stored = max(0, plan.held - plain.held)
+        before = plain.makespan
         if not before or not (received or stored):
             return None
-        return cls(received, stored, 1 - price(plan) / before, saves_starts(plain, plan))
+        return cls(received, stored, 1 - plan.makespan / before, saves_starts(plain, plan), than)
 
     def as_dict(self) -> dict[str, object]:
         """Returns the fields for JSON; ``text`` is for readers."""
@@ -55,25 +58,27 @@ class Trade:
         what = (("receives", self.received), ("stores", self.stored))
         spent = " and ".join(f"{verb} {show_bytes(size)}" for verb, size in what if size)
         by = "; latency decided" if self.latency else ""
-        return f"the plan {spent} more than propagation alone, and saves {self.saved:.0%} of its time{by}"
+        return f"the plan {spent} more than {self.than}, and saves {self.saved:.0%} of its time{by}"
 
 
 def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
     """Whether ``plan``, which is cheaper than ``plain``, spends more memory or bytes than its saving may cost, or does
     not fit where ``plain`` does.
     """
-    if plan.alive.peak > plan.machine.memory >= plain.alive.peak:
+    sizes = (plan.alive.peak, plain.alive.peak), (plan.held, plain.held)
+    if any(size > plan.machine.memory >= before for size, before in sizes):
         return True
     starts = saves_starts(plain, plan)
     if starts and plan.alive.temporaries > MOST * plain.alive.temporaries:
         return True
-    more = plan.bytes_received - plain.bytes_received, plan.alive.peak - plain.alive.peak
+    more = plan.bytes_received - plain.bytes_received, plan.held - plain.held
     spends = max(more) > 0 and (starts or min(more) >= 0)
-    return spends and price(plan) > price(plain) * (1 - MATERIAL)
+    saves = plan.makespan <= plain.makespan * (1 - MATERIAL) or price(plan) <= price(plain) * (1 - MATERIAL)
+    return spends and not saves
 
 
 def saves_starts(plain: ProgramPlan, plan: ProgramPlan) -> bool:
     """Whether most of the seconds that ``plan`` saves are starts of collectives."""
     at_once = clock_of(plan.machine.starting_at_once)
     saved, without = (price(plain, clock) - price(plan, clock) for clock in (clock_of(plan.machine), at_once))
-    return saved - without > without
+    return saved > 0 and saved - without > without

@@ -38,12 +38,15 @@ MOST = 512  # distributions of one op
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to run an op. ``operands``: the split under which each is read, None where it is not read."""
+    """One way to run an op. ``operands``: the split under which each is read, None where it is not read. ``sent``: of
+    the cost, the seconds of collectives.
+    """
 
     cost: float
     operands: tuple[DimAxes | None, ...]
     results: tuple[DimAxes, ...]
     factors: tuple[tuple[int, Axes], ...]
+    sent: float = 0.0
 
 
 @lru_cache(maxsize=4096)
@@ -69,7 +72,7 @@ def ways(
     cheapest: dict[tuple[Any, Any], Way] = {}
     for factors, split in _splits(rule, mesh, axes, tuple(places), types, made, clock.machine):
         local = plan_of(model, split)
-        cost = sum([clock.collective(one.kind, one.bytes, one.axes, mesh) for one in local.collectives])
+        sent = cost = sum([clock.collective(one.kind, one.bytes, one.axes, mesh) for one in local.collectives])
         cost += clock.work(rule, split, elements, borders)
         operands: tuple[DimAxes | None, ...] = split.operands
         if local.ignored:
@@ -77,7 +80,7 @@ def ways(
         for results, more in _completed(rule, split, made, clock, axes):
             known = cheapest.get((operands, results))
             if known is None or cost + more < known.cost:
-                cheapest[operands, results] = Way(cost + more, operands, results, factors)
+                cheapest[operands, results] = Way(cost + more, operands, results, factors, sent + more)
     return tuple(cheapest.values())
 
 
