@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from shardpass.advise.budget import Budget
-from shardpass.advise.decided import find_decided
 from shardpass.advise.gap import others
+from shardpass.advise.planned import find_decided
 from shardpass.advise.search import Again, Asked, find_edits
 from shardpass.advise.verify import figures
 from shardpass.cost.chosen import chosen

@@ -14,33 +14,56 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from shardpass.cost.machine import Machine
+from shardpass.diagnostics import collect
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.passes.propagate import barriers
-from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, Reading
+from shardpass.pipeline.plan import plan_of
+from shardpass.pipeline.run import run_in_place
+from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, Reading, Sites
 from shardpass.places.specs import Spec
-from shardpass.places.write import Change
+from shardpass.places.write import Change, on_values
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import costs
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
+from shardpass.planning.search import Search
 from shardpass.planning.task import Task, holding
 from shardpass.program.program import NO_ANNOTATION, OpKind, Program, ValueAnnotation
 from shardpass.propagation.program import Propagated
-from shardpass.sharding import AxisRef
+from shardpass.sharding import AxisRef, Sharding
+
+
+def planned(sites: Sites, changes: Iterable[Change], propagate: str) -> ProgramPlan:
+    """Returns the plan that the passes make of the imported program with ``changes``; ``propagate``: the pass."""
+    mesh = sites.program.mesh.mesh
+    written = [
+        (one.site.kind, one.site.positions or one.site.values, Sharding.tiled(mesh, one.spec or ())) for one in changes
+    ]
+    module = on_values(sites.reading.module, written)
+    with collect():  # remarks are for those who partition
+        run_in_place(module, propagate)
+    return plan_of(module)
 
 
 class Model:
-    """Prices one program with changed annotations, on ``machine``."""
+    """Prices one program with changed annotations, on ``machine``. ``effort``: 0 propagates, as another partitioner; 1 and
+    2 search.
+    """
 
-    def __init__(self, reading: Reading, machine: Machine) -> None:
-        self.program = reading.program
-        self.task = Task.of(self.program, barriers(self.program, reading.handles), 1, machine)
+    def __init__(self, reading: Reading, machine: Machine, effort: int = 0) -> None:
+        self.program, self.effort = reading.program, effort
+        self.task = Task.of(self.program, barriers(self.program, reading.handles), max(1, effort), machine)
         self.clock = clock_of(machine)
 
     def price(self, changes: Iterable[Change]) -> float:
         """Returns the modelled seconds of one run with ``changes``, plus a little for the peak of memory."""
         changed = self._changed(changes)
         task = self.task
+        if self.effort:
+            folded = replace(task.folded, program=changed)
+            search = Search(task.program, task.barriers, self.effort, task.machine, folded, task.decided)
+            search.run()
+            return search.best.price
         shardings = Propagated(changed, task.barriers).shardings
         plan = plan_program(changed, shardings, task.decided, folded=task.folded.repeats)
         peak = task.footprint.peak(shardings.of)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 from jax.sharding import AxisType, PartitionSpec
 
+from shardpass.advise.propose.specs import every_spec
 from shardpass.places.specs import Spec
 
 MOST = 32  # specs of one array
@@ -51,23 +51,8 @@ def specs(shape: Sequence[int], axes: Mapping[str, int], like: Sequence[Spec] = 
 
     Returns at most MOST; those come first that agree with one of ``like`` on most axes.
     """
-    ordered = sorted(_all(shape, axes), key=lambda one: -max((_alike(one, other) for other in like), default=0))
+    ordered = sorted(every_spec(shape, axes), key=lambda one: -max((_alike(one, other) for other in like), default=0))
     return ordered[:MOST]
-
-
-def _all(shape: Sequence[int], axes: Mapping[str, int]) -> Iterator[Spec]:
-    for places in product(range(-1, len(shape)), repeat=len(axes)):
-        spec: list[tuple[str, ...]] = [()] * len(shape)
-        left = list(shape)
-        for place, (name, size) in zip(places, axes.items(), strict=True):
-            if place < 0:
-                continue
-            if left[place] % size:
-                break
-            left[place] //= size
-            spec[place] = (*spec[place], name)
-        else:
-            yield tuple(spec)
 
 
 def _alike(spec: Spec, other: Spec) -> int:

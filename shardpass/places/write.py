@@ -21,6 +21,7 @@ from shardpass.places.marks import numbered_ops
 from shardpass.places.padding import pad_argument, pad_result
 from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, Site
 from shardpass.places.specs import Spec
+from shardpass.program.read import read_program
 from shardpass.sharding import Mesh, Sharding
 
 Signed = tuple[str, int, Sharding | None]  # ARGUMENT or RESULT, its place, and its annotation or none
@@ -62,6 +63,26 @@ def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
                 for position in change.site.positions:
                     pad(main_of(copy), position, change.padded, change.spec, writer.notation, mesh)
         return bytecode(copy)
+
+
+def on_values(imported: Any, written: Iterable[tuple[str, Sequence[int], Sharding]]) -> Any:
+    """Returns a copy of a module with shardings written into it. The module is imported already.
+
+    ``written``: a kind, the places in the signature of arguments or results, or else the numbers of values, and the
+    sharding of each of them.
+    """
+    module = copy_module(imported)
+    with module.context, ir.Location.unknown():
+        program, handles = read_program(module, "propagate")
+        writer, signature = Writer(module, program.mesh.mesh), list[Signed]()
+        for kind, numbers, sharding in written:
+            if kind in (ARGUMENT, RESULT):
+                signature += [(kind, number, sharding) for number in numbers]
+            else:
+                for number in numbers:
+                    writer.constrain(handles.values[number], sharding)
+        writer.sign(signature)
+    return module
 
 
 def signed(changes: Iterable[Change], mesh: Mesh) -> Iterator[Signed]:

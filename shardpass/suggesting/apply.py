@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxlib.mlir import ir
-
 from shardpass.diagnostics import collect
-from shardpass.ir.context import copy_module
 from shardpass.pipeline.named import BEHIND_PROPAGATION
 from shardpass.pipeline.plan import plan_of
 from shardpass.pipeline.run import run_in_place
-from shardpass.places.write import Signed, Writer
+from shardpass.places.write import on_values
 from shardpass.planning.plan import ProgramPlan
 from shardpass.program.read import read_program
 from shardpass.report.build import explain_module
 from shardpass.report.explanation import Explanation
 from shardpass.report.report import Report
-from shardpass.suggesting.places import ARGUMENT, LINE
+from shardpass.suggesting.places import ARGUMENT, Group
 from shardpass.suggesting.trials import Annotation
 
 
@@ -76,21 +73,13 @@ def built(module: Any, file: str) -> Explanation:
 
 def annotated(imported: Any, annotations: Iterable[Annotation]) -> Any:
     """Copies ``imported`` and writes ``annotations`` into the copy."""
-    module = copy_module(imported)
-    with module.context, ir.Location.unknown():
-        _annotate(module, annotations)
-    return module
-
-
-def _annotate(module: Any, annotations: Iterable[Annotation]) -> None:
-    program, handles = read_program(module, "propagate")
+    with imported.context:
+        program, _ = read_program(imported, "propagate")
     number = {value: place for place, value in enumerate(program.body.arguments)}
-    writer, signature = Writer(module, program.mesh.mesh), list[Signed]()
-    for one in annotations:
-        kind, sharding = one.group.kind, program.mesh.sharding(one.dims)
-        for value in one.group.values:
-            if kind == LINE:
-                writer.constrain(handles.values[value], sharding)
-            else:
-                signature.append((kind, number[value] if kind == ARGUMENT else value, sharding))
-    writer.sign(signature)
+
+    def places(group: Group) -> Sequence[int]:
+        return [number[value] for value in group.values] if group.kind == ARGUMENT else group.values
+
+    return on_values(
+        imported, [(one.group.kind, places(one.group), program.mesh.sharding(one.dims)) for one in annotations]
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shardpass.advise.findings import Wanted, with_decided, with_findings
+from shardpass.advise.planned import find_hints
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen, machine_text
 from shardpass.diagnostics import Place, ShardpassError, collect
@@ -31,7 +32,6 @@ from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact
 from shardpass.runtime.peers import OURS, XLA
 from shardpass.sharding import Mesh
-from shardpass.suggesting.hints import find_hints
 from shardpass.suggesting.take import (
     decide_for,
     effort_of,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from math import prod
 
 from shardpass.places.specs import Spec
@@ -34,6 +34,21 @@ def variants(spec: Spec, shape: Sequence[int], axes: Axes) -> Iterator[Spec]:
     specs += [without_axis(spec, name) for _, name in used]
     specs.append(((),) * rank)
     yield from (one for one in dict.fromkeys(specs) if one != spec and divides(one, shape, axes))
+
+
+def every_spec(shape: Sequence[int], axes: Axes, most: int | None = None) -> Iterator[Spec]:
+    """Yields the specs of an array: each axis on a dimension that it divides, or on none; those of few axes first.
+
+    ``most``: axes that split anything; by default all.
+    """
+    places = sorted(product(range(-1, len(shape)), repeat=len(axes)), key=lambda some: sum(dim >= 0 for dim in some))
+    for some in places:
+        if most is not None and sum(dim >= 0 for dim in some) > most:
+            return
+        split = list(zip(some, axes, strict=True))
+        spec = tuple(tuple(name for dim, name in split if dim == place) for place in range(len(shape)))
+        if divides(spec, shape, axes):
+            yield spec
 
 
 def over(axes: Iterable[str], rank: int, dim: int = 0) -> Spec:
