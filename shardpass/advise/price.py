@@ -46,8 +46,9 @@ def planned(sites: Sites, changes: Iterable[Change], propagate: str) -> ProgramP
 
 
 class Model:
-    """Prices one program with changed annotations, on ``machine``. ``effort``: 0 propagates, as another partitioner; 1 and
-    2 search.
+    """Prices one program with changed annotations, on ``machine``.
+
+    ``effort``: 0 propagates, as another partitioner; 1 and 2 search.
     """
 
     def __init__(self, reading: Reading, machine: Machine, effort: int = 0) -> None:

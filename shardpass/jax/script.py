@@ -32,6 +32,7 @@ from shardpass.ir import jax_private
 from shardpass.ir.process_tree import ALIVE
 from shardpass.ir.whole_file import write_whole
 from shardpass.jax import hook
+from shardpass.jax.leaf_names import set_leaf_names
 from shardpass.jax.script_failure import explained
 
 # the files of the answer
@@ -114,16 +115,21 @@ def _run_as_main(target: str, arguments: Sequence[str]) -> None:
 
 
 def _lowered(computation: Any) -> Any:
-    """Lowers again, for the platform that the environment names, what JAX is about to compile for the CPU.
+    """Lowers again, for the platform that the environment names, what JAX is about to compile for the CPU. Leaves have
+    the names that their library gives them.
 
     ``jitted.lower(...).compile()`` has lost the function by then: its module is returned, lowered for the CPU.
     """
     platform = os.environ.get("SHARDPASS_LOWERS_FOR", "cpu")
-    call = None if platform == "cpu" else jax_private.call_being_compiled()
+    call = jax_private.call_being_compiled()
     if call is None:
         return computation
     jitted, arguments, keywords = call
-    return jitted.trace(*arguments, **keywords).lower(lowering_platforms=(platform,)).compiler_ir()
+    if platform != "cpu":
+        computation = jitted.trace(*arguments, **keywords).lower(lowering_platforms=(platform,)).compiler_ir()
+    with contextlib.suppress(Exception):  # of the library's own
+        set_leaf_names(computation, jitted, arguments, keywords)
+    return computation
 
 
 def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], None]) -> None:

@@ -34,6 +34,7 @@ from shardpass.report.naming import GRADIENT, Names, Sources
 ARGUMENT, RESULT, CONSTRAINT, VALUE = "argument", "result", "constraint", "value"
 
 _INDEX = re.compile(r"(?<!^result)\[\d+\]")  # that of a result in the tuple of results stays
+_EACH_INDEX = re.compile(r"(\[\d+\])")
 _FLAT = re.compile(r"\[\d+\]$")
 
 
@@ -70,7 +71,8 @@ class Site:
     @property
     def pattern(self) -> str:
         """The site's name, with ``[*]`` for indices that differ between its values."""
-        return self.names[0] if len(self.names) == 1 else _INDEX.sub("[*]", self.names[0])
+        steps = zip(*(_EACH_INDEX.split(name) for name in self.names), strict=False)
+        return "".join(some[0] if len(set(some)) == 1 else "[*]" for some in steps)
 
 
 @dataclass(frozen=True)

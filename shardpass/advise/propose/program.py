@@ -93,8 +93,8 @@ class Context:
 def _updates(sites: Sites) -> Iterator[tuple[Site, Site]]:
     """Yields results with the arguments that they update: of one type and one end of the path, paired in order.
 
-    Of ``step(params, mu, nu)`` that returns three trees, the second is the new ``mu``. The first index of a result is
-    one of a tuple of trees, or of the one list that is returned.
+    Of ``step(params, mu, nu)`` that returns three trees, the second is the new ``mu``. The first indices of a result
+    are those of tuples of trees, or of the one list that is returned.
     """
     alike: dict[tuple[Array, str], list[Site]] = {}
     for argument in sites.arguments:
@@ -102,7 +102,8 @@ def _updates(sites: Sites) -> Iterator[tuple[Site, Site]]:
             alike.setdefault((argument.array, ROOT.sub("", name, count=1)), []).append(argument)
     for result in sites.results:
         path = result.names[0].removeprefix("result")
-        left = alike.get((result.array, path)) or alike.get((result.array, _FIRST_INDEX.sub("", path)))
+        while not (left := alike.get((result.array, path))) and _FIRST_INDEX.match(path):
+            path = _FIRST_INDEX.sub("", path)
         if left:
             yield result, left.pop(0)
 
