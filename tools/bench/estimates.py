@@ -1,6 +1,6 @@
 """The model of work beside the estimates that XLA:TPU writes on its fusions, by kind of op.
 
-    python -m tools.bench.estimates v5e a.hlo b.hlo      HLO that XLA:TPU compiled for the chip
+    python -m tools.bench.estimates v5e FOLDER/v5e_*/*.plain.hlo.gz    HLO that tools/bench/targets.py stored
 
 A fusion has the kind of the heaviest op inside. Counted: modelled over estimated seconds, geometric mean and spread.
 """
@@ -8,6 +8,7 @@ A fusion has the kind of the heaviest op inside. Counted: modelled over estimate
 from __future__ import annotations
 
 import argparse
+import gzip
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,6 +46,10 @@ def pairs(text: str, chip: str) -> Iterator[tuple[str, float, float]]:
             yield kind_of(program, one.op), machine.seconds(one.work), cycles / clock
 
 
+def _text(path: Path) -> str:
+    return gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+
+
 def rows(every: Sequence[tuple[str, float, float]]) -> list[list[str]]:
     """The lines of the table, most estimated time first."""
     kinds: dict[str, list[tuple[float, float]]] = {}
@@ -65,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("chip", help="v5e, v5p or v6e")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     options = parser.parse_args(argv)
-    every = [pair for path in options.files for pair in pairs(path.read_text(), options.chip)]
+    every = [pair for path in options.files for pair in pairs(_text(path), options.chip)]
     show_table(f"work on {options.chip}, modelled beside XLA:TPU's estimate", HEADS, rows(every), [])
     return 0
 

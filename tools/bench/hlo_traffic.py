@@ -12,8 +12,11 @@ shardpass/ir/collectives.py has the same formulas for StableHLO. Both are kept a
 witnesses of one number, from the program that shardpass writes and from the one that XLA makes of it, and tests
 compare them.
 
-Cases: a while body counts once for each trip where XLA knows how many, else once; of a conditional's branches, the
-one that receives most; a collective over groups of one device, or a permute from each device to itself, is none.
+Cases: a while body counts once for each trip where XLA knows how many, or its condition has one constant, else once; of
+a conditional's branches, the one that receives most; a collective over groups of one device, or a permute from each
+device to itself, is none. XLA:TPU's fusions are counted by what is inside: "all-reduce-scatter" is an all-reduce of
+which each device keeps its slice, and of the fusions of one asynchronous collective only the one that starts it
+counts. Of XLA:GPU's send and recv the latter counts.
 With ``scattered`` an all-reduce of which each device keeps its slice alone counts as the reduce-scatter that XLA makes
 of it on GPU and TPU (tools/bench/hlo_slices.py): size * (g-1)/g, half as much.
 
@@ -23,7 +26,7 @@ Cost: one pass over the text, one over the graph of computations.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
@@ -33,7 +36,9 @@ from tools.bench.hlo_slices import Slices, read_op
 BITS = {"pred": 8, "token": 0}
 _SHAPE = re.compile(r"\b([a-z]+[0-9]*(?:e[0-9]+m[0-9]+[a-z0-9]*)?)\[([0-9,]*)\]")
 _HEAD = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{\s*$")
-_OP = re.compile(r"^\s*(?:ROOT )?%?[\w.\-]+ = (?P<type>\((?:[^()]|\([^()]*\))*\)|\S+) (?P<op>[\w\-]+)\((?P<rest>.*)$")
+_OP = re.compile(
+    r"^\s*(?:ROOT )?%?[\w.\-]+ = (?P<type>\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|\S+) (?P<op>[\w\-]+)\((?P<rest>.*)$"
+)
 _KINDS = (
     "all-gather",
     "all-reduce",
@@ -92,6 +97,7 @@ class _Sum:
 def traffic(hlo: str, devices: int, *, scattered: bool = False) -> Traffic:
     """Counts what ``hlo``, compiled for ``devices`` partitions, moves in one run."""
     computations, entry = _computations(hlo)
+    _drop_continued(computations)
     known: dict[str, _Sum] = {}
     slices = Slices(computations) if scattered else None
 
@@ -100,7 +106,7 @@ def traffic(hlo: str, devices: int, *, scattered: bool = False) -> Traffic:
             known[name] = found = _Sum()
             for line in computations.get(name, ()):
                 if slices is None or not _count_sliced(line, name, found, slices, devices):
-                    _count_line(line, found, count, devices)
+                    _count_line(line, name, computations, found, count, devices)
         return known[name]
 
     total = count(entry)
@@ -123,32 +129,74 @@ def _computations(hlo: str) -> tuple[dict[str, list[str]], str]:
     return found, entry
 
 
-def _count_line(line: str, found: _Sum, count: Callable[[str], _Sum], devices: int) -> None:
+def _drop_continued(computations: dict[str, list[str]]) -> None:
+    """Removes the fused collectives that another fusion started: those of its channel."""
+    channels: dict[str, str] = {}
+    for name, lines in computations.items():
+        if any("ROOT" in line and '"AsyncCollectiveStart"' in line for line in lines):
+            channels |= dict.fromkeys(re.findall(r"channel_id=\d+", "".join(lines)), name)
+    fused = {
+        name for lines in computations.values() for line in lines for name in re.findall(r"calls=%?([\w.\-]+)", line)
+    }
+    for name in fused & computations.keys():
+        lines = computations[name]
+        lines[:] = [
+            line
+            for line in lines
+            if not (channel := re.search(r"channel_id=\d+", line)) or channels.get(channel[0], name) == name
+        ]
+
+
+def _count_line(
+    line: str,
+    computation: str,
+    computations: Mapping[str, list[str]],
+    found: _Sum,
+    count: Callable[[str], _Sum],
+    devices: int,
+) -> None:
     match = _OP.match(line)
     if match is None:
         return
     op, rest = match["op"].removesuffix("-start"), match["rest"]
+    if op == "recv" and "source_target_pairs=" in rest:
+        op = "collective-permute"
     if op in _KINDS:
         size = _size(match["type"], match["op"] not in (op, "all-reduce-start"))  # whose type is of results alone
+        if op == "all-reduce" and computation.startswith("all-reduce-scatter"):
+            op, size = "reduce-scatter", size // group_size(rest, devices)
+        if match["op"] == "recv":
+            size = _size(match["type"].partition("]")[0] + "]", False)
         if op == "collective-permute":
             if receivers := _targets(rest):
                 found.put(op, Fraction(size), receivers)
         elif (received := _received(op, size, group_size(rest, devices))) is not None:
             found.put(op, received)
     elif op == "while":
-        trips = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', rest)
+        trips = _trips(rest, computations)
         for name in re.findall(r"(?:condition|body)=%?([\w.\-]+)", rest):
             inner = count(name)
             if trips is None and inner.counts:
                 found.unknown += 1
-            found.add(inner, int(trips[1]) if trips else 1)
+            found.add(inner, trips or 1)
     elif op == "conditional":
         names = re.findall(r"(?:true_computation|false_computation)=%?([\w.\-]+)", rest)
         if several := re.search(r"branch_computations=\{([^}]*)\}", rest):
             names = [name.strip().lstrip("%") for name in several[1].split(",")]
         found.add(max((count(name) for name in names), key=lambda s: s.bytes(*s.counts), default=_Sum()))
-    elif op == "call" and (called := re.search(r"to_apply=%?([\w.\-]+)", rest)):
-        found.add(count(called[1]))
+    elif op in ("call", "fusion", "async"):
+        for called in re.findall(r"(?:to_apply|calls)=%?([\w.\-]+)", rest):
+            found.add(count(called))
+
+
+def _trips(loop: str, computations: Mapping[str, list[str]]) -> int | None:
+    """The trips that XLA knows; or the one whole number in the condition, as of a loop that counts from 0 by 1."""
+    if known := re.search(r'"known_trip_count":\{"n":"(\d+)"\}', loop):
+        return int(known[1])
+    condition = re.search(r"condition=%?([\w.\-]+)", loop)
+    lines = computations.get(condition[1], []) if condition else []
+    numbers = re.findall(r"= s32\[\]\S* constant\((\d+)\)", "\n".join(lines))
+    return int(numbers[0]) if len(numbers) == 1 else None
 
 
 def _count_sliced(line: str, computation: str, found: _Sum, slices: Slices, devices: int) -> bool:
@@ -166,8 +214,11 @@ def _count_sliced(line: str, computation: str, found: _Sum, slices: Slices, devi
 
 
 def _size(type_text: str, started: bool) -> int:
-    """Bytes of a result; of an asynchronous start, of the half that is the result."""
+    """Bytes of a result; of an asynchronous start, of the half that is the result, before its contexts."""
     shapes = _SHAPE.findall(type_text)
+    for _ in range(2):
+        if started and len(shapes) > 2 and shapes[-1] in (("u32", ""), ("s32", "")):
+            shapes.pop()
     if started and len(shapes) > 1:
         shapes = shapes[len(shapes) // 2 :]
     return sum(-(-prod(int(n) for n in dims.split(",") if n) * _bits(kind) // 8) for kind, dims in shapes)

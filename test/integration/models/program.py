@@ -69,8 +69,8 @@ class Program:
     def available(self) -> bool:
         return self.needs is None or find_spec(self.needs) is not None
 
-    def lower(self) -> Lowered:
-        """The program as JAX lowers it; needs that many devices."""
+    def lower(self, platform: str = "cpu") -> Lowered:
+        """The program as JAX lowers it for ``platform``; needs that many CPU devices."""
         devices = np.array(jax.devices("cpu")[: self.devices]).reshape(self.mesh)
         mesh = Mesh(devices, AXES[: len(self.mesh)], axis_types=(AxisType.Auto,) * len(self.mesh))
         case = self.build(Pin(mesh))
@@ -79,7 +79,7 @@ class Program:
             case.function, in_shardings=tuple(named), out_shardings=_named(mesh, case.out_specs), keep_unused=True
         )
         shapes = jax.tree.map(lambda a: jax.ShapeDtypeStruct(np.shape(a), np.asarray(a).dtype), case.arguments)
-        return Lowered(jitted.lower(*shapes), case)
+        return Lowered(jitted.trace(*shapes).lower(lowering_platforms=(platform,)), case)
 
 
 @dataclass(frozen=True, slots=True)

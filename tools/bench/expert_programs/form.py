@@ -67,8 +67,8 @@ class Form(ABC):
         """None where no plan was published."""
 
     @abstractmethod
-    def text(self) -> str:
-        """StableHLO."""
+    def text(self, platform: str = "cpu") -> str:
+        """StableHLO for ``platform``."""
 
     def count(self, *names: str) -> int:
         """Devices along the axes ``names``."""
@@ -82,7 +82,7 @@ class JaxForm(Form):
     def program(self, constrain: Constrain) -> Annotated:
         """The program with its annotations."""
 
-    def text(self) -> str:
+    def text(self, platform: str = "cpu") -> str:
         """StableHLO as JAX lowers the program."""
         names, sizes = zip(*self.axes, strict=True)
         mesh = AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
@@ -93,7 +93,7 @@ class JaxForm(Form):
         made = self.program(constrain)
         specs = tuple(named(mesh, spec) for spec in made.specs)
         jitted = jax.jit(made.function, in_shardings=specs, out_shardings=named(mesh, made.results), keep_unused=True)
-        text: str = jitted.trace(*made.arguments).lower(lowering_platforms=("cpu",)).as_text(debug_info=True)
+        text: str = jitted.trace(*made.arguments).lower(lowering_platforms=(platform,)).as_text(debug_info=True)
         return text
 
 

@@ -189,7 +189,7 @@ class ReadmeBlock(Form):
     def axes(self) -> Axes:
         return (("data", 2), ("model", 4))
 
-    def text(self) -> str:
+    def text(self, platform: str = "cpu") -> str:
         return (ROOT / "examples" / "transformer_block.sdy.mlir").read_text()
 
     def formula(self) -> None:

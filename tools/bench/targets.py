@@ -1,0 +1,293 @@
+"""Programs of real sizes as XLA:TPU and XLA:GPU compile them, without devices: rows, bytes, memory and times.
+
+    pip install 'shardpass[tpu,gpu]'
+    python -m tools.bench.targets h100 v5e v5p --store FOLDER               what is not stored yet is compiled
+    python -m tools.bench.targets h100 --store FOLDER --only llama mlp --ways plain
+    python -m tools.bench.targets --store FOLDER --write docs/howto/accelerators.md    the tables of what is stored
+
+Expert forms (tools/bench/expert_programs), those for more than 16 devices at 16, and the programs of
+test/integration/models are lowered for a target of their size, and compiled in three ways: ``plain`` is XLA's own
+program, ``pinned`` that with shardpass's decisions as constraints (``spj.pin``), ``own`` the program of shardpass, as
+``use()`` runs it. Nothing is run. Each answer is a line of FOLDER/rows.jsonl, and its HLO a file beside it.
+
+Counted: bytes that a device receives, by the rows of the report and by the text of HLO (tools/bench/hlo_traffic.py),
+which have to be equal; memory as the compiler says, and as the account of shardpass has it; seconds of a step in the
+order of the compiler. It fails where rows and text differ, or where a pinned program is above plain in anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tools.bench.real_programs import RealProgram
+from tools.bench.report import geometric_mean, markdown_table, show_table, write_between
+from tools.processes import ROOT
+
+WAYS = ("plain", "pinned", "own")
+FIGURES = ("bytes", "memory", "seconds")
+SAME = 1.0001
+TARGETS = {
+    "h100": {4: "h100:2x2", 6: "h100:2x3", 8: "h100:2x4", 16: "h100:2x8"},
+    "v5e": {4: "v5e:2x2", 8: "v5e:2x4", 16: "v5e:4x4"},
+    "v5p": {4: "v5p:2x2x1", 8: "v5p:2x2x2", 16: "v5p:2x2x4"},
+}
+AT_16: dict[str, dict[str, int]] = {
+    "llama_fsdp_tensor": {"fsdp": 4, "tensor": 4, "batch": 4},
+    "llama_sequence": {"fsdp": 4, "tensor": 4, "batch": 4},
+    "llama_fsdp_remat": {"fsdp": 16, "batch": 16},
+    "llama_405b_fsdp": {"fsdp": 16, "batch": 16},
+    "hsdp": {"data": 8, "tokens": 32768},
+    "tied_embedding": {"data": 4, "tensor": 4},
+    "zero1": {"data": 16, "tokens": 32768},
+    "zero2": {"data": 16, "tokens": 32768},
+    "zero3": {"data": 16, "tokens": 32768},
+    "weight_stationary_1d": {"z": 16, "batch": 128},
+    "weight_stationary_2d": {"x": 4, "y": 2, "z": 2, "batch": 128},
+    "weight_gathered": {"x": 4, "y": 2, "z": 2, "batch": 128},
+}
+MARKS = ("<!-- table: tools/bench/targets.py -->", "<!-- end of the table -->")
+HEADS = ("target", "way", "programs", "bytes", "memory", "seconds", "above plain", "rows = text")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One program for one target in one way.
+
+    Attributes:
+        text, bytes: that a device receives, as counted in HLO's text and by the rows of the report.
+        collectives: in HLO's text.
+        memory, temporaries: as the compiler says; ``account``: of temporaries, that of shardpass for its own program.
+        seconds: of a step in the compiler's order; ``work``: modelled, and ``estimated`` by the compiler, which may
+            have no estimate.
+        spent: processor seconds; of a pin without its compiler's.
+    """
+
+    target: str
+    name: str
+    way: str
+    text: int = 0
+    bytes: int = 0
+    collectives: int = 0
+    memory: int = 0
+    temporaries: int = 0
+    account: int | None = None
+    seconds: float = 0.0
+    work: float = 0.0
+    estimated: float | None = None
+    spent: float = 0.0
+    failure: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.target, self.name, self.way
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether rows and text have the same bytes, up to the rounding of each collective."""
+        return abs(self.text - self.bytes) <= self.collectives
+
+    def above(self, plain: Row) -> list[str]:
+        """What is above the plain program, with the ratio."""
+        pairs = ((what, getattr(self, what), getattr(plain, what)) for what in FIGURES)
+        return [
+            f"{what} {ours / theirs if theirs else 99:.3f}" for what, ours, theirs in pairs if ours > theirs * 1.0001
+        ]
+
+
+# ---------------------------------------------------------------- programs
+
+
+def programs() -> Iterator[tuple[str, int, Callable[[str], str]]]:
+    """Yields names and numbers of devices, and what lowers the program for a platform."""
+    from tools.bench.expert_programs import FORMS
+    from tools.bench.real_programs import real_programs
+
+    for name, form in FORMS.items():
+        made: Any = replace(form, **AT_16.get(name, {}))  # type: ignore[type-var]
+        yield name, made.count(*dict(made.axes)), made.text
+    for name, program in real_programs().items():
+        if program.available:
+            yield name, program.devices, partial(_text, program)
+
+
+def _text(program: RealProgram, platform: str) -> str:
+    return program.lower(platform).text
+
+
+# ---------------------------------------------------------------- one program
+
+
+def measure(way: str, text: str, target: str, trials: int) -> tuple[Row, str]:
+    """Compiles a program; returns its figures and its HLO."""
+    from shardpass.cost.chosen import machine_text
+    from shardpass.ir.context import parse_module
+    from shardpass.pinning.pin import pin_module
+    from shardpass.pipeline.run import run_in_place
+    from shardpass.report.build import explain_module
+    from shardpass.report.hlo.programs import explain_partitioned_by
+    from shardpass.suggesting.explain import pipeline
+    from shardpass.suggesting.take import decide_for
+    from shardpass.targets.machine import machine_of
+    from shardpass.targets.target import parse_target
+    from tools.bench.hlo_traffic import traffic
+
+    wanted = parse_target(target)
+    machine = machine_text(machine_of(wanted))
+    module, account, partitioner = parse_module(text), None, "xla"
+    with module.context:
+        if way == "pinned":
+            module, _ = pin_module(module, machine=machine, most=trials, target=wanted)
+        elif way == "own":
+            decide_for(module, machine, None)
+            run_in_place(module, pipeline(1))
+            memory = explain_module(module, "").memory
+            account, partitioner = None if memory is None else memory.temporaries, "shardpass"
+        report = explain_partitioned_by(partitioner, module, "", None, machine, None, wanted)
+    built: Any = report.built
+    moved = traffic(built.hlo, wanted.devices)
+    schedule = report.schedule
+    row = Row(
+        target,
+        "",
+        way,
+        moved.bytes,
+        report.total_bytes_received,
+        moved.collectives,
+        built.memory,
+        built.temporaries,
+        account,
+        schedule.seconds if schedule is not None else 0.0,
+        sum((fact.seconds for fact in report.compute or ()), 0.0),
+        report.estimated_seconds,
+    )
+    return row, built.hlo
+
+
+def compile_all(options: argparse.Namespace, known: dict[tuple[str, str, str], Row]) -> None:
+    """Compiles what is not known, and adds it to the store."""
+    from shardpass.targets.target import parse_target
+
+    options.store.mkdir(parents=True, exist_ok=True)
+    for kind in options.kinds:
+        for name, devices, lower in programs():
+            target = TARGETS[kind].get(devices)
+            if target is None or (options.only and not name.startswith(tuple(options.only))):
+                continue
+            for way in options.ways:
+                if (target, name, way) in known:
+                    continue
+                before, hlo = _spent(target), ""
+                try:
+                    row, hlo = measure(way, lower(parse_target(target).platform), target, options.trials)
+                except Exception as error:  # a line of the table
+                    row = Row(target, "", way, failure=f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
+                row = replace(row, name=name, spent=round(_spent(target) - before, 2))
+                known[row.key] = row
+                if hlo:
+                    path = options.store / target.replace(":", "_") / f"{name}.{way}.hlo.gz"
+                    path.parent.mkdir(exist_ok=True)
+                    path.write_bytes(gzip.compress(hlo.replace(f"{ROOT}/", "").encode(), mtime=0))
+                with (options.store / "rows.jsonl").open("a") as file:
+                    file.write(json.dumps(asdict(row)) + "\n")
+                state = row.failure or ("" if row.is_equal else f"TEXT {row.text:,} ROWS {row.bytes:,}")
+                print(f"{target:10} {name:28} {way:6} {row.bytes:>14,} {row.spent:6.1f} s  {state}"[:400], flush=True)
+
+
+def _spent(target: str) -> float:
+    """Processor seconds of this process and of the compiler for ``target``."""
+    from shardpass.targets.compiler import shared
+    from shardpass.targets.target import parse_target
+
+    return time.process_time() + shared(parse_target(target)).spent
+
+
+def read_rows(folder: Path) -> dict[tuple[str, str, str], Row]:
+    """The rows of a store, the newest of each program."""
+    path = folder / "rows.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {row.key: row for row in (Row(**json.loads(line)) for line in lines)}
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table(rows: Mapping[tuple[str, str, str], Row]) -> list[list[str]]:
+    """A line for each target and way: geometric means beside plain."""
+    lines = []
+    for target, way in sorted({(row.target, row.way) for row in rows.values()}):
+        some = [row for row in rows.values() if (row.target, row.way) == (target, way) and not row.failure]
+        pairs = [(row, plain) for row in some if (plain := rows.get((target, row.name, "plain"))) and not plain.failure]
+        means = []
+        for what in FIGURES:
+            both = ((getattr(row, what), getattr(plain, what)) for row, plain in pairs)
+            means.append(f"{geometric_mean([ours / theirs for ours, theirs in both if ours and theirs]):.3f}")
+        above = sum(bool(row.above(plain)) for row, plain in pairs)
+        equal = sum(row.is_equal for row in some)
+        failed = sum(bool(row.failure) for row in rows.values() if (row.target, row.way) == (target, way))
+        count = f"{len(some)}" + (f" ({failed} fail)" if failed else "")
+        lines.append([target, way, count, *means, str(above), f"{equal} of {len(some)}"])
+    return lines
+
+
+def account(rows: Mapping[tuple[str, str, str], Row]) -> Iterator[str]:
+    """Yields, for each target, the account of memory over the compiler's, of its arguments and results too."""
+    for target in sorted({row.target for row in rows.values()}):
+        pairs = [
+            (row.account + row.memory - row.temporaries) / row.memory
+            for row in rows.values()
+            if row.target == target and row.account is not None and row.memory
+        ]
+        if pairs:
+            far = math.exp(sum(abs(math.log(one)) for one in pairs) / len(pairs))
+            middle = f"geometric mean {geometric_mean(pairs):.3f}, median {median(pairs):.2f}"
+            ends = f"{min(pairs):.2f} to {max(pairs):.2f}; off by {far:.3f} in geometric mean"
+            yield f"{target}: account over the compiler's, of all memory of {len(pairs)}: {middle}, {ends}"
+
+
+def faults(rows: Mapping[tuple[str, str, str], Row]) -> Iterator[str]:
+    """Yields what is not as it has to be."""
+    for row in rows.values():
+        plain = rows.get((row.target, row.name, "plain"), row)
+        if row.failure:
+            yield f"{row.target} {row.name} {row.way}: {row.failure}"
+        elif not row.is_equal:
+            yield f"{row.target} {row.name} {row.way}: rows {row.bytes:,} bytes, text {row.text:,}"
+        elif row.way == "pinned" and row.above(plain):
+            yield f"{row.target} {row.name} pinned is above plain: {', '.join(row.above(plain))}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", metavar="CHIP", help=f"of {', '.join(TARGETS)}")
+    parser.add_argument("--store", type=Path, metavar="FOLDER", required=True)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="programs whose names begin so")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--trials", type=int, default=12, help="variants that are compiled for a pin; default: 12")
+    parser.add_argument("--write", type=Path, metavar="PAGE")
+    options = parser.parse_args(argv)
+    import jax
+
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", 16)
+    rows = read_rows(options.store)
+    compile_all(options, rows)
+    lines = table(rows)
+    found = list(faults(rows))
+    show_table("compiled for targets", HEADS, lines, [*account(rows), *found])
+    if options.write:
+        write_between(options.write, MARKS, markdown_table(HEADS, lines, []))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
