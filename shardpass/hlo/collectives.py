@@ -6,7 +6,8 @@ Cases:
 2. A collective in a fusion or a called computation runs as often as what calls it; one op that several call is one
    collective, whose times add up.
 3. A loop's body runs as often as ``trip_counts`` says; else once, and the collective is marked.
-4. Of a conditional's branches the one that receives most counts.
+4. Of a conditional's branches the one that receives most counts. The loop of a windowed einsum sends in a conditional,
+   whose other branch, ``last_iteration_noop``, is that of the last trip.
 5. Groups of one device, and permutes from each device to itself, move nothing and are left out.
 6. XLA for TPU writes a reduce-scatter as a fusion of all-reduce and slice which calls ``all-reduce-scatter.3``: this
    counts as the reduce-scatter that runs.
@@ -48,6 +49,7 @@ KINDS = frozenset(
     }
 )
 _SCATTERS = "all-reduce-scatter"  # the name of a computation
+_LAST = "last_iteration_noop"
 _RUN = frozenset({"fusion", "call", "async-start", "custom-call"})
 _BY_GROUP = frozenset({"all-gather", "all-reduce", "reduce-scatter"})  # whose ids may be those of devices
 
@@ -102,11 +104,14 @@ class _Around(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A computation that an op runs: ``trips`` times, None where that is not known; ``branch`` of a conditional."""
+    """A computation that an op runs: ``trips`` times, None where that is not known; ``branch`` of a conditional;
+    ``but_last``: not in the last trip of the loop around it.
+    """
 
     name: str
     trips: int | None
     branch: bool = False
+    but_last: bool = False
 
 
 class HloCollectives:
@@ -139,12 +144,14 @@ class HloCollectives:
     def rows(self) -> tuple[HloCollective, ...]:
         """Each collective as it runs, those of a computation together, in the order in which they first run."""
         around: dict[str, dict[_Around, int]] = {self.program.entry: {_Around(0, True): 1}}
+        trips = {call.name: call.trips for calls in self._calls.values() for _, some in calls for call in some}
         for name in reversed(self._order):
             for _, calls in self._calls.get(name, ()):
                 dearest = self._dearest(calls)
                 for place, call in enumerate(calls):
                     inner = around.setdefault(call.name, {})
-                    for where, times in around.get(name, {}).items():
+                    for where, runs in around.get(name, {}).items():
+                        times = runs - runs // (trips.get(name) or 1) if call.but_last else runs
                         counted = where.counted and (not call.branch or place == dearest)
                         key = _Around(where.unknown + (call.trips is None), counted)
                         inner[key] = inner.get(key, 0) + times * (1 if call.trips is None else call.trips)
@@ -193,7 +200,8 @@ class HloCollectives:
             trips = trip_count(self.program, computation, op)
             yield from (_Call(name, trips) for _, name in op.called)
         elif op.opcode == "conditional":
-            yield from (_Call(name, 1, branch=True) for _, name in op.called)
+            last = any(name.startswith(_LAST) for _, name in op.called)
+            yield from (_Call(name, 1, branch=True, but_last=last) for _, name in op.called)
         elif op.opcode in _RUN:
             yield from (_Call(name, 1) for _, name in op.called)
 

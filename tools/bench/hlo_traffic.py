@@ -179,6 +179,9 @@ def _count_line(
             if trips is None and inner.counts:
                 found.unknown += 1
             found.add(inner, trips or 1)
+            for line in computations.get(name, ()) if trips else ():
+                if "last_iteration_noop" in line and (kept := re.search(r"true_computation=%?([\w.\-]+)", line)):
+                    found.add(count(kept[1]), -1)  # a windowed einsum sends nothing in its last trip
     elif op == "conditional":
         names = re.findall(r"(?:true_computation|false_computation)=%?([\w.\-]+)", rest)
         if several := re.search(r"branch_computations=\{([^}]*)\}", rest):
@@ -190,13 +193,23 @@ def _count_line(
 
 
 def _trips(loop: str, computations: Mapping[str, list[str]]) -> int | None:
-    """The trips that XLA knows; or the one whole number in the condition, as of a loop that counts from 0 by 1."""
+    """The trips that XLA knows; or of a loop that counts from 0, the one number in its condition, over its step."""
     if known := re.search(r'"known_trip_count":\{"n":"(\d+)"\}', loop):
         return int(known[1])
-    condition = re.search(r"condition=%?([\w.\-]+)", loop)
-    lines = computations.get(condition[1], []) if condition else []
-    numbers = re.findall(r"= s32\[\]\S* constant\((\d+)\)", "\n".join(lines))
-    return int(numbers[0]) if len(numbers) == 1 else None
+    condition, body = (
+        "\n".join(computations.get(name[1], [])) if (name := re.search(rf"{part}=%?([\w.\-]+)", loop)) else ""
+        for part in ("condition", "body")
+    )
+    numbers = re.findall(r"= [su]32\[\]\S* constant\((\d+)\)", condition)
+    counter = re.search(r"get-tuple-element\([^)]*\), index=(\d+)", condition)
+    if len(numbers) != 1 or counter is None:
+        return None
+    returned = re.search(r"ROOT [^\n]* tuple\(([^)]*)\)", body)
+    names = returned[1].split(", ") if returned else []
+    name = re.escape(names[int(counter[1])]) if int(counter[1]) < len(names) else "-"
+    added = re.search(rf"{name} = [su]32\[\]\S* add\([^,]*, (%[\w.\-]+)\)", body)
+    step = re.search(rf"{re.escape(added[1])} = \S* constant\((\d+)\)", body) if added else None
+    return -(-int(numbers[0]) // (int(step[1]) if step else 1))
 
 
 def _count_sliced(line: str, computation: str, found: _Sum, slices: Slices, devices: int) -> bool:
