@@ -17,6 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -246,6 +247,7 @@ def use_target(arguments: argparse.Namespace, name: str = "target", *, compiles:
     if getattr(arguments, name) is None:
         return
     from shardpass.cost.chosen import machine_text
+    from shardpass.targets import compiler
     from shardpass.targets.machine import machine_of
     from shardpass.targets.target import parse_target
     from shardpass.targets.versions import compiler_version
@@ -253,6 +255,7 @@ def use_target(arguments: argparse.Namespace, name: str = "target", *, compiles:
     target = parse_target(getattr(arguments, name))
     if compiles:
         compiler_version(target)
+        compiler.tell = partial(print, file=sys.stderr, flush=True)
     setattr(arguments, name, target)
     arguments.machine = getattr(arguments, "machine", None) or machine_text(machine_of(target))
 

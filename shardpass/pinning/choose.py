@@ -3,7 +3,8 @@
 Problem: XLA keeps a constraint and decides all other shardings by itself. Where its resharding between two shardings
 is poor (the windows of a convolution, lookups, experts), a constraint that is right in shardpass's plan costs more than
 none. So a set of points is judged by the program that XLA compiles with it: bytes that a device receives, bytes of
-temporaries and of all memory, seconds on the machine; none of these may be above the plain program's.
+temporaries and of all memory, seconds on the machine; none of these may be above the plain program's. The seconds of
+a program for accelerators are those of a step in the order of its compiler.
 
 Method. Each variant is compiled (``targets.compiler``), and nothing runs.
 
@@ -31,11 +32,13 @@ from typing import Any
 
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError
+from shardpass.ir.context import UNNAMED
 from shardpass.ir.written import bytecode
 from shardpass.pinning.points import ARGUMENT, COSTLY, OPERAND, RESULT, Decided, Point, pinned_module
+from shardpass.report.hlo.explain import explain_hlo
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import Compiler
-from shardpass.targets.target import Target, cpu
+from shardpass.targets.target import CPU, Target, cpu
 
 MOST = 40  # variants of a program
 NEAR = 0.0005  # of the price: a set with fewer points may have so much more
@@ -130,7 +133,7 @@ class _Choosing:
         self.programs: dict[frozenset[Point], Compiled] = {}
         self.best: frozenset[Point] = frozenset()
         self.plain = self._build(self.best)
-        self.plain_seconds = self.plain.seconds(machine, borders)
+        self.plain_seconds = self._seconds(self.plain)
         self._keep(self.best, self.plain)
 
     def run(self) -> Chosen:
@@ -218,6 +221,14 @@ class _Choosing:
             else:
                 self._keep(points, program)
         return self.scores[points]
+
+    def _seconds(self, program: Compiled) -> float:
+        """Models the seconds of a program: the order of XLA:CPU, which overlaps nothing, is nobody's."""
+        if program.target.platform != CPU:
+            report = explain_hlo(program.hlo, UNNAMED, mesh=self.decided.mesh, machine=self.machine)
+            if report.schedule is not None:
+                return report.schedule.seconds
+        return program.seconds(self.machine, self.borders)
 
     def _keep(self, points: frozenset[Point], program: Compiled) -> None:
         plain, seconds = self.plain, program.seconds(self.machine, self.borders)

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
@@ -43,6 +44,10 @@ ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
 }
 QUICK = "--xla_backend_optimization_level=0"  # of machine code, which is never run: HLO and memory stay the same
+
+
+TOLD = 5.0  # seconds of a compile between two messages
+tell: Callable[[str], None] | None = None  # where a command says that a long compile goes on
 
 
 class Compiler:
@@ -143,7 +148,7 @@ class Compiler:
         )
 
     def _ask(self, child: subprocess.Popen[bytes], module: bytes, draft: bool) -> tuple[dict[str, Any], bytes]:
-        pipes = _Pipes(child, time.monotonic() + self.timeout)
+        pipes = _Pipes(child, time.monotonic() + self.timeout, f"{self.target.compiler} compiles for {self.target}")
         pipes.write(json.dumps({"length": len(module), "draft": draft}).encode() + b"\n" + module)
         while not (line := pipes.line()).startswith(b"@"):
             pass  # what XLA prints
@@ -188,13 +193,14 @@ def shared(target: Target) -> Compiler:
 
 
 class _Pipes:
-    """Writes to a child and reads from it until ``deadline``.
+    """Writes to a child and reads from it until ``deadline``; ``work``: what it does, which is told.
 
     Raises EOFError where the child ends, TimeoutError at the deadline.
     """
 
-    def __init__(self, child: subprocess.Popen[bytes], deadline: float) -> None:
-        self.child, self.deadline = child, deadline
+    def __init__(self, child: subprocess.Popen[bytes], deadline: float, work: str) -> None:
+        self.child, self.deadline, self.work = child, deadline, work
+        self.began = time.monotonic()
         self.known = b""
         assert child.stdin is not None
         self.into, self.out = child.stdin.fileno(), cast(BinaryIO, child.stdout).fileno()
@@ -221,9 +227,11 @@ class _Pipes:
         return data
 
     def _more(self) -> None:
-        ready, _, _ = select.select([self.out], [], [], self._time_left())
-        if not ready:
-            raise TimeoutError
+        while not select.select([self.out], [], [], min(TOLD, self._time_left()))[0]:
+            if not self._time_left():
+                raise TimeoutError
+            if tell is not None:
+                tell(f"{self.work}: {time.monotonic() - self.began:.0f} s")
         data = os.read(self.out, 1 << 20)
         if not data:
             raise EOFError

@@ -206,8 +206,8 @@ def _trips(loop: str, computations: Mapping[str, list[str]]) -> int | None:
         return None
     returned = re.search(r"ROOT [^\n]* tuple\(([^)]*)\)", body)
     names = returned[1].split(", ") if returned else []
-    name = re.escape(names[int(counter[1])]) if int(counter[1]) < len(names) else "-"
-    added = re.search(rf"{name} = [su]32\[\]\S* add\([^,]*, (%[\w.\-]+)\)", body)
+    value = re.escape(names[int(counter[1])]) if int(counter[1]) < len(names) else "-"
+    added = re.search(rf"{value} = [su]32\[\]\S* add\([^,]*, (%[\w.\-]+)\)", body)
     step = re.search(rf"{re.escape(added[1])} = \S* constant\((\d+)\)", body) if added else None
     return -(-int(numbers[0]) // (int(step[1]) if step else 1))
 

@@ -12,6 +12,7 @@ from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
 from shardpass.pinning import choose as choosing
 from shardpass.pinning.points import OPERAND, RESULT, Decided, Point, Spot
 from shardpass.sharding import Mesh
+from shardpass.targets.target import cpu
 
 OPS = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.gather", "stablehlo.add", "stablehlo.transpose")
 
@@ -23,6 +24,8 @@ class Program:
     bytes_received: int
     temporaries: int
     memory: int
+
+    target = cpu(8)
 
     @property
     def bytes_scattered(self):

@@ -5,6 +5,7 @@ import pytest
 from shardpass.diagnostics import ShardpassError
 from shardpass.hlo.read import read_program
 from shardpass.hlo.work import work_of
+from shardpass.targets import compiler as targets_compiler
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import ENDED_IDLE, Compiler, shared
 from shardpass.targets.target import cpu
@@ -155,3 +156,12 @@ ENTRY %main_spmd (p: f32[64,64], q: f32[16,16]) -> (f32[8,64], f32[16,16]) {
     first, second = 64 * 64 * 4, 16 * 16 * 4
     assert program.bytes_received == 2 * (first + second) * 7 // 8
     assert program.bytes_scattered == first * 7 // 8 + 2 * second * 7 // 8
+
+
+def test_a_long_compile_is_told(monkeypatch):
+    told = []
+    monkeypatch.setattr(targets_compiler, "tell", told.append)
+    monkeypatch.setattr(targets_compiler, "TOLD", 0.01)
+    with Compiler(cpu(8)) as compiler:
+        compiler.compile(SPLIT.encode())
+    assert told[0] == "XLA:CPU compiles for cpu:8: 0 s"
