@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from shardpass.cost.collective import ALL_REDUCE, BROADCAST, REDUCE_SCATTER, bytes_received
+from shardpass.cost.collective import ALL_REDUCE, BROADCAST, FACTS, REDUCE_SCATTER, bytes_received
 from shardpass.cost.links import Switch
 from shardpass.cost.machine import Machine
 from shardpass.redistribute import plan_redistribution
@@ -133,7 +133,7 @@ def _collective(kind: str, devices: int, group: int, size: int) -> Sample:
     members = [list(range(first, first + group)) for first in range(0, devices, group)]
     attributes = [f"replica_groups = dense<{members}> : tensor<{len(members)}x{group}xi64>", HANDLE.format(1)]
     attributes += ["scatter_dimension = 0 : i64"] if kind == REDUCE_SCATTER else []
-    attributes += [] if kind == BROADCAST else ["use_global_device_ids"]
+    attributes += ["use_global_device_ids"] if FACTS[kind].by_global_ids else []
     region = "" if kind == BROADCAST else f" {SUM}"
     body = f'%r = "stablehlo.{kind}"(%x) <{{{", ".join(attributes)}}}>{region} : ({kinds[0]}) -> {kinds[1]}'
     ends = end(kinds[0], (count * devices,), 0, devices), end(kinds[1], (result * devices,), 0, devices)

@@ -11,6 +11,10 @@ device gives and what it gets, in bytes, and g the number of devices in a group:
     collective_permute    the operand         whole
     collective_broadcast  the operand         whole
 
+``FACTS`` has a row for each kind: the only place where the rest of shardpass learns that a kind exists, and what it is.
+A new kind is a row there, its rule (``ops.families.collectives``), its definition (``runtime.lockstep``), and which of
+its results are replicated (``replication.rules``).
+
 In a group of one device nothing is received. The blocks that a device keeps, whole / g, are rounded down to a byte.
 
 Example: an all_gather over 4 devices to 64 bytes brings 48 bytes to each, an all_reduce of 64 bytes 96.
@@ -18,6 +22,7 @@ Example: an all_gather over 4 devices to 64 bytes brings 48 bytes to each, an al
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -27,28 +32,58 @@ ALL_TO_ALL = "all_to_all"
 BROADCAST = "collective_broadcast"
 PERMUTE = "collective_permute"
 REDUCE_SCATTER = "reduce_scatter"
-KINDS = (ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, PERMUTE, REDUCE_SCATTER)
+RAGGED_ALL_TO_ALL = "ragged_all_to_all"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts of a kind of collective.
+
+    Attributes:
+        passes: how many times a device receives the blocks of the others; 0: one other device sends it the whole array.
+        by_global_ids: its groups name replicas unless ``use_global_device_ids`` is set.
+        hlo_only: StableHLO has no op for it.
+    """
+
+    passes: int = 1
+    by_global_ids: bool = False
+    hlo_only: bool = False
+
+
+FACTS: Mapping[str, Facts] = {
+    ALL_GATHER: Facts(by_global_ids=True),
+    ALL_REDUCE: Facts(passes=2, by_global_ids=True),
+    ALL_TO_ALL: Facts(),
+    BROADCAST: Facts(passes=0),
+    PERMUTE: Facts(passes=0),
+    REDUCE_SCATTER: Facts(by_global_ids=True),
+    RAGGED_ALL_TO_ALL: Facts(hlo_only=True),
+}
+KINDS = tuple(kind for kind, facts in FACTS.items() if not facts.hlo_only)
+BY_GLOBAL_IDS = tuple(kind for kind, facts in FACTS.items() if facts.by_global_ids)
+
+
+def hlo_name(kind: str) -> str:
+    """Return the name of a kind in HLO: ``all-gather`` of ``all_gather``."""
+    return kind.replace("_", "-")
 
 
 def bytes_received(kind: str, whole: int, devices: int) -> int:
-    """Returns the bytes that a device receives in a collective of ``kind`` in a group of ``devices``.
+    """Return the bytes that a device receives in a collective of ``kind`` in a group of ``devices``.
 
     ``whole``: bytes of the larger of its operand and result.
     """
-    if kind in (PERMUTE, BROADCAST):
-        return whole if devices > 1 else 0
-    received = whole - whole // devices
-    return 2 * received if kind == ALL_REDUCE else received
+    passes = FACTS[kind].passes
+    return passes * (whole - whole // devices) if passes else whole * (devices > 1)
 
 
 def whole_of(kind: str, received: int, devices: int) -> int:
-    """Returns the bytes of the larger array of a collective by which a device receives ``received`` bytes.
+    """Return the bytes of the larger array of a collective by which a device receives ``received`` bytes.
 
     This is the inverse of ``bytes_received``, for a group of ``devices``.
     """
-    if kind in (PERMUTE, BROADCAST) or devices < 2:
-        return received
-    return received * devices // ((devices - 1) * (2 if kind == ALL_REDUCE else 1))
+    passes = FACTS[kind].passes if devices > 1 else 0
+    return received * devices // ((devices - 1) * passes) if passes else received
 
 
 @dataclass(frozen=True, slots=True)

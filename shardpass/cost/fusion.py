@@ -24,6 +24,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from shardpass.cost.collective import KINDS
+
 
 class Operands(enum.Enum):
     """The way in which an op reads its operands."""
@@ -252,7 +254,7 @@ ROWS: tuple[Row, ...] = (
         "a loop of its own",
     ),
     _row(
-        "all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter",
+        " ".join(KINDS),
         Operands.READ,
         Result.WRITTEN,
         Flops.NONE,

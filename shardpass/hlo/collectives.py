@@ -31,27 +31,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shardpass.cost.collective import BROADCAST, PERMUTE, REDUCE_SCATTER, bytes_received
+from shardpass.cost.collective import BY_GLOBAL_IDS, FACTS, REDUCE_SCATTER, bytes_received, hlo_name
 from shardpass.hlo.asynchronous import continued
 from shardpass.hlo.groups import Groups, check_count, devices_of_line, groups_of_line
 from shardpass.hlo.read import HloOp, HloProgram
 from shardpass.hlo.trip_counts import trip_count
 
-KINDS = frozenset(
-    {
-        "all-gather",
-        "all-reduce",
-        "all-to-all",
-        "ragged-all-to-all",
-        "collective-broadcast",
-        "collective-permute",
-        "reduce-scatter",
-    }
-)
+KINDS = frozenset(map(hlo_name, FACTS))
 _SCATTERS = "all-reduce-scatter"  # the name of a computation
 _LAST = "last_iteration_noop"
 _RUN = frozenset({"fusion", "call", "async-start", "custom-call"})
-_BY_GROUP = frozenset({"all-gather", "all-reduce", "reduce-scatter"})  # whose ids may be those of devices
+_BY_GROUP = frozenset(map(hlo_name, BY_GLOBAL_IDS))  # whose ids may be those of devices
 
 Sums = NDArray[np.object_]  # by device; Python's integers, which have no bound
 
@@ -83,7 +73,7 @@ class HloCollective:
         size = sum(shape.bytes for shape in self.op.results)
         result: dict[int, list[int]] = {}
         for group in self.groups:
-            receivers = group[1:] if self.kind in (PERMUTE, BROADCAST) else group
+            receivers = group if FACTS[self.kind].passes else group[1:]
             whole = size * len(group) if self.op.opcode.startswith("reduce-scatter") else size
             result.setdefault(bytes_received(self.kind, whole, len(group)), []).extend(receivers)
         return {share: tuple(devices) for share, devices in result.items()}

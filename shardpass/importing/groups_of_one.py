@@ -19,19 +19,18 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from shardpass.ir.collectives import OPS, OPS_BY_GLOBAL_IDS
 from shardpass.ir.walk import OpLists, named
 from shardpass.ops.tiles.boxes import zeros
 
 PERMUTE = "stablehlo.collective_permute"
-OVER_REPLICAS_TOO = ("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter")
-COLLECTIVES = (*OVER_REPLICAS_TOO, "stablehlo.all_to_all", "stablehlo.collective_broadcast", PERMUTE)
 
 
 def drop_groups_of_one(lists: OpLists, devices: int | None) -> None:
     """Replaces each collective of case 1 or 2 in a program for ``devices``, in place."""
-    if devices is None or lists.names.isdisjoint(COLLECTIVES):
+    if devices is None or lists.names.isdisjoint(OPS):
         return
-    alone = [(op, value) for op in named(lists.blocks, COLLECTIVES) if (value := _without(op, devices)) is not None]
+    alone = [(op, value) for op in named(lists.blocks, OPS) if (value := _without(op, devices)) is not None]
     for op, value in alone:
         op.results[0].replace_all_uses_with(value)
         op.erase()
@@ -51,7 +50,7 @@ def _without(op: Any, devices: int) -> Any:
                 return zeros(result.type.element_type, result.type.shape)
         itself = sorted(pairs[:, 0]) == list(range(devices)) and (pairs[:, 0] == pairs[:, 1]).all()
         return operand if itself else None
-    if op.name in OVER_REPLICAS_TOO and "use_global_device_ids" not in op.attributes:
+    if op.name in OPS_BY_GLOBAL_IDS and "use_global_device_ids" not in op.attributes:
         return None
     groups = np.array(op.attributes["replica_groups"])
     alone = groups.shape == (devices, 1) and sorted(groups[:, 0]) == list(range(devices))

@@ -1,8 +1,6 @@
 """Ops that keep partial sums: summands of their operands give summands of the result.
 
-``LINEAR`` names the ops that are linear in some operands together, with the places of these: a concatenate of partial
-sums is a partial sum, a concatenate of a partial sum and a whole array is none until the array is summands too. The
-other operands are needed whole along the axes of the partial sum.
+``ops.linear`` has the linear ops.
 
 ``SUMMING`` names those that add up over dimensions of their operands: where these are split, each device's sum is a
 summand. Their first operand, of a reduce and a scatter, is summed too.
@@ -14,28 +12,10 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-LINEAR: dict[str, tuple[int, ...] | None] = {  # None: all operands
-    "stablehlo.add": None,
-    "stablehlo.subtract": None,
-    "stablehlo.negate": None,
-    "stablehlo.convert": None,
-    "stablehlo.transpose": None,
-    "stablehlo.reshape": None,
-    "stablehlo.broadcast_in_dim": None,
-    "stablehlo.slice": None,
-    "stablehlo.reverse": None,
-    "stablehlo.concatenate": None,
-    "stablehlo.real": None,
-    "stablehlo.imag": None,
-    "stablehlo.complex": None,
-    "stablehlo.pad": None,
-    "stablehlo.dynamic_slice": (0,),
-    "stablehlo.dynamic_update_slice": (0, 1),
-    "stablehlo.gather": (0,),
-    "stablehlo.select": (1, 2),
-    "stablehlo.divide": (0,),
-}
+from shardpass.ops.linear import ADDING_SCATTER, LINEAR, Linear
+
 BILINEAR = ("stablehlo.multiply", "stablehlo.dot_general")  # linear in one of two operands, whichever is a partial sum
+LINEAR_IN_ALL = Linear()
 SUMMING = {  # the operand whose elements are added up; of a dot_general these are products of two
     "stablehlo.dot_general": None,
     "stablehlo.reduce": 0,
@@ -44,11 +24,9 @@ SUMMING = {  # the operand whose elements are added up; of a dot_general these a
 
 
 def summand_places(op: Any) -> tuple[int, ...]:
-    """Returns the operands of ``op`` in which it is linear together."""
-    if op.name == "stablehlo.scatter":
-        return (0, 2)
-    places = LINEAR.get(op.name)
-    return tuple(range(len(op.operands))) if places is None else places
+    """Return the operands of ``op`` in which it is linear together."""
+    row = ADDING_SCATTER if op.name == "stablehlo.scatter" else LINEAR.get(op.name, LINEAR_IN_ALL)
+    return row.of(len(op.operands))
 
 
 def keeps_sums(op: Any) -> bool:

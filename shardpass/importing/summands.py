@@ -37,7 +37,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.importing.known_shardings import Axes, KnownShardings, rule_of
 from shardpass.importing.owned_parts import count_of, owned_parts, owning_axes
-from shardpass.importing.summand_ops import BILINEAR, LINEAR, SUMMING, keeps_sums, summand_places
+from shardpass.importing.summand_ops import BILINEAR, SUMMING, keeps_sums, summand_places
 from shardpass.ir.annotations import (
     ANNOTATIONS,
     CONSTRAINT,
@@ -52,6 +52,7 @@ from shardpass.ir.annotations import (
     replicated_over,
 )
 from shardpass.ir.tensors import i64_array, is_ranked, operation, retype, shape_of, splat
+from shardpass.ops.linear import LINEAR
 from shardpass.ops.splits.factors import Kind, Rule
 from shardpass.ops.tiles.boxes import is_zero
 from shardpass.ops.tiles.summing import reduced_sum, zero_text

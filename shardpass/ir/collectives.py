@@ -21,7 +21,7 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from shardpass.by_device import Receivers, most_received
-from shardpass.cost.collective import ALL_GATHER, KINDS, bytes_received
+from shardpass.cost.collective import ALL_GATHER, BY_GLOBAL_IDS, FACTS, KINDS, bytes_received
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.element_types import element_type
 from shardpass.ir.frames import user_place
@@ -33,6 +33,7 @@ from shardpass.sharding.quoting import listed
 Ints = npt.NDArray[np.int64]
 
 OPS = frozenset(f"stablehlo.{kind}" for kind in KINDS)
+OPS_BY_GLOBAL_IDS = frozenset(f"stablehlo.{kind}" for kind in BY_GLOBAL_IDS)
 _LOOP, _BRANCHES = "stablehlo.while", ("stablehlo.if", "stablehlo.case")
 
 
@@ -168,12 +169,8 @@ def _received(kind: str, operands: Sequence[Any], results: Sequence[Any], groups
 
 
 def _receivers(kind: str, groups: Ints) -> Receivers:
-    """Returns the receivers: targets of a permute, all of a broadcast's group but the first."""
-    if kind == "collective_permute":
-        return tuple(groups[:, 1].tolist())
-    if kind == "collective_broadcast":
-        return tuple(groups[:, 1:][groups[:, 1:] >= 0].tolist())
-    return None
+    """Return the receivers, None for all devices: where one device sends, the others of its group, or of its pair."""
+    return None if FACTS[kind].passes else tuple(groups[:, 1:][groups[:, 1:] >= 0].tolist())
 
 
 def _bytes(types: Sequence[Any]) -> int:

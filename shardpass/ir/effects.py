@@ -12,15 +12,16 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.cost.collective import KINDS
 from shardpass.ir.annotations import custom_call_target
 from shardpass.ir.walk import CONTROL_FLOW
 
 _NOT_MOVED = CONTROL_FLOW | {f"stablehlo.{name}" for name in ("infeed", "outfeed", "send", "recv", "rng", "return")}
 _EFFECTS = """
-    after_all all_gather all_reduce all_to_all collective_broadcast collective_permute composite create_token
-    custom_call infeed optimization_barrier outfeed partition_id recv reduce_scatter replica_id return rng send
+    after_all composite create_token custom_call infeed optimization_barrier outfeed partition_id recv replica_id
+    return rng send
 """
-_NOT_ERASED = CONTROL_FLOW | {f"stablehlo.{name}" for name in _EFFECTS.split()}
+_NOT_ERASED = CONTROL_FLOW | {f"stablehlo.{name}" for name in (*KINDS, *_EFFECTS.split())}
 
 # They declare a side effect only so that no pass erases them.
 NO_CALLS = frozenset(("annotate_device_placement", "InspectSharding", "LayoutConstraint", "MoveToDevice", "MoveToHost"))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shardpass.cost.collective import KINDS
+
 OPS: tuple[tuple[str, str, str], ...] = (
     (
         "replicated",
@@ -35,11 +37,7 @@ OPS: tuple[tuple[str, str, str], ...] = (
         "erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta",
     ),
     ("elementwise", "mhlo", "acos acosh asin asinh atanh copy cosh erf sinh"),
-    (
-        "collectives",
-        "stablehlo",
-        "all_reduce collective_permute collective_broadcast all_gather reduce_scatter all_to_all",
-    ),
+    ("collectives", "stablehlo", " ".join(KINDS)),
     ("constant_iota", "stablehlo", "constant iota"),
     ("batch_norm", "stablehlo", "batch_norm_inference batch_norm_training batch_norm_grad"),
     ("written_out", "stablehlo", "broadcast dot torch_index_select"),

@@ -18,18 +18,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from shardpass.ir.annotations import AXES, CAUSE
+from shardpass.ir.collectives import OPS
 from shardpass.ir.effects import may_be_erased, may_be_moved
 from shardpass.ir.walk import OpList, named, operation
 from shardpass.ops.reducers import combiner_of
 
-COLLECTIVES = (
-    "stablehlo.all_gather",
-    "stablehlo.all_reduce",
-    "stablehlo.all_to_all",
-    "stablehlo.collective_broadcast",
-    "stablehlo.collective_permute",
-    "stablehlo.reduce_scatter",
-)
 OWN = frozenset({"channel_handle", CAUSE, AXES})  # attributes in which equal ops may differ
 
 
@@ -37,7 +30,7 @@ def merge_equal(inside: OpList) -> list[Any]:
     """Replaces collectives of a block by equal earlier ones; returns the ops without uses, users first."""
     dead: dict[int, Any] = {}
     order: dict[Any, int] = {}
-    todo = [named([inside], COLLECTIVES)]
+    todo = [named([inside], OPS)]
     while todo:
         for equal in _equal(todo.pop()):
             if not order:
@@ -69,10 +62,10 @@ def _key(op: Any) -> Any:
     """Returns a key that equal ops share; None of an op that equals no other."""
     name, reducer = op.name, ""
     if len(op.regions):
-        reducer = combiner_of(op) if name in COLLECTIVES and len(op.operands) == 1 else ""
+        reducer = combiner_of(op) if name in OPS and len(op.operands) == 1 else ""
         if not reducer:
             return None
-    elif name not in COLLECTIVES and not (may_be_moved(op, name) and may_be_erased(name)):
+    elif name not in OPS and not (may_be_moved(op, name) and may_be_erased(name)):
         return None
     attributes = frozenset(
         [(attribute, op.attributes[attribute]) for attribute in map(str, op.attributes) if attribute not in OWN]

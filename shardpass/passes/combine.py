@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from shardpass.ir.annotations import AXES, CAUSE, SHARDING, get_text, main_of
 from shardpass.ir.reductions import all_reduce, channels
 from shardpass.ir.walk import CONTROL_FLOW, OpList, named, operation, read_blocks
+from shardpass.ops.linear import MOVES
 from shardpass.ops.reducers import combiner_of, is_identity
 from shardpass.partition.equal_collectives import merge_equal
 from shardpass.pipeline.base import ModulePass
@@ -45,8 +46,6 @@ from shardpass.pipeline.registry import register
 
 ALL_REDUCE, GROUPS, CHANNEL = "stablehlo.all_reduce", "replica_groups", "channel_handle"
 HOLD_COLLECTIVES = CONTROL_FLOW | {"func.func"}  # other regions are reducers
-# Linear whatever the device holds: they move elements, or change sign.
-MOVES = frozenset({"stablehlo.transpose", "stablehlo.reshape", "stablehlo.slice", "stablehlo.reverse"})
 
 
 @register

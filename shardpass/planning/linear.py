@@ -1,7 +1,7 @@
 """Which values may wait as partial sums: a product's summands are added to others before one collective joins them.
 
 A value is *partial over axes* where the sum of its tiles along these axes is the value. Linear ops keep it so, each
-device on its own summand: ``f(a + b) = f(a) + f(b)``. One table says which ops are linear, and in which operands
+device on its own summand: ``f(a + b) = f(a) + f(b)``. ``ops.linear`` says which ops are linear, and in which operands
 *together*: a sum of two arrays is linear in the pair. Beside a partial operand, a whole one is a summand too, once it
 is zero everywhere but on the first device along the axes (``steps.Alone``).
 
@@ -34,36 +34,19 @@ from typing import NamedTuple
 import ml_dtypes
 
 from shardpass.element_types import ElementType
+from shardpass.ops.linear import ADDING_REDUCE, LINEAR
 from shardpass.ops.splits.factors import Kind
 from shardpass.program.program import Block, Op, OpKind, Program
 
-ALL = -1
-# By op, the operands in which it is linear together.
-TOGETHER: Mapping[str, tuple[int, ...]] = {
-    "add": (0, 1),
-    "subtract": (0, 1),
-    "concatenate": (ALL,),
-    "select": (1, 2),
-    "pad": (0, 1),
-    "reduce": (0, 1),
-    "dynamic_update_slice": (0, 1),
-    "dynamic_slice": (0,),
-    "broadcast_in_dim": (0,),
-    "convert": (0,),
-    "negate": (0,),
-    "reshape": (0,),
-    "reverse": (0,),
-    "slice": (0,),
-    "transpose": (0,),
-}
-DIALECT = "stablehlo."
 ADDING = frozenset({"stablehlo.add", "stablehlo.subtract"})
 
 
 def together(op: Op, program: Program) -> tuple[int, ...]:
     """Returns the indices of the operands in which ``op`` is linear together; empty for an op that is not linear."""
-    places = TOGETHER.get(op.name.removeprefix(DIALECT), ()) if op.name.startswith(DIALECT) else ()
-    if not places or op.kind is not OpKind.SPLIT or op.model is None or len(op.results) != 1 or op.mesh.manual:
+    row = ADDING_REDUCE if op.name == "stablehlo.reduce" else LINEAR.get(op.name)
+    if row is None or not row.planned:
+        return ()
+    if op.kind is not OpKind.SPLIT or op.model is None or len(op.results) != 1 or op.mesh.manual:
         return ()
     made = program.array(op.results[0]).element
     if not _is_number(made):
@@ -72,7 +55,7 @@ def together(op: Op, program: Program) -> tuple[int, ...]:
         return ()
     if op.name == "stablehlo.convert" and not _holds(made, program.array(op.operands[0]).element):
         return ()
-    return tuple(range(len(op.operands))) if places == (ALL,) else places
+    return row.of(len(op.operands))
 
 
 @dataclass(frozen=True)

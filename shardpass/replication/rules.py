@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from shardpass.ir.collectives import OPS_BY_GLOBAL_IDS
 from shardpass.replication.agreement import NOBODY, Agreement, Agreements, Ints
 from shardpass.replication.known import Known, compute
 
@@ -125,16 +126,13 @@ def senders(op: Any, devices: int) -> Ints | None:
         rows[pairs[:, 1], 0] = pairs[:, 0]
         return rows
     groups = np.array(op.attributes["replica_groups"], dtype=np.int64)
-    if not groups.size or (op.name in _OVER_REPLICAS_TOO and "use_global_device_ids" not in op.attributes):
+    if not groups.size or (op.name in OPS_BY_GLOBAL_IDS and "use_global_device_ids" not in op.attributes):
         groups = np.arange(devices, dtype=np.int64).reshape(1, -1)
     rows = np.full((devices, groups.shape[1]), NOBODY, dtype=np.int64)
     for place in range(groups.shape[1]):
         named = groups[:, place] != NOBODY
         rows[groups[named, place]] = groups[named]
     return rows[:, :1] if op.name == "stablehlo.collective_broadcast" else rows
-
-
-_OVER_REPLICAS_TOO = frozenset(f"stablehlo.{name}" for name in ("all_reduce", "all_gather", "reduce_scatter"))
 
 
 def _collective(placed: bool) -> Callable[[Site], list[Fact]]:

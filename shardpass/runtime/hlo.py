@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from shardpass.cost.collective import FACTS, hlo_name
 from shardpass.hlo.groups import Groups, everybody, groups_of_line, moving
 from shardpass.ir.annotations import NUM_PARTITIONS
 from shardpass.ir.collectives import OPS
@@ -73,8 +74,7 @@ def _of_op(op: Any, devices: int) -> HloCollective:
 
 _OP = re.compile(
     r"^\s*(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) "
-    r"(all-gather|all-reduce|all-to-all|ragged-all-to-all|collective-broadcast|collective-permute|reduce-scatter)"
-    r"(?:-start)?\(",
+    rf"({'|'.join(map(hlo_name, FACTS))})(?:-start)?\(",
     re.MULTILINE,
 )
 

@@ -23,21 +23,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from shardpass.cost.collective import FACTS
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.report.collectives import Collective, Collectives
 from shardpass.report.text import counted, show_apart, show_bytes, wrapped
 
-KINDS = (
-    "all_gather",
-    "all_reduce",
-    "all_to_all",
-    "collective_broadcast",
-    "collective_permute",
-    "ragged_all_to_all",
-    "reduce_scatter",
-)
+KINDS = tuple(sorted(FACTS))
 MOST_ROWS = 12  # collectives that are listed below a violation
 _WIDTH = 110
 _AT = re.compile(r"(?P<file>[^:]*)(?::(?P<what>[^:]+))?")

@@ -60,7 +60,7 @@ NEVER_MADE = {
     "stablehlo.collective_broadcast": "XLA does not run it on CPU",
     "stablehlo.unary_einsum": _NO_XLA, "chlo.scan": _NO_XLA,
     "chlo.ragged_dot": "XLA does not run it on CPU", "mhlo.ragged_dot": "XLA does not run it",
-    **{f"mhlo.{name}": "JAX writes CHLO's op of the name" for name in MHLO.split()},
+    **dict.fromkeys(MHLO, "JAX writes CHLO's op of the name"),
     **{
         f"stablehlo.{name}": "its shape is an operand"
         for name in ("dynamic_broadcast_in_dim", "dynamic_conv", "dynamic_gather", "dynamic_iota", "dynamic_pad",

@@ -56,9 +56,7 @@ NOT_SAMPLED = {
         KINDS,
         "in manual regions alone; tools/fuzz/generators/manual_regions.py makes these, with free axes that split them",
     ),
-    **dict.fromkeys(
-        (f"mhlo.{name}" for name in MHLO.split()), "pointwise, as the op of the same name in CHLO; copy as negate"
-    ),
+    **dict.fromkeys(MHLO, "pointwise, as the op of the same name in CHLO; copy as negate"),
     "mhlo.ragged_dot": "XLA does not run it, so there is nothing to compare with",
     "chlo.ragged_dot": "XLA does not run it on CPU, so there is nothing to compare with",
     "rng": "other numbers each time; no dimension is split",

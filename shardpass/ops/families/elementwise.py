@@ -7,24 +7,13 @@ from typing import Any
 
 from shardpass.ir.tensors import is_ranked, shape_of
 from shardpass.ops.model import OpModel, Pointwise, Shape, Shapes
+from shardpass.ops.owners import FAMILY_OF_OP
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Kind, RuleBuilder
 
-STABLEHLO = """
-    abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide exponential
-    exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or
-    popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left
-    shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
-"""
-
-QUANTIZED = "uniform_dequantize uniform_quantize"
-
-CHLO = """
-    _asin_acos_kernel acos acosh asin asinh atan atanh bessel_i1e conj constant_like cosh digamma erf erf_inv erfc
-    is_inf is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta
-"""
-
-MHLO = "acos acosh asin asinh atanh copy cosh erf sinh"  # what StableHLO lacks, and XLA's own tools write
+FAMILY = __name__.rpartition(".")[2]
+QUANTIZED = ("stablehlo.uniform_dequantize", "stablehlo.uniform_quantize")
+OTHERS = ("stablehlo.bitcast_convert", "stablehlo.optimization_barrier")  # of the family
 
 
 def pointwise(op: Any) -> OpModel[Any] | None:
@@ -81,16 +70,16 @@ def _side_by_side(shapes: Shapes) -> Pointwise:
 
 EVERY = "every dimension; a scalar operand beside larger ones is replicated"
 
-define([f"stablehlo.{name}" for name in STABLEHLO.split()], pointwise, note=EVERY, cheap=True)
+POINTWISE = [op for op, family in FAMILY_OF_OP.items() if family == FAMILY and op not in (*QUANTIZED, *OTHERS)]
+MHLO = [op for op in POINTWISE if op.startswith("mhlo.")]  # those that StableHLO lacks, and XLA's own tools write
+define(POINTWISE, pointwise, note=EVERY, cheap=True)
 define(
-    [f"stablehlo.{name}" for name in QUANTIZED.split()],
+    QUANTIZED,
     pointwise,
     note="every dimension; but JAX's context, in which modules are parsed, has no `!quant.uniform` types, so only "
     "modules that a program builds in a context of its own hold these ops",
     cheap=True,
 )
-define([f"chlo.{name}" for name in CHLO.split()], pointwise, note=EVERY, cheap=True)
-define([f"mhlo.{name}" for name in MHLO.split()], pointwise, note=EVERY, cheap=True)
 define("stablehlo.optimization_barrier", side_by_side, note="every dimension of every operand", cheap=True)
 define(
     "stablehlo.bitcast_convert",

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shardpass.cost.collective import KINDS, hlo_name
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.table_cost import TARGET_PARTITIONER, TARGET_SIZE
@@ -37,9 +38,7 @@ from shardpass.targets.target import CPU, Target, cpu
 _HEADER = re.compile(r"^HloModule\s[^\n]*", re.MULTILINE)
 _SCHEDULED = re.compile(r"\bis_scheduled=true\b")
 _PARTITIONED = re.compile(r"^ENTRY %?[\w.\-]+_spmd\b", re.MULTILINE)
-_COLLECTIVE = re.compile(
-    r" (?:all-gather|all-reduce|all-to-all|collective-permute|collective-broadcast|reduce-scatter)(?:-start)?\("
-)
+_COLLECTIVE = re.compile(rf" (?:{'|'.join(map(hlo_name, KINDS))})(?:-start)?\(")
 _ORDER = ", devices ordered as jax.make_mesh orders them"
 _ANNOTATED = re.compile(r'custom_call_target="(?:Sharding|SPMD\w+|xla\.sdy\.\w+)"|\bxla\.sdy\.(?:meshes|sharding)\b')
 
