@@ -69,14 +69,17 @@ def _serve(connection: Connection) -> None:
             differs: bool | None = apart(_results(faulty), _expected(local))
         except (ShardpassError, ValueError):  # devices wait for each other, for instance
             differs = None
-        refuted = (
-            differs is not None and counterexample(*map(parse_module, (whole, faulty)), isolated=False) is not None
-        )
+        refuted = differs is not None and counterexample(_read(whole), _read(faulty), isolated=False) is not None
         connection.send((differs, refuted))
 
 
+def _read(program: bytes) -> Any:
+    """Parse bytecode of our own making here; other bytecode is parsed in a process of its own, a second each."""
+    return parse_module(program, trusted=True)
+
+
 def _results(program: bytes) -> list[Any]:
-    module = parse_module(program)
+    module = _read(program)
     arrays = random_inputs(read_signature(module).arguments, 0)
     return interpret(module, *arrays, padding=PADDING, isolated=False)
 
