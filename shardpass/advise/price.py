@@ -19,7 +19,7 @@ from shardpass.ops.splits.factors import DimAxes
 from shardpass.passes.propagate import barriers
 from shardpass.pipeline.plan import plan_of
 from shardpass.pipeline.run import run_in_place
-from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, Reading, Sites
+from shardpass.places.sites import ARGUMENT, CONSTRAINT, CUT, RESULT, Reading, Sites
 from shardpass.places.specs import Spec
 from shardpass.places.write import Change, on_values
 from shardpass.planning.clock import clock_of
@@ -94,6 +94,8 @@ class Model:
         annotations, results, wishes = dict(program.annotations), list(program.result_annotations), set(program.wishes)
         for change in changes:
             site = change.site
+            if site.kind == CUT:
+                continue  # no annotation
             for position, value in zip(site.positions or site.values, site.values, strict=False):
                 if site.kind == RESULT:
                     results[folded.results[position]] = self._annotation(change.spec)

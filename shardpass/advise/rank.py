@@ -4,8 +4,7 @@ Problem: several edits save about the same, and the user wants the one that mend
 of an annotated array stay on each device saves communication by giving up what the user asked for: it replicates a
 batch, or undoes ZeRO or FSDP.
 
-1. An edit breaks the scheme where an annotated argument or result, or a constraint on an array of a state's type, has
-   larger tiles, or where more bytes are received.
+1. An edit breaks the scheme where ``scheme.harm`` counts annotations, or where more bytes are received.
 2. Edits that keep the scheme come first, unless the best of them saves less than half (``HALF``) of what an edit that
    breaks the scheme saves.
 3. Of these, all within 5% (``NEAR``) of the best saving count as equal. The order is then the rank of the kind, the
@@ -18,15 +17,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from shardpass.advise.propose import Kind
-from shardpass.advise.propose.program import Context, Edit
-from shardpass.advise.propose.specs import axes_of, tile
+from shardpass.advise.propose.program import Edit
 from shardpass.advise.verify import MORE_BYTES
-from shardpass.places.sites import CONSTRAINT, VALUE
 from shardpass.report.findings import Figures
 
 HALF = 0.5
 NEAR = 0.95
-LARGER = 1.001
 
 
 @dataclass(frozen=True)
@@ -46,22 +42,6 @@ class Trial:
 
     def with_figures(self, after: Figures) -> Trial:
         return replace(self, after=after)
-
-
-def harm(context: Context, edit: Edit) -> int:
-    """Counts the annotations of the user's scheme that ``edit`` gives up; see the file's header."""
-    count = 0
-    for change in edit:
-        site, spec = change.site, change.spec
-        if site.kind == VALUE or site.spec is None or not axes_of(site.spec):
-            continue
-        if site.kind == CONSTRAINT:
-            if site.array not in context.state_types:
-                continue
-        elif spec is None:
-            continue
-        count += tile(site.array, spec, context.axes) > tile(site.array, site.spec, context.axes) * LARGER
-    return count
 
 
 def best(base: Figures, trials: Sequence[Trial]) -> Trial:
@@ -86,6 +66,10 @@ def best(base: Figures, trials: Sequence[Trial]) -> Trial:
 def first_of_each(trials: Iterable[Trial], most: int) -> list[Trial]:
     """Returns the cheapest trials by price of each kind, the cheapest of every kind before the second of any."""
     kinds: dict[str, list[Trial]] = {}
-    for trial in sorted(trials, key=lambda one: (one.price, one.harm > 0, one.places)):
+    for trial in sorted(trials, key=_urgency):
         kinds.setdefault(trial.kind.name, []).append(trial)
     return [some[place] for place in range(most) for some in kinds.values() if place < len(some)]
+
+
+def _urgency(trial: Trial) -> tuple[float, bool, int]:
+    return trial.price, trial.harm > 0, -trial.places if trial.kind.together else trial.places

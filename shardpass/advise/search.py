@@ -43,7 +43,8 @@ from shardpass.advise.price import Model
 from shardpass.advise.propose import KINDS, STATES
 from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.propose.specs import divides
-from shardpass.advise.rank import Trial, best, first_of_each, harm
+from shardpass.advise.rank import Trial, best, first_of_each
+from shardpass.advise.scheme import harm, label
 from shardpass.advise.sentences import action_of, sentence
 from shardpass.advise.source import Edits
 from shardpass.advise.text import JaxText, Written, code_of
@@ -376,6 +377,7 @@ class _Search:
     def _finding(self, edit: Edit, explanation: Explanation, rows: Sequence[Row], diff: str) -> Finding:
         before, after = self.figures, figures(explanation)
         kind, clause = self.kinds.of(edit)
+        clauses = sentence(edit, before, after, clause, self.text.helper_of(edit)), label(self.context, edit)
         annotations = tuple(
             Annotated(
                 change.site.kind,
@@ -389,7 +391,7 @@ class _Search:
         )
         return Finding(
             action_of(edit),
-            sentence(edit, before, after, clause, self.text.helper_of(edit)),
+            "; ".join(filter(None, clauses)),
             annotations,
             tuple(dict.fromkeys(map(code_of, edit))),
             before,

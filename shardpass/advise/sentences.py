@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shardpass.advise.propose.program import Edit
 from shardpass.advise.propose.specs import axes_of
-from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE
+from shardpass.places.sites import ARGUMENT, CONSTRAINT, CUT, RESULT, VALUE
 from shardpass.places.specs import spec_text
 from shardpass.report.findings import ADD, DROP, REPLACE, Figures
 from shardpass.report.text import show_bytes, show_flops
@@ -34,6 +34,10 @@ def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", help
         return f"the constraint in {helper[0]}(), in all {helper[1]} calls, costs {cost}"
     if site.kind == CONSTRAINT:
         return f"the constraint of {named} to {now} costs {cost}"
+    if site.kind == CUT:
+        size, (axis,) = site.array.shape[site.cut], (first.spec or ())[site.cut]
+        at = ", ".join(str(end) for _, end in site.pieces if end < size)
+        return f"the cut of {named} at {at} of {size} misses the borders of its shards over {axis}, which costs {cost}"
     if site.kind == VALUE:
         return f"{named} has no constraint, which costs {cost}"
     if first.spec is None:

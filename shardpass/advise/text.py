@@ -23,7 +23,7 @@ from shardpass.advise.propose.program import Edit
 from shardpass.advise.source import Edits, Replacement, SourceFile, called, overlap
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import Frame
-from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, VALUE, Site, Sites
+from shardpass.places.sites import ARGUMENT, CONSTRAINT, CUT, RESULT, VALUE, Site, Sites
 from shardpass.places.specs import Spec, spec_text
 from shardpass.places.write import Change
 from shardpass.report.naming import Sources
@@ -71,6 +71,10 @@ class Written:
 def code_of(change: Change) -> str:
     """Returns the annotation to write, as one line of JAX's text."""
     site, name = change.site, change.site.pattern
+    if site.kind == CUT:
+        axes = " and ".join((change.spec or ())[site.cut])
+        parts = ", ".join(str(end - start) for start, end in site.pieces)
+        return f"store {name} by devices of {axes}: its part of each of ({parts}) along dimension {site.cut}, in turn"
     spec = "" if change.spec is None else spec_text(change.spec)
     padded = "" if change.padded is None else f", padded to {change.padded}"
     if site.kind == ARGUMENT:

@@ -20,10 +20,13 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jaxlib.mlir import ir
+
 from shardpass.diagnostics import NOWHERE, Place, collect
 from shardpass.ir.annotations import text
 from shardpass.ir.context import parse_module
 from shardpass.ir.frames import NO_FRAME, Frame, user_frames
+from shardpass.ir.tensors import operation
 from shardpass.pipeline.run import run_in_place
 from shardpass.places.marks import marked_ops, without_marks
 from shardpass.places.specs import Spec
@@ -31,7 +34,7 @@ from shardpass.program.program import NO_ANNOTATION, Array, Op, OpKind, Program,
 from shardpass.program.read import Handles, read_program
 from shardpass.report.naming import GRADIENT, Names, Sources
 
-ARGUMENT, RESULT, CONSTRAINT, VALUE = "argument", "result", "constraint", "value"
+ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT = "argument", "result", "constraint", "value", "cut"
 
 _INDEX = re.compile(r"(?<!^result)\[\d+\]")  # that of a result in the tuple of results stays
 _EACH_INDEX = re.compile(r"(\[\d+\])")
@@ -43,7 +46,7 @@ class Site:
     """Values that share one annotation.
 
     Attributes:
-        kind: ARGUMENT, RESULT, CONSTRAINT or VALUE.
+        kind: ARGUMENT, RESULT, CONSTRAINT, VALUE, or CUT: the slices that cut one value along one dimension.
         names: the paths of arguments or results; of a constraint or a value, the array's name in the user's text.
         array: the type of each of the values.
         spec: the annotation; None without an annotation.
@@ -52,6 +55,7 @@ class Site:
         values: their numbers in the imported program.
         origins: of a constraint its ops; of a value the ops that make it, each with the place of its result.
         calls: of a constraint, the user's frames around ``frame``, from the inside.
+        pieces: of a cut, where each slice starts and ends; ``cut``: the dimension; ``array``: the type of the whole.
     """
 
     kind: str
@@ -63,6 +67,8 @@ class Site:
     values: tuple[int, ...] = ()
     origins: tuple[tuple[int, int], ...] = ()
     calls: tuple[Frame, ...] = ()
+    pieces: tuple[tuple[int, int], ...] = ()
+    cut: int = 0
 
     @property
     def place(self) -> Place:
@@ -217,6 +223,31 @@ class Sites:
                 calls=paths[key][1:],
             )
 
+    def cuts(self, lines: Sequence[Place]) -> Iterator[Site]:
+        """Yields a site for each value that slices at ``lines`` cut along one dimension, without gradients."""
+        wanted = {(line.file, line.line) for line in lines}
+        found: dict[tuple[int, int, Frame], list[tuple[Op, tuple[int, int]]]] = {}
+        for op in self.program.body.every_op():
+            frame = self.names.frame(op)
+            at = frame.place.file, frame.place.line
+            if op.name != "stablehlo.slice" or op.number not in self.reading.origin or at not in wanted:
+                continue
+            piece = None if self.names.is_backward(op) else piece_of(self.reading.handles.ops[op.number])
+            if piece is not None:
+                found.setdefault((op.operands[0], piece[0], frame), []).append((op, piece[1]))
+        for (value, dim, frame), some in found.items():
+            yield Site(
+                CUT,
+                (self.names.of(value) or str(self.program.array(value)),),
+                self.program.array(value),
+                None,
+                frame,
+                values=tuple(op.results[0] for op, _ in some),
+                origins=tuple((self.reading.origin[op.number], 0) for op, _ in some),
+                pieces=tuple(piece for _, piece in some),
+                cut=dim,
+            )
+
     def values(self, lines: Sequence[Place]) -> Iterator[Site]:
         """Yields a site for each expression at ``lines`` whose value other expressions use; gradients are included."""
         wanted = {(line.file, line.line) for line in lines}
@@ -262,6 +293,17 @@ class Sites:
                     values=tuple(op.results[0] for op in every),
                     origins=tuple(dict.fromkeys((self.reading.origin[op.number], 0) for op in every)),
                 )
+
+
+def piece_of(op: Any) -> tuple[int, tuple[int, int]] | None:
+    """Returns the dimension that a slice cuts, and its start and end there; None for any other slice."""
+    op = operation(op)
+    starts, ends, steps = (list(op.attributes[f"{name}"]) for name in ("start_indices", "limit_indices", "strides"))
+    sizes = ir.RankedTensorType(op.operands[0].type).shape
+    dims = [dim for dim, size in enumerate(sizes) if (starts[dim], ends[dim]) != (0, size)]
+    if len(dims) != 1 or any(step != 1 for step in steps):
+        return None
+    return dims[0], (starts[dims[0]], ends[dims[0]])
 
 
 def _parts(site: Site, alike: Sequence[int], results: Sequence[int]) -> Iterator[Site]:

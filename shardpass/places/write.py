@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.constraints import Notation
@@ -19,7 +21,7 @@ from shardpass.ir.tensors import operation
 from shardpass.ir.written import bytecode
 from shardpass.places.marks import numbered_ops
 from shardpass.places.padding import pad_argument, pad_result
-from shardpass.places.sites import ARGUMENT, CONSTRAINT, RESULT, Site
+from shardpass.places.sites import ARGUMENT, CONSTRAINT, CUT, RESULT, Site, piece_of
 from shardpass.places.specs import Spec
 from shardpass.program.read import read_program
 from shardpass.sharding import Mesh, Sharding
@@ -55,6 +57,8 @@ def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
             for number, place in change.site.origins:
                 if change.site.kind == CONSTRAINT:
                     writer.rewrite(number, sharding)
+                elif change.site.kind == CUT:
+                    writer.cut(number, prod(dict(mesh.axes)[name] for name in (change.spec or ())[change.site.cut]))
                 elif sharding is not None:
                     writer.constrain(writer.ops[number].results[place], sharding)
         for change in changes:
@@ -122,6 +126,24 @@ class Writer:
             op.erase()
         else:
             self.notation.rewrite(op, sharding)
+
+    def cut(self, number: int, groups: int) -> None:
+        """Makes op ``number``, a slice along one dimension, take its part of each of ``groups`` equal parts of the
+        operand, as though these had been stored in turn.
+        """
+        op = self.ops[number]
+        found = piece_of(op)
+        assert found is not None
+        dim, (start, end) = found
+        kind, result = ir.RankedTensorType(op.operands[0].type), ir.RankedTensorType(op.results[0].type)
+        split = [*kind.shape[:dim], groups, kind.shape[dim] // groups, *kind.shape[dim + 1 :]]
+        starts, ends = [0] * len(split), list(split)
+        starts[dim + 1], ends[dim + 1] = start // groups, end // groups
+        with ir.InsertionPoint(op), op.location:
+            whole = stablehlo.reshape(ir.RankedTensorType.get(split, kind.element_type), op.operands[0])
+            part = stablehlo.slice(whole, starts, ends, [1] * len(split))
+            op.results[0].replace_all_uses_with(stablehlo.reshape(result, part))
+        op.erase()
 
     def constrain(self, value: Any, sharding: Sharding) -> None:
         """Constrains an argument of a block, or the result of an op, for all its users."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shardpass.advise.propose import names, states, unplaced, values, written
+from shardpass.advise.propose import cuts, names, states, unplaced, values, written
 from shardpass.advise.propose.program import Context, Edit
 
 
@@ -18,20 +18,23 @@ class Kind:
         rank: of edits that save about the same, that of the lowest rank comes first.
         propose: yields the edits.
         always: whether the best edits are compiled whatever the model says of their price.
+        together: whether, of edits of one price, that of the most places is tried first.
     """
 
     name: str
     rank: int
     propose: Callable[[Context], Iterator[Edit]]
     always: bool = False
+    together: bool = False
 
 
 KINDS = (
     Kind("batch", 0, unplaced.batches, always=True),
     Kind("drop", 1, written.drops),
     Kind("lookup", 3, values.lookups, always=True),
-    Kind("state", 1, states.counterparts, always=True),
-    Kind("twin", 1, states.twins, always=True),
+    Kind("state", 1, states.counterparts, always=True, together=True),
+    Kind("twin", 1, states.twins, always=True, together=True),
+    Kind("cut", 2, cuts.cuts, always=True),
     Kind("rename", 2, names.renames),
     Kind("order", 2, names.orders),
     Kind("result", 2, written.results),
@@ -39,6 +42,7 @@ KINDS = (
     Kind("argument", 3, written.arguments),
     Kind("family", 3, states.families),
     Kind("zero", 3, states.zero),
+    Kind("size", 3, states.sizes, together=True),
     Kind("value", 4, values.values),
 )
 STATES = (*(kind for kind in KINDS if kind.name in ("state", "twin")), Kind("spread", 3, states.spread))

@@ -7,6 +7,8 @@
 3. Whole states are split over an axis, or over all, by the first dimension that divides (ZeRO).
 4. A state that is split already is split over one axis more, by its largest whole dimension: all its arrays together.
 5. All arguments of one type and one annotation change together.
+6. Whole parameters and states that share the size of a dimension, as that of a vocabulary, are split there together: an
+   embedding, the head and the moments of both.
 """
 
 from __future__ import annotations
@@ -71,6 +73,19 @@ def zero(context: Context) -> Iterator[Edit]:
             for key in keys:
                 groups[key].append(edit)
     yield from map(joined, groups.values())
+
+
+def sizes(context: Context) -> Iterator[Edit]:
+    """Yields edits that split, over one axis, the dimension of one size of all whole parameters and states."""
+    groups: dict[tuple[int, str], list[Edit]] = defaultdict(list)
+    saved: dict[tuple[int, str], int] = defaultdict(int)
+    for site in _whole_states(context):
+        for size, name in dict.fromkeys((size, name) for size in site.array.shape for name in context.axes):
+            spec = over((name,), site.array.rank, site.array.shape.index(size))
+            if divides(spec, site.array.shape, context.axes):
+                groups[size, name].append(context.with_results(site, spec))
+                saved[size, name] += site.array.bytes * len(site.positions)
+    yield from (joined(groups[key]) for key in sorted(groups, key=lambda key: -saved[key]) if len(groups[key]) > 1)
 
 
 def spread(context: Context) -> Iterator[Edit]:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from shardpass.advise.propose import KINDS
 from shardpass.advise.propose.program import Context, Edit
-from shardpass.advise.propose.states import spread
+from shardpass.advise.propose.states import sizes, spread
+from shardpass.advise.scheme import harm, label
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import every_op
 from shardpass.places.sites import ARGUMENT, RESULT, Sites, read
+from shardpass.places.write import Change
 from shardpass.report.naming import Sources
 
 SPLIT = 'sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>'
@@ -98,4 +100,45 @@ def test_a_state_is_spread_as_a_whole_over_the_axis_that_does_not_split_it() -> 
         edits = list(spread(Context(Sites(reading))))
     assert [{change.site.pattern: change.spec for change in edit} for edit in edits] == [
         {"momentum['up']": ((), ("data",), ("model",)), "momentum['down']": ((), ("model",), ("data",))}
+    ]
+
+
+VOCABULARY = """
+module @step attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["data"=4, "model"=2]>
+  func.func @main(%0: tensor<96x16xf32> loc("params['embed']"), %1: tensor<16x96xf32> loc("params['head']"),
+                  %2: tensor<96x16xf32> loc("mu['embed']"), %3: tensor<16x96xf32> loc("mu['head']"),
+                  %4: tensor<96xi32> loc("tokens"))
+      -> (tensor<96x16xf32>, tensor<16x96xf32>, tensor<96x16xf32>, tensor<16x96xf32>) {
+    return %0, %1, %2, %3 : tensor<96x16xf32>, tensor<16x96xf32>, tensor<96x16xf32>, tensor<16x96xf32>
+  }
+}
+"""
+
+
+def test_an_embedding_the_head_and_their_moments_are_split_together() -> None:
+    """By the size of the vocabulary, each in its own dimension; tokens of this size are no state."""
+    reading = read(VOCABULARY, "step.mlir", Sources(()))
+    with reading.module.context:
+        edits = list(sizes(Context(Sites(reading))))
+    rows, columns = (("model",), ()), ((), ("model",))
+    assert {
+        "params['embed']": rows, "params['head']": columns, "mu['embed']": rows, "mu['head']": columns
+    } in [{change.site.pattern: change.spec for change in edit} for edit in edits]  # fmt: skip
+    assert all(change.site.pattern != "tokens" for edit in edits for change in edit)
+
+
+def test_an_edit_that_changes_the_scheme_has_a_label_with_its_bytes() -> None:
+    """momentum['up'] has 16 x 32 x 64 x 4 bytes, 128 KiB, half of them on each device."""
+    reading = read(MOMENTUM, "step.mlir", Sources(()))
+    with reading.module.context:
+        context = Context(Sites(reading))
+        up = context.sites.arguments[0]
+        specs = ((),) * 3, (("model",), (), ()), (("data",), (), ("model",))
+        edits = [(Change(up, spec),) for spec in specs]
+    assert [harm(context, edit) for edit in edits] == [1, 0, 0]
+    assert [label(context, edit) for edit in edits] == [
+        "the edit gives up splits: 64.0 KiB more of `momentum['up']` on each device",
+        "the edit splits `momentum['up']` otherwise, wherever it is placed",
+        "",
     ]

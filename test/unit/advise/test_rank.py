@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ from shardpass.advise.budget import Budget
 from shardpass.advise.gap import _read
 from shardpass.advise.propose import KINDS
 from shardpass.advise.rank import Trial, best, first_of_each
+from shardpass.places.sites import Sites, read
+from shardpass.places.write import Change
 from shardpass.report.findings import Figures
+from shardpass.report.naming import Sources
 
 BASE = Figures(1000, 1000, 0, 1.0)
 KIND = {kind.name: kind for kind in KINDS}
@@ -38,6 +42,16 @@ def test_the_cheapest_of_every_kind_comes_before_the_second_of_any() -> None:
     trials = [trial("value", 1.0, price=price) for price in (0.1, 0.2, 0.3)]
     other = trial("batch", 1.0, price=0.9)
     assert first_of_each([*trials, other], 2) == [trials[0], other, trials[1]]
+
+
+def test_of_states_of_one_price_those_of_most_places_come_first() -> None:
+    reading = read((Path(__file__).parent / "states.txt").read_text(), "step.mlir", Sources(()))
+    with reading.module.context:
+        changes = tuple(Change(site, ((), ())) for site in Sites(reading).arguments)
+    one, three = (Trial(edit, KIND["state"], 0.9, 0) for edit in (changes[:1], changes))
+    assert first_of_each([one, three], 2) == [three, one]
+    others = [Trial(edit, KIND["argument"], 0.9, 0) for edit in (changes, changes[:1])]
+    assert first_of_each(others, 2) == others[::-1]
 
 
 def test_seconds_of_other_processes_are_spent_and_the_users_number_stays() -> None:
