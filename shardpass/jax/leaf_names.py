@@ -37,11 +37,11 @@ def set_leaf_names(module: Any, function: Any, arguments: tuple[Any, ...], keywo
                 argument.set_location(ir.Location.name(names[name], stack))
         signature = Signature(main)
         for row in signature.results:
-            found = _RESULT.fullmatch(row[_RESULT_INFO].value) if _RESULT_INFO in row else None
-            root = roots[int(found[1])] if found and int(found[1]) < len(roots) else ""
-            if found and root + found[2] in names:
-                path = names[root + found[2]].removeprefix(root)
-                row[_RESULT_INFO] = ir.StringAttr.get(f"result[0][{found[1]}]{path}")
+            match = _RESULT.fullmatch(row[_RESULT_INFO].value) if _RESULT_INFO in row else None
+            root = roots[int(match[1])] if match and int(match[1]) < len(roots) else ""
+            if match and root + match[2] in names:
+                path = names[root + match[2]].removeprefix(root)
+                row[_RESULT_INFO] = ir.StringAttr.get(f"result[0][{match[1]}]{path}")
         signature.write()
 
 

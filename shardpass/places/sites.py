@@ -226,7 +226,7 @@ class Sites:
     def cuts(self, lines: Sequence[Place]) -> Iterator[Site]:
         """Yields a site for each value that slices at ``lines`` cut along one dimension, without gradients."""
         wanted = {(line.file, line.line) for line in lines}
-        found: dict[tuple[int, int, Frame], list[tuple[Op, tuple[int, int]]]] = {}
+        slices: dict[tuple[int, int, Frame], list[tuple[Op, tuple[int, int]]]] = {}
         for op in self.program.body.every_op():
             frame = self.names.frame(op)
             at = frame.place.file, frame.place.line
@@ -234,8 +234,8 @@ class Sites:
                 continue
             piece = None if self.names.is_backward(op) else piece_of(self.reading.handles.ops[op.number])
             if piece is not None:
-                found.setdefault((op.operands[0], piece[0], frame), []).append((op, piece[1]))
-        for (value, dim, frame), some in found.items():
+                slices.setdefault((op.operands[0], piece[0], frame), []).append((op, piece[1]))
+        for (value, dim, frame), some in slices.items():
             yield Site(
                 CUT,
                 (self.names.of(value) or str(self.program.array(value)),),

@@ -132,9 +132,9 @@ class Writer:
         operand, as though these had been stored in turn.
         """
         op = self.ops[number]
-        found = piece_of(op)
-        assert found is not None
-        dim, (start, end) = found
+        piece = piece_of(op)
+        assert piece is not None
+        dim, (start, end) = piece
         kind, result = ir.RankedTensorType(op.operands[0].type), ir.RankedTensorType(op.results[0].type)
         split = [*kind.shape[:dim], groups, kind.shape[dim] // groups, *kind.shape[dim + 1 :]]
         starts, ends = [0] * len(split), list(split)
