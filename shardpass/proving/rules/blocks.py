@@ -331,12 +331,15 @@ def map_(site: Site) -> list[Content]:
     return blockwise(site, [labels] * len(site.operands), [labels], (site.op.name, region_key(site.op)))
 
 
-def batch_norm(features: Sequence[int], of_operands: str, of_results: str) -> Rule:
-    """Batch norms, along one feature dimension: "x" for operands and results of the whole shape, "f" for vectors."""
+def batch_norm(of_operands: str, of_results: str, *, whole: bool = True) -> Rule:
+    """Batch norms, along one feature dimension: "x" for operands and results of the whole shape, "f" for vectors.
+
+    ``whole``: a device needs all of the other dimensions, of which the op takes means.
+    """
 
     def rule(site: Site) -> list[Content]:
         feature = int(site.op.attributes["feature_index"].value)
-        big = ["f" if d == feature else None for d in range(site.operands[0].rank)]
+        big = ["f" if d == feature else None if whole else d for d in range(site.operands[0].rank)]
         where: dict[str, Labels] = {"x": big, "f": ["f"]}
         key = (*name_and(site.op, "epsilon"), feature)
         return blockwise(site, [where[c] for c in of_operands], [where[c] for c in of_results], key)
@@ -369,6 +372,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.einsum": everything,
     "chlo.top_k": top_k,
     "mhlo.topk": top_k,
-    "stablehlo.batch_norm_training": batch_norm((), "xff", "xff"),
-    "stablehlo.batch_norm_grad": batch_norm((), "xfffx", "xff"),
+    "stablehlo.batch_norm_training": batch_norm("xff", "xff"),
+    "stablehlo.batch_norm_inference": batch_norm("xffff", "x", whole=False),
+    "stablehlo.batch_norm_grad": batch_norm("xfffx", "xff"),
 }

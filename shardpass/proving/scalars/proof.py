@@ -19,7 +19,6 @@ from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.relations.sides import Side
 from shardpass.proving.rules import decomposed
 from shardpass.proving.scalars import (
-    batch_norm,
     collectives,
     control,
     draws,
@@ -35,7 +34,7 @@ from shardpass.proving.scalars.table import MOST, Scalars, TooLarge
 from shardpass.proving.scalars.walk import ScalarRule, ScalarWalk, Value, corner
 
 _FAMILIES = (
-    *(whole_rows, ranks, moves, elementwise, sums, lookups, batch_norm),
+    *(whole_rows, ranks, moves, elementwise, sums, lookups),
     *(collectives, control, draws, decomposed),
 )
 RULES: dict[str, ScalarRule] = {name: rule for family in _FAMILIES for name, rule in family.RULES.items()}

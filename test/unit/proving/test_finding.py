@@ -35,13 +35,13 @@ WHOLE = f"""module {{
 }}"""
 
 
-def test_a_batch_norm_of_rows_is_proved_by_its_elements():
+def test_a_batch_norm_of_rows_is_proved():
     assert prove(WHOLE, local("    %r = stablehlo.tanh %n : tensor<2x3xf32>"), refute=False).proved
 
 
 @pytest.mark.parametrize("after", [True, False])
 def test_the_op_at_which_the_elements_are_lost_is_named(after):
-    """Boxes know no batch norm, so they end before; the noise that is added behind it, or before, is the end."""
+    """The noise that is added after the batch norm, or before, is the end."""
     lines = ["    %t = stablehlo.tanh %n : tensor<2x3xf32>", NOISE]
     found = prove(
         WHOLE,

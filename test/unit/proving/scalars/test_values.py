@@ -2,14 +2,10 @@
 
 import numpy as np
 
-from shardpass.ir.context import parse_module
-from shardpass.proving.proof import _body
 from shardpass.proving.scalars.elementwise import negated
 from shardpass.proving.scalars.lists import reduced
 from shardpass.proving.scalars.partial import summed
-from shardpass.proving.scalars.proof import RULES
 from shardpass.proving.scalars.table import Scalars
-from shardpass.proving.scalars.walk import ScalarWalk, Value
 
 OPS = {
     "add": np.sum,
@@ -58,43 +54,3 @@ def put_together(seed):
 def test_sums_over_devices_that_are_put_together_keep_their_value():
     """Summands are products, quotients and negatives that share operands, so several forms fit each."""
     assert sum(map(put_together, range(40))) > 80
-
-
-V, X = "tensor<2xf32>", "tensor<5x2xf32>"
-HOW = "{epsilon = 0.25 : f32, feature_index = 1 : i64}"
-NORMS = f"""module {{
-  func.func @main(%x: {X}, %s: {V}, %o: {V}, %y: {X}) -> ({X}, {V}, {V}, {X}, {X}, {V}, {V}) {{
-    %n:3 = "stablehlo.batch_norm_training"(%x, %s, %o) {HOW} : ({X}, {V}, {V}) -> ({X}, {V}, {V})
-    %i = "stablehlo.batch_norm_inference"(%x, %s, %o, %n#1, %n#2) {HOW} : ({X}, {V}, {V}, {V}, {V}) -> {X}
-    %g:3 = "stablehlo.batch_norm_grad"(%x, %s, %n#1, %n#2, %y) {HOW} : ({X}, {V}, {V}, {V}, {X}) -> ({X}, {V}, {V})
-    return %n#0, %n#1, %n#2, %i, %g#0, %g#1, %g#2 : {X}, {V}, {V}, {X}, {X}, {V}, {V}
-  }}
-}}"""
-
-
-def test_batch_norms():
-    """The gradient is that of sum(y * norm(x)), by central differences."""
-    rng = np.random.default_rng(0)
-    x, y = rng.uniform(1, 2, (2, 5, 2))
-    scale, offset = rng.uniform(1, 2, (2, 2))
-
-    def norm(x, scale):
-        return (x - x.mean(0)) / np.sqrt(x.var(0) + 0.25) * scale + offset
-
-    def slope(of, at):
-        found = np.empty_like(at)
-        for index in np.ndindex(at.shape):
-            step = np.zeros_like(at)
-            step[index] = 1e-5
-            found[index] = (of(at + step) - of(at - step)) / 2e-5
-        return found
-
-    wanted = [norm(x, scale), x.mean(0), x.var(0), norm(x, scale), slope(lambda x: (y * norm(x, scale)).sum(), x),
-              slope(lambda s: (y * norm(x, s)).sum(), scale), y.sum(0)]  # fmt: skip
-    table, arrays = Scalars(), dict(enumerate((x, scale, offset, y)))
-    given = [Value(table.fresh(k, a.shape)[None], "f32") for k, a in arrays.items()]
-    module = parse_module(NORMS)
-    found = ScalarWalk(table, 1, {}, RULES).block(_body(module), given)
-    for have, want in zip(found, wanted, strict=True):
-        numbers = [value(table, n, arrays) for n in have.ids.ravel().tolist()]
-        assert np.allclose(np.reshape(numbers, want.shape), want, rtol=1e-6, atol=1e-6)
