@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support import daily
 
 import shardpass
 from shardpass.diagnostics import collect
@@ -10,6 +11,7 @@ from shardpass.planning.cost import price
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Bound, Decision, decide
 from shardpass.program.table import table_of
+from tools.prove.attack import attack
 from tools.prove.cheapest.random_programs import random_program
 
 ROWS = '{mhlo.sharding = "{devices=[8,1]<=[8]}"}'
@@ -35,6 +37,13 @@ def test_no_effort_is_dearer_than_a_lower_one(seed: int) -> None:
     assert zero[0].bound is None
     assert one[0].bound is not None
     assert one[0].bound.plan == pytest.approx(one[1])
+
+
+@pytest.mark.parametrize("seed", daily.drawn(range(60), 4))
+def test_no_shardings_that_a_user_can_write_refute_the_bound(seed: int) -> None:
+    found = attack(f"random {seed}", random_program(seed).text, tries=5, seed=seed)
+    assert found is not None
+    assert not found.refuted, found
 
 
 def test_a_program_that_sends_nothing_is_the_best() -> None:
