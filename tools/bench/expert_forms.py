@@ -5,9 +5,10 @@
     python -m tools.bench.expert_forms --json forms.json --effort 2
 
 Nothing runs: forms (tools/bench/expert_programs) are lowered by JAX over abstract meshes and planned. Of each form and
-machine: MB that a device receives, collectives, modelled ms of these, and of a step, work included, of the partitioned
-program at effort 0 (propagation alone) and at the default effort; the ratio of the steps, which is at most 1 where the
-search is never worse than what it begins with; and bytes over the formula of the published plan, at both efforts.
+machine: MB that a device receives, collectives, modelled ms of these, and of a step, overlapped with work, of the
+partitioned program at effort 0 (propagation alone) and at the default effort; the ratio of the steps, which is at most
+1 where the search is never worse than what it begins with; and bytes over the formula of the published plan, at both
+efforts.
 ``waits`` marks forms whose plan adds partial sums before it completes them. Of hsdp, bytes and collectives are those of
 the slow axis alone.
 
@@ -37,7 +38,7 @@ SAME = 1 + 1e-9  # a ratio of equal times
 class Planned:
     """One form at one effort: bytes and collectives of the axis that the formula is of, seconds of the program.
 
-    ``seconds``: of its collectives; ``step``: of these and of what a device computes.
+    ``seconds``: of its collectives; ``step``: of a step, in which these run beside work where the machine overlaps.
     """
 
     bytes: int
@@ -85,8 +86,8 @@ def planned(text: str, machine: str, effort: int, axis: str = "") -> Planned:
     report = shardpass.explain(text, machine=machine, effort=effort)
     rows = [row for row in report.rows if row.counted and (not axis or axis in row.axes)]
     received = sum(row.bytes_received for row in rows) if axis else report.total_bytes_received
-    assert report.step_seconds is not None  # a form is no module that was partitioned before
-    return Planned(received, sum(row.times for row in rows), report.seconds, report.step_seconds)
+    assert report.schedule is not None  # a form is no module that was partitioned before
+    return Planned(received, sum(row.times for row in rows), report.seconds, report.schedule.seconds)
 
 
 def measure(name: str, form: Form, machine: str, effort: int) -> Row:
