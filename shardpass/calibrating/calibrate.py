@@ -40,12 +40,12 @@ class Calibration:
 
     @property
     def mean(self) -> float:
-        """Returns the geometric mean of ``off``."""
+        """Return the geometric mean of ``off``."""
         return math.exp(statistics.fmean(map(math.log, self.off)))
 
     @property
     def note(self) -> str:
-        """Describes in a line how well the machine fits."""
+        """Describe in a line how well the machine fits."""
         return f"{len(self.off)} samples, off by {self.mean:.2f}x in geometric mean, {max(self.off):.2f}x at worst"
 
 
@@ -59,7 +59,7 @@ def calibrate(
     by: str = "calibrating.calibrate",
     long: float = LONG,
 ) -> Calibration:
-    """Measures collectives of tiles of ``sizes`` bytes, memory and products, on ``devices`` devices.
+    """Measure collectives of tiles of ``sizes`` bytes, memory and products, on ``devices`` devices.
 
     ``by``: the tool, for the machine's source. ``long``: seconds of a product that is large enough.
     """
@@ -79,7 +79,7 @@ def calibrate(
 def machine_of(
     name: str, by: str, devices: int, fitted: Fit, rates: Mapping[str, float], local: Mapping[str, Any]
 ) -> Machine:
-    """Makes the machine of the fitted and measured rates."""
+    """Make the machine of the fitted and measured rates."""
     device = jax.devices()[0]
     kind = f"{devices} devices of {device.platform}, {device.device_kind}"
     link = Switch(None, fitted.latency, _rate(fitted.received), _rate(fitted.reduced))
@@ -88,7 +88,7 @@ def machine_of(
 
 
 def memory_of(device: Any) -> float:
-    """Returns the bytes of ``device``, if it reports them; infinite for a CPU, whose devices share the host's."""
+    """Return the bytes of ``device``, if it reports them; infinite for a CPU, whose devices share the host's."""
     try:
         known = device.memory_stats() or {}
     except Exception:  # of a backend that has none

@@ -38,7 +38,7 @@ class Fit:
 
 
 def fit(samples: Sequence[Sample], seconds: Sequence[float], copied: float | None = None) -> Fit:
-    """Fits by least squares of the relative error, with no coefficient below zero.
+    """Fit by least squares of the relative error, with no coefficient below zero.
 
     ``copied``: seconds for a byte through memory, where it is known.
     """
@@ -56,7 +56,7 @@ def fit(samples: Sequence[Sample], seconds: Sequence[float], copied: float | Non
 
 
 def errors(fitted: Fit, samples: Sequence[Sample], seconds: Sequence[float]) -> list[float]:
-    """Returns by which factor, from 1 up, the model is too high or too low for each sample."""
+    """Return by which factor, from 1 up, the model is too high or too low for each sample."""
     out = []
     for sample, measured in zip(samples, seconds, strict=True):
         ratio = max(fitted.seconds(sample), 1e-12) / measured

@@ -25,11 +25,11 @@ Show = Callable[[str], None]
 
 
 def silent(text: str) -> None:
-    """Ignores ``text``: the default of ``show``."""
+    """Ignore ``text``: the default of ``show``."""
 
 
 def measure(samples: Sequence[Sample], repeats: int, show: Show = silent) -> list[float | None]:
-    """Returns the median seconds of each sample; None if XLA refuses it. ``show``: called with each piece of work."""
+    """Return the median seconds of each sample; None if XLA refuses it. ``show``: called with each piece of work."""
     ready = []
     for at, sample in enumerate(samples):
         show(f"compiling {sample.name}")

@@ -13,7 +13,7 @@ FIRST, MOST, AGAIN = 1 << 20, 1 << 30, 4  # bytes of a pass over memory, and how
 
 
 def memory_sample(devices: int, size: int) -> Sample:
-    """Makes a sample that reads and writes ``size`` bytes once."""
+    """Make a sample that reads and writes ``size`` bytes once."""
     count = max(1, size // 4)
     kind = f"tensor<{count}xf32>"
     body = f"%r = stablehlo.negate %x : {kind}"
@@ -22,7 +22,7 @@ def memory_sample(devices: int, size: int) -> Sample:
 
 
 def memory_bandwidth(devices: int, repeats: int, show: Show = silent, long: float = LONG) -> float:
-    """Measures the bytes a second that a device reads or writes.
+    """Measure the bytes a second that a device reads or writes.
 
     Arrays grow until a pass takes ``long`` seconds; the last two separate the time of memory from that of a call.
     """
@@ -39,7 +39,7 @@ def memory_bandwidth(devices: int, repeats: int, show: Show = silent, long: floa
 
 
 def product_sample(devices: int, rows: int, element: str) -> Sample:
-    """Makes a sample: a product of square matrices on each device."""
+    """Make a sample: a product of square matrices on each device."""
     kind, summed = f"tensor<{rows}x{rows}x{element}>", f"tensor<{rows}x{rows}x{TYPES[element]}>"
     body = f"%r = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : ({kind}, {kind}) -> {summed}"
     whole = (rows * devices, rows)
@@ -49,7 +49,7 @@ def product_sample(devices: int, rows: int, element: str) -> Sample:
 
 
 def flops(devices: int, repeats: int, call: float, show: Show = silent, long: float = LONG) -> dict[str, float]:
-    """Measures additions and multiplications a second of each element type that XLA multiplies here.
+    """Measure additions and multiplications a second of each element type that XLA multiplies here.
 
     Matrices grow until one product takes ``long`` seconds. ``call``: seconds of a call, as ``fit`` has it.
     """

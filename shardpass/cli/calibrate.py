@@ -24,7 +24,7 @@ EXAMPLES = """examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, 1 bad input, 2 bad usage."""
+    """Return the exit status: 0, 1 bad input, 2 bad usage."""
     return guarded(_run, argv)
 
 
@@ -97,7 +97,7 @@ def _sizes(parser: object, text: str) -> list[int]:
 
 @contextmanager
 def _progress() -> Iterator[Show]:
-    """Yields a function that shows each piece of work on stderr, where that is a terminal."""
+    """Yield a function that shows each piece of work on stderr, where that is a terminal."""
     from rich.console import Console
     from rich.status import Status
 

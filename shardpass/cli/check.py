@@ -43,7 +43,7 @@ EXAMPLES = """examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, 1 any error, 2 bad usage."""
+    """Return the exit status: 0, 1 any error, 2 bad usage."""
     return guarded(_run, argv)
 
 
@@ -174,14 +174,14 @@ def _check_module(data: Given, file: str, args: argparse.Namespace) -> Sequence[
 
 
 def _print_to(pieces: Pieces, module: Any) -> None:
-    """Writes the module with every sharding, in pieces."""
+    """Write the module with every sharding, in pieces."""
     from shardpass.ir import streamed
 
     streamed.print_to(pieces, module, enable_debug_info=True)
 
 
 def run_and_collect(data: Given, file: str, pipeline: str) -> list[Diagnostic]:
-    """Runs ``pipeline`` on the module ``data`` and returns every diagnostic, errors first."""
+    """Run ``pipeline`` on the module ``data`` and return every diagnostic, errors first."""
     from shardpass.pipeline.run import run_pipeline
 
     with collect() as diagnostics:

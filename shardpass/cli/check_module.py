@@ -26,7 +26,7 @@ class Checked:
 
 
 def check_module(data: Given, file: str, *, strict: bool = False, perf: bool = True, inferred: bool = False) -> Checked:
-    """Imports, propagates and checks the module ``data``; findings are sorted, errors first.
+    """Import, propagate and check the module ``data``; findings are sorted, errors first.
 
     An output of a manual region that may not be replicated is a warning, an error with ``strict``.
     """
@@ -62,7 +62,7 @@ def check_module(data: Given, file: str, *, strict: bool = False, perf: bool = T
 
 
 def _doubtful(one: Diagnostic) -> Diagnostic:
-    """Returns a finding about replication as a warning: right programs have some, and the remedy names the command."""
+    """Return a finding about replication as a warning: right programs have some, and the remedy names the command."""
     if one.code != NOT_REPLICATED.id:
         return one
     more = "; `shardpass check-replication --print-varying` shows over which axes each value may vary"
@@ -70,7 +70,7 @@ def _doubtful(one: Diagnostic) -> Diagnostic:
 
 
 def edits_that_save(data: Given, file: str, partitioner: str, target: Target | None = None) -> list[Diagnostic]:
-    """Finds edits that save in the program that ``partitioner`` makes of the module ``data`` for ``target``, as remarks
+    """Find edits that save in the program that ``partitioner`` makes of the module ``data`` for ``target``, as remarks
     at their lines.
     """
     from pathlib import Path
@@ -110,7 +110,7 @@ def _by_itself(module: Any) -> list[Diagnostic]:
 
 
 def _given(module: Any) -> frozenset[int]:
-    """Returns the values of an imported module that have a sharding before propagation."""
+    """Return the values of an imported module that have a sharding before propagation."""
     from shardpass.program.read import read_program
 
     with module.context:
@@ -123,7 +123,7 @@ def _given(module: Any) -> frozenset[int]:
 
 
 def _lines(module: Any, given: frozenset[int]) -> Iterator[str]:
-    """Yields ``file:line: op tensor<8x4xf32>: {devices=[2,1]<=[2]} (propagated)`` of each value; propagation leaves
+    """Yield ``file:line: op tensor<8x4xf32>: {devices=[2,1]<=[2]} (propagated)`` of each value; propagation leaves
     values their numbers.
     """
     from shardpass.ir.locations import place_of

@@ -54,7 +54,7 @@ MODULE_HELP = (
 
 
 def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
-    """Runs a command's ``body`` on its arguments and returns its exit status, whatever happens.
+    """Run a command's ``body`` on its arguments and return its exit status, whatever happens.
 
     Errors are printed on stderr here; ``argv`` is the process's own arguments unless given. Without it the process is
     this command, and Ctrl-C ends it as a signal does: an exception may arise in the middle of an import, of a pass that
@@ -79,7 +79,7 @@ def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = N
 
 
 def _explained(error: Exception) -> Exception:
-    """Formats ``error`` for the user."""
+    """Format ``error`` for the user."""
     from shardpass.diagnostics import Place, ShardpassError
     from shardpass.diagnostics.internal import internal_error
     from shardpass.diagnostics.table_driver import CANNOT_WRITE
@@ -106,13 +106,13 @@ def _complain(error: Exception) -> int:
 
 
 def _reader_left() -> int:
-    """Returns the status of a command whose reader has closed the pipe, 141."""
+    """Return the status of a command whose reader has closed the pipe, 141."""
     _drop_unwritten()
     return 141
 
 
 def _drop_unwritten() -> None:
-    """Keeps the interpreter from flushing to a closed pipe or a full device as it ends."""
+    """Keep the interpreter from flushing to a closed pipe or a full device as it ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -124,7 +124,7 @@ def _drop_unwritten() -> None:
 
 
 def _fill_closed_streams() -> None:
-    """Opens the standard streams that the caller closed, so that no file that is opened later gets their numbers.
+    """Open the standard streams that the caller closed, so that no file that is opened later gets their numbers.
 
     What cannot be read or written then fails as a file does: stdin is open for writing alone, stdout for reading alone.
     Messages to a closed stderr go nowhere.
@@ -143,7 +143,7 @@ def _fill_closed_streams() -> None:
 
 @contextlib.contextmanager
 def interrupts_end_the_process() -> Iterator[None]:
-    """Lets Ctrl-C end the process at once inside the block, as it ends a program in C.
+    """Let Ctrl-C end the process at once inside the block, as it ends a program in C.
 
     XLA runs programs in threads of its own and calls back into Python: an exception that arises there is lost, or meets
     threads that go on while the interpreter is torn down. Nothing may be half-written inside.
@@ -163,7 +163,7 @@ def interrupts_end_the_process() -> Iterator[None]:
 
 
 def make_console(width: int | None = None) -> Console:
-    """Returns a ``rich.console.Console`` on stdout that lets a closed pipe end the command as every other way to print
+    """Return a ``rich.console.Console`` on stdout that lets a closed pipe end the command as every other way to print
     does.
     """
     from rich.console import Console
@@ -176,7 +176,7 @@ def make_console(width: int | None = None) -> Console:
 
 
 def argument_parser(name: str, description: str, epilog: str, *, pipeline: bool = False) -> argparse.ArgumentParser:
-    """Returns a parser for ``shardpass NAME``, or for ``shardpass-NAME`` where that was typed; "" is ``shardpass``.
+    """Return a parser for ``shardpass NAME``, or for ``shardpass-NAME`` where that was typed; "" is ``shardpass``.
 
     ``epilog``: ends the help; lines that are indented, such as examples, are printed as they are. With ``pipeline`` the
     help explains PIPELINE too.
@@ -194,13 +194,13 @@ def argument_parser(name: str, description: str, epilog: str, *, pipeline: bool 
 
 
 def add_machine(parser: argparse.ArgumentParser, help: str = MACHINE_HELP) -> None:
-    """Adds ``--machine`` and its old name; ``use_machine`` then reads them."""
+    """Add ``--machine`` and its old name; ``use_machine`` then reads them."""
     parser.add_argument("--machine", metavar="M", help=help)
     parser.add_argument("--profile", metavar="M", help=argparse.SUPPRESS)
 
 
 def add_target(parser: argparse.ArgumentParser, name: str = "target") -> None:
-    """Adds ``--target`` as ``name`` of the arguments; ``use_target`` then reads it."""
+    """Add ``--target`` as ``name`` of the arguments; ``use_target`` then reads it."""
     parser.add_argument(
         "--target",
         dest=name,
@@ -213,7 +213,7 @@ def add_target(parser: argparse.ArgumentParser, name: str = "target") -> None:
 def add_program(
     parser: argparse.ArgumentParser, usual: str | None = None, mesh: str | None = None, partitioner: str = ""
 ) -> None:
-    """Adds the options that decide which program is made of a module or a script: ``--partitioner``, ``--machine``,
+    """Add the options that decide which program is made of a module or a script: ``--partitioner``, ``--machine``,
     ``--target``, ``--timeout`` and, with its help ``mesh``, ``--mesh``; ``use_program`` then reads them.
 
     ``usual``: the partitioner where none is given; None: shardpass, or with a target XLA. ``partitioner``: its help.
@@ -231,7 +231,7 @@ def add_program(
 
 
 def use_program(arguments: argparse.Namespace) -> None:
-    """Reads the options of ``add_program``. Raises ShardpassError as ``use_target``."""
+    """Read the options of ``add_program``. Raises ShardpassError as ``use_target``."""
     use_machine(arguments)
     use_target(arguments)
     usual = arguments.usual_partitioner or ("shardpass" if arguments.target is None else "xla")
@@ -239,7 +239,7 @@ def use_program(arguments: argparse.Namespace) -> None:
 
 
 def use_target(arguments: argparse.Namespace, name: str = "target", *, compiles: bool = True) -> None:
-    """Parses ``--target``, and sets ``machine`` of ``arguments`` to that of the target unless one is given.
+    """Parse ``--target``, and set ``machine`` of ``arguments`` to that of the target unless one is given.
 
     Raises ShardpassError: SP908 for text that names no target, SP909 where the command ``compiles`` and the compiler is
     not installed.
@@ -261,7 +261,7 @@ def use_target(arguments: argparse.Namespace, name: str = "target", *, compiles:
 
 
 def use_machine(arguments: argparse.Namespace) -> None:
-    """Sets ``machine`` of ``arguments`` from --machine or --profile, its old name, for which it prints a remark."""
+    """Set ``machine`` of ``arguments`` from --machine or --profile, its old name, for which it prints a remark."""
     if arguments.profile is None:
         return
     from shardpass.diagnostics import report
@@ -272,7 +272,7 @@ def use_machine(arguments: argparse.Namespace) -> None:
 
 
 def add_timeout(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--timeout``, for commands that take scripts."""
+    """Add ``--timeout``, for commands that take scripts."""
     from shardpass.cli.script import TIMEOUT
 
     parser.add_argument(
@@ -315,7 +315,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(message + self._near(message))
 
     def _near(self, message: str) -> str:
-        """Suggests the word that was probably meant in place of the one that ``message`` refuses."""
+        """Suggest the word that was probably meant in place of the one that ``message`` refuses."""
         from difflib import get_close_matches
 
         if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
@@ -361,7 +361,7 @@ def read_module(
     timeout: float | None = None,
     target: Target | None = None,
 ) -> tuple[bytes | LargeFile, str]:
-    """Reads the module at the path ``given``, or on stdin without one; nothing there is bad usage. Raises as
+    """Read the module at the path ``given``, or on stdin without one; nothing there is bad usage. Raises as
     ``module_at``.
     """
     if given is not None:
@@ -374,7 +374,7 @@ def read_module(
 
 
 def module_at(path: str, timeout: float | None = None, target: Target | None = None) -> tuple[bytes | LargeFile, str]:
-    """Reads a module, as ``read_input``, but leaves a large file to its parser; what is large on stdin becomes a file.
+    """Read a module, as ``read_input``, but leave a large file to its parser; what is large on stdin becomes a file.
 
     ``FILE.py:FUNCTION`` is the program of a function of a script (``shardpass.cli.script``), which may run for
     ``timeout`` seconds, lowered for ``target``.
@@ -414,7 +414,7 @@ def _no_function(path: str) -> Exception:
 
 
 def read_axes(text: str) -> Mesh:
-    """Parses the mesh ``data=4,model=2``. Raises ShardpassError (SP805, or the error of the axes)."""
+    """Parse the mesh ``data=4,model=2``. Raises ShardpassError (SP805, or the error of the axes)."""
     from shardpass.diagnostics.table_suggest import MESH_TEXT
     from shardpass.sharding import Mesh
 
@@ -428,7 +428,7 @@ def read_axes(text: str) -> Mesh:
 
 
 def device_count(most: int) -> Callable[[str], int]:
-    """Returns the type of an argument that is a number of devices, from 1 to ``most``."""
+    """Return the type of an argument that is a number of devices, from 1 to ``most``."""
 
     def count(text: str) -> int:
         if re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= most:
@@ -440,7 +440,7 @@ def device_count(most: int) -> Callable[[str], int]:
 
 
 def read_input(path: str) -> tuple[bytes, str]:
-    """Returns the bytes of the file ``path`` ("-": stdin), and the name that diagnostics give it.
+    """Return the bytes of the file ``path`` ("-": stdin), and the name that diagnostics give it.
 
     Raises ShardpassError (SP120) where it cannot be read.
     """
@@ -467,7 +467,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _instead_of(path: str) -> str:
-    """Suggests the file that was probably meant by a name that is none."""
+    """Suggest the file that was probably meant by a name that is none."""
     from shardpass.pipeline.named import NAMED
 
     if os.path.isdir(path):
@@ -478,7 +478,7 @@ def _instead_of(path: str) -> str:
 
 
 def _in_folder(path: str) -> str:
-    """Asks which module of a folder of --xla_dump_to is meant: usage is bad."""
+    """Ask which module of a folder of --xla_dump_to is meant: usage is bad."""
     names = sorted(name for name in os.listdir(path) if name.endswith((".mlir", ".before_optimizations.txt", ".pb")))
     if not names:
         return "it is a folder: name a file"
@@ -487,7 +487,7 @@ def _in_folder(path: str) -> str:
 
 
 def write_output(path: str, data: str | bytes | Writer) -> None:
-    """Writes ``data`` to the file ``path`` ("-": stdout), all of it or, where that fails, nothing.
+    """Write ``data`` to the file ``path`` ("-": stdout), all of it or, where that fails, nothing.
 
     Raises ShardpassError (SP121) where that is impossible.
     """

@@ -33,7 +33,7 @@ class Expectation:
     place: Place  # of the comment
 
     def takes(self, printed: Diagnostic, file: str) -> bool:
-        """Says whether this comment, which is in ``file``, expects the diagnostic."""
+        """Say whether this comment, which is in ``file``, expects the diagnostic."""
         line = printed.place.line if printed.place.file == file else 0
         same_place = printed.severity is self.severity and line == self.line
         return same_place and self.pattern.search(_shown(printed)) is not None
@@ -44,7 +44,7 @@ def _shown(printed: Diagnostic) -> str:
 
 
 def read_expectations(text: str, file: str, first_line: int = 1) -> list[Expectation]:
-    """Reads the expectations in the comments of ``text``, which starts at ``first_line`` of ``file``.
+    """Read the expectations in the comments of ``text``, which starts at ``first_line`` of ``file``.
 
     Raises ShardpassError (SP132) where a comment starts like one and is none.
     """
@@ -80,7 +80,7 @@ def _comment(line: str) -> str:
 
 
 def _line(at: str | None, index: int, marked: set[int], count: int) -> int | None:
-    """Returns the index of the line that ``at`` means, seen from the comment on line ``index``."""
+    """Return the index of the line that ``at`` means, seen from the comment on line ``index``."""
     if at is None or at == "unknown":
         return index
     if at in ("above", "below"):
@@ -104,7 +104,7 @@ def _pattern(text: str, is_regex: bool, place: Place) -> re.Pattern[str]:
 
 
 def compare(expected: Sequence[Expectation], diagnostics: Sequence[Diagnostic], file: str) -> list[Diagnostic]:
-    """Reports the diagnostics that no comment expects and the expectations that none met; empty if all agree."""
+    """Report the diagnostics that no comment expects and the expectations that none met; empty if all agree."""
     left = list(expected)
     complaints = []
     for diagnostic in _flat(diagnostics):

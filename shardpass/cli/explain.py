@@ -48,7 +48,7 @@ EXAMPLES = """examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, 1 bad input, 2 bad usage."""
+    """Return the exit status: 0, 1 bad input, 2 bad usage."""
     return guarded(_run, argv)
 
 
@@ -261,7 +261,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _form(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
-    """Returns the form to print: "text", "json", "sarif", "markdown", or a form of ``--emit``."""
+    """Return the form to print: "text", "json", "sarif", "markdown", or a form of ``--emit``."""
     wanted = [*filter(None, (args.format, args.emit)), *(["json"] if args.json else [])]
     if len(set(wanted)) > 1:
         parser.error(f"one output is printed: give {' or '.join(sorted(set(wanted)))}")
@@ -286,7 +286,7 @@ class _Streamed:
         print(joined([*title, *finding_lines(finding, self.shown, self.width)]), flush=True)
 
     def show(self, explanation: Explanation) -> None:
-        """Prints the report; findings that come while it is printed are printed by ``__call__``."""
+        """Print the report; findings that come while it is printed are printed by ``__call__``."""
         from shardpass.diagnostics.printable import joined
         from shardpass.report.text import findings_rest, gap_lines, table_lines
 
@@ -316,7 +316,7 @@ def _shown(explanation: Explanation, form: str, args: argparse.Namespace) -> str
 
 
 def _failed(explanation: Explanation, form: str, fail_on: int | None) -> int:
-    """Returns 1 if a line or a finding reaches the limit, and says so on stderr unless the log does."""
+    """Return 1 if a line or a finding reaches the limit, and say so on stderr unless the log does."""
     if fail_on is None:
         return 0
     from shardpass.report.judged import judged, over
@@ -340,7 +340,7 @@ def _explain_code(id: str) -> int:
 
 
 def _width() -> int:
-    """Columns of the terminal; 80 where the output goes elsewhere."""
+    """Return the columns of the terminal; 80 where the output goes elsewhere."""
     import shutil
 
     return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 80
@@ -360,7 +360,7 @@ def explain(
     target: Target | None = None,
     wanted: Wanted | None = None,
 ) -> Explanation:
-    """Explains the collectives of the module ``data``, which is partitioned first where it is not yet.
+    """Explain the collectives of the module ``data``, which is partitioned first where it is not yet.
 
     ``wanted``: how findings are looked for.
 

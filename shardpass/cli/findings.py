@@ -11,7 +11,7 @@ FORMATS = ("text", "json", "sarif")
 
 
 def summary(diagnostics: Sequence[Diagnostic]) -> str:
-    """Counts the diagnostics of each severity, in words."""
+    """Count the diagnostics of each severity, in words."""
     counts = Counter(d.severity for d in diagnostics)
     if not counts:
         return "no problem found"
@@ -19,7 +19,7 @@ def summary(diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def written(form: str, file: str, diagnostics: Sequence[Diagnostic], tool: str) -> str:
-    """Formats the diagnostics of the program ``file`` as JSON or SARIF 2.1.0, which names the command ``tool``."""
+    """Format the diagnostics of the program ``file`` as JSON or SARIF 2.1.0, which names the command ``tool``."""
     from shardpass.report.diagnostics import diagnostics_json, diagnostics_sarif
 
     return diagnostics_json(file, diagnostics) if form == "json" else diagnostics_sarif(file, diagnostics, tool)

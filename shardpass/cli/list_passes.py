@@ -8,7 +8,7 @@ from shardpass.pipeline.named import NAMED
 
 
 def list_passes() -> str:
-    """Lists every pass with its summary and options, then the named pipelines."""
+    """List every pass with its summary and options, then the named pipelines."""
     lines = ["Passes:"]
     for name in registry.names():
         lines += _lines(name)

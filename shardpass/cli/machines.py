@@ -14,7 +14,7 @@ EXAMPLES = """examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, 1 where SHARDPASS_MACHINE names no machine, 2 bad usage."""
+    """Return the exit status: 0, 1 where SHARDPASS_MACHINE names no machine, 2 bad usage."""
     return guarded(_run, argv)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_onnx_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of every command that takes an ONNX model."""
+    """Add the options of every command that takes an ONNX model."""
     add = parser.add_argument_group("ONNX models").add_argument
     add(
         "--sharding",
@@ -55,14 +55,14 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def is_model(data: bytes | LargeFile, file: str) -> bool:
-    """Whether the input is an ONNX model."""
+    """Return whether the input is an ONNX model."""
     from shardpass.onnx.model import looks_like_a_model
 
     return looks_like_a_model(data if isinstance(data, bytes) else b"", file)
 
 
 def model_of(parser: argparse.ArgumentParser, data: bytes | LargeFile, file: str, args: argparse.Namespace) -> Model:
-    """Reads the ONNX model and adds what the options give beside it.
+    """Read the ONNX model and add what the options give beside it.
 
     Raises ShardpassError as ``read_model``; a value that is no JSON, or no number, is bad usage.
     """
@@ -78,7 +78,7 @@ def model_of(parser: argparse.ArgumentParser, data: bytes | LargeFile, file: str
 
 
 def _shardings(parser: argparse.ArgumentParser, args: argparse.Namespace) -> tuple[Any, dict[str, str]]:
-    """Returns the mesh and the shardings, from the file first and then from the command line."""
+    """Return the mesh and the shardings, from the file first and then from the command line."""
     import json
 
     from shardpass.cli.common import module_at
@@ -107,14 +107,14 @@ def _json(parser: argparse.ArgumentParser, option: str, text: str) -> Any:
 def as_module(
     parser: argparse.ArgumentParser, data: bytes | LargeFile, file: str, args: argparse.Namespace
 ) -> bytes | LargeFile:
-    """Returns the program of an ONNX model as a module; input of any other kind as it came."""
+    """Return the program of an ONNX model as a module; input of any other kind as it came."""
     if not is_model(data, file):
         return data
     return program_of(model_of(parser, data, file, args)).text.encode()
 
 
 def program_of(model: Model) -> Program:
-    """Returns the program of a model, after remarks on how it was read."""
+    """Return the program of a model, after remarks on how it was read."""
     from shardpass.diagnostics import report
     from shardpass.onnx import to_stablehlo
 

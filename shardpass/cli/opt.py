@@ -18,7 +18,7 @@ EXAMPLES = """examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, 1 bad input, 2 bad usage."""
+    """Return the exit status: 0, 1 bad input, 2 bad usage."""
     return guarded(_run, argv)
 
 
@@ -82,7 +82,7 @@ def _count(text: str) -> int:
 
 
 def _form(text: str) -> tuple[str, str]:
-    """Returns the form that --emit names, and its version."""
+    """Return the form that --emit names, and its version."""
     form = re.fullmatch(r"(stablehlo|bytecode|vhlo|hlo)|vhlo=([0-9]{1,9}(?:\.[0-9]{1,9}){2})", text)
     if form is None:
         shown = text if len(text) <= 20 else f"{text[:20]}..."
@@ -91,7 +91,7 @@ def _form(text: str) -> tuple[str, str]:
 
 
 def _truth(text: str) -> bool:
-    """Reads a flag's truth value in the spellings of LLVM."""
+    """Read a flag's truth value in the spellings of LLVM."""
     if text.lower() not in ("true", "1", "false", "0"):
         raise argparse.ArgumentTypeError(f"{text[:20]!r} is neither true nor false")
     return text.lower() in ("true", "1")

@@ -33,7 +33,7 @@ class Part:
 
 
 def split_input(text: str) -> Iterator[Part]:
-    """Yields the parts of ``text`` between the lines that hold nothing but ``// -----``."""
+    """Yield the parts of ``text`` between the lines that hold nothing but ``// -----``."""
     start = 0
     for marker in _MARKER.finditer(text):
         yield Part(text[start : marker.start()], text.count("\n", 0, start) + 1)
@@ -46,7 +46,7 @@ class Driver:
     args: argparse.Namespace
 
     def pipeline_of(self, text: Given) -> str | None:
-        """Returns the pipeline of the command line, or with --run-reproducer of the file."""
+        """Return the pipeline of the command line, or with --run-reproducer of the file."""
         if not self.args.run_reproducer:
             return self.pipeline
         match = _CONFIGURATION.search(text) if isinstance(text, str) else None
@@ -83,14 +83,14 @@ class Driver:
         return (decode(data, file) if format_of(data) in (Format.TEXT, Format.EMPTY) else data), file
 
     def _check_pipeline(self, pipeline: str) -> None:
-        """Checks the pipeline before any part, so that a wrong one is a single error, which no comment can expect."""
+        """Check the pipeline before any part, so that a wrong one is a single error, which no comment can expect."""
         context = make_context()
         resolve(pipeline, context)
         for name in (*self.args.mlir_print_ir_before, *self.args.mlir_print_ir_after):
             resolve(name, context)
 
     def _part(self, part: Part, file: str) -> str | bytes | Writer | None:
-        """Transforms one part of the input; None where it failed (its diagnostics are printed then)."""
+        """Transform one part of the input; None where it failed (its diagnostics are printed then)."""
         if not (self.args.verify_diagnostics and isinstance(part.text, str)):
             try:
                 return self._transform(part, file)
@@ -174,7 +174,7 @@ class Driver:
             pieces.write(b"\n")
 
     def _text(self, module: Any) -> str:
-        """Prints all of ``module``, locations and large constants too."""
+        """Print all of ``module``, locations and large constants too."""
         text: str = module.operation.get_asm(enable_debug_info=True)
         return text.rstrip("\n") + "\n"
 

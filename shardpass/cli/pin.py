@@ -30,7 +30,7 @@ EXAMPLES = """examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, 1 bad input, 2 bad usage."""
+    """Return the exit status: 0, 1 bad input, 2 bad usage."""
     return guarded(_run, argv)
 
 

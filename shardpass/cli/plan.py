@@ -135,7 +135,7 @@ def _show_one(arguments: argparse.Namespace) -> None:
 
 
 def _plans(shape: tuple[int, ...], element: str, arguments: argparse.Namespace) -> tuple[Plan, dict[str, Plan | None]]:
-    """Plans with the planner asked for and with the others; None for each of these without a plan in the limit."""
+    """Plan with the planner asked for and with the others; None for each of these without a plan in the limit."""
     from shardpass.redistribute import PLANNERS, plan_redistribution
     from shardpass.sharding.notations.partition_spec import read_any, read_mesh
 
@@ -168,7 +168,7 @@ _ARRAY = re.compile(r"\s*(?P<element>[A-Za-z][\w<>]*)\s*\[(?P<sizes>[^\[\]]*)\]\
 
 
 def array_type(text: str) -> tuple[str, tuple[int, ...]]:
-    """Reads ``f32[256,128]`` as element type and shape. Raises ShardpassError (SP406)."""
+    """Read ``f32[256,128]`` as element type and shape. Raises ShardpassError (SP406)."""
     match = _ARRAY.fullmatch(text)
     if match is None:
         raise SHAPE.error(text=text, reason="it is not an element type followed by sizes in brackets")
@@ -181,7 +181,7 @@ def array_type(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def as_json(plan: Plan, others: Mapping[str, Plan | None]) -> dict[str, Any]:
-    """Collects every fact of the plan, and the prices of the other planners, for JSON."""
+    """Collect every fact of the plan, and the prices of the other planners, for JSON."""
     from shardpass.redistribute.terms.limit import show_limit
 
     return {
@@ -261,7 +261,7 @@ def _steps(count: int) -> str:
 
 
 def summary(plan: Plan) -> str:
-    """Describes the bytes received with their lower bound, and the peak of memory."""
+    """Describe the bytes received with their lower bound, and the peak of memory."""
     from shardpass.redistribute.terms.limit import show_bytes
 
     bound = plan.lower_bound_bytes

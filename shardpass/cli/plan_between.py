@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def device_ids(text: str) -> tuple[int, ...]:
-    """Reads ids such as ``0-5,8``."""
+    """Read ids such as ``0-5,8``."""
     ids: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*([0-9]{1,12})(?:-([0-9]{1,12}))?\s*", part)
@@ -45,7 +45,7 @@ def is_between(arguments: argparse.Namespace) -> bool:
 
 
 def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, element: str, shape: Sequence[int]) -> int:
-    """Plans and prints. The options of collectives are refused."""
+    """Plan and print. The options of collectives are refused."""
     for given, option in ((arguments.module, "--module"), (arguments.planner == "rink", "--planner rink")):
         if given:
             parser.error(f"{option} is for a redistribution on one set of devices")

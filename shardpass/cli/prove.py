@@ -17,7 +17,7 @@ EXAMPLES = """examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0 proved, 1 refuted or bad input, 2 bad usage, 3 unknown."""
+    """Return the exit status: 0 proved, 1 refuted or bad input, 2 bad usage, 3 unknown."""
     return guarded(_run, argv)
 
 

@@ -53,7 +53,7 @@ EXAMPLES = """examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, 1 bad input or a failed check, 2 bad usage."""
+    """Return the exit status: 0, 1 bad input or a failed check, 2 bad usage."""
     with interrupts_end_the_process():
         status = guarded(_run, argv)
     if COUNT in os.environ:
@@ -139,7 +139,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _partitioned(data: Given, file: str, pipeline: str | None, machine: str | None) -> tuple[Any, Watched]:
-    """Partitions the module and returns it, with the facts that were watched of its plan."""
+    """Partition the module and return it, with the facts that were watched of its plan."""
     from shardpass.cost.chosen import machine_text
     from shardpass.ir.context import parse_module
     from shardpass.ir.machines import set_module_machine
@@ -161,7 +161,7 @@ def _needed(module: Any) -> int:
 
 
 def _make_devices(count: int) -> bool:
-    """Makes ``count`` devices, or takes those of several processes; whether this process is the one that reports."""
+    """Make ``count`` devices, or take those of several processes; whether this process is the one that reports."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")
@@ -175,7 +175,7 @@ def _make_devices(count: int) -> bool:
 
 
 def _fail(trial: Trial, file: str) -> None:
-    """Ends with an error where the check did not pass, or where XLA put in collectives of its own: ShardpassError."""
+    """End with an error where the check did not pass, or where XLA put in collectives of its own: ShardpassError."""
     if trial.check is not None and trial.check.failed:
         worst = trial.check.failed[0] if trial.check.worst is None else trial.check.worst
         raise table.DIFFERS.error(
@@ -199,7 +199,7 @@ def _fail(trial: Trial, file: str) -> None:
 
 
 def print_trial(trial: Trial, file: str, modelled: Explanation) -> None:
-    """Prints the report: shardings, collectives, and the verdict."""
+    """Print the report: shardings, collectives, and the verdict."""
     # what is not a terminal has no width of its own
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
     console = make_console(width)
@@ -277,7 +277,7 @@ def _print_collectives(console: Console, trial: Trial) -> None:
 
 
 def _source(place: Place) -> str:
-    """Formats a place without its folders, which --json has."""
+    """Format a place without its folders, which --json has."""
     return "" if place == NOWHERE else str(replace(place, file=PurePosixPath(place.file).name))
 
 
@@ -293,7 +293,7 @@ def _print_check(console: Console, trial: Trial) -> None:
 
 
 def _print_special(console: Console, check: Check) -> None:
-    """Prints how NaN, infinities and -0 compare; the reasons are remarks."""
+    """Print how NaN, infinities and -0 compare; the reasons are remarks."""
     special = check.special
     if special.mismatches:
         verdict = f"differ: {special.mismatches[0]}"

@@ -31,12 +31,12 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+) in ')
 
 
 def is_script(path: str) -> bool:
-    """Whether ``path`` names a function of a script, and is not a file itself."""
+    """Return whether ``path`` names a function of a script, and is not a file itself."""
     return _SCRIPT.fullmatch(path) is not None and not os.path.exists(path)
 
 
 def file_of(path: str) -> str:
-    """Returns the file of the script that ``path`` names. Raises ShardpassError (SP120) for a module without one."""
+    """Return the file of the script that ``path`` names. Raises ShardpassError (SP120) for a module without one."""
     parts = _parts(path)
     if parts["file"] is not None:
         return parts["file"]
@@ -52,12 +52,12 @@ def file_of(path: str) -> str:
 
 
 def script_folder(path: str | None) -> tuple[str, ...]:
-    """Returns the folder of the script that ``path`` names, whose lines may be quoted; nothing where it names none."""
+    """Return the folder of the script that ``path`` names, whose lines may be quoted; nothing where it names none."""
     return (os.path.dirname(os.path.abspath(file_of(path))),) if path and is_script(path) else ()
 
 
 def program_of(path: str, timeout: float = TIMEOUT, target: Target | None = None) -> tuple[bytes, str]:
-    """Returns MLIR bytecode and the name for diagnostics of the program of ``path``: ``FILE.py:FUNCTION ARGUMENTS``.
+    """Return MLIR bytecode and the name for diagnostics of the program of ``path``: ``FILE.py:FUNCTION ARGUMENTS``.
 
     The script runs in a process of its own, with ``ARGUMENTS`` and the environment of this one; what it prints goes to
     stderr. Its process and those that it started are ended when the program is known, or after ``timeout`` seconds.
@@ -71,7 +71,7 @@ def program_of(path: str, timeout: float = TIMEOUT, target: Target | None = None
 
 
 def program_with(path: str, timeout: float | None, target: Target | None, edits: Edits) -> bytes | None:
-    """Returns the program of ``path`` as ``program_of``, with ``edits`` of the script's files; None where the script
+    """Return the program of ``path`` as ``program_of``, with ``edits`` of the script's files; None where the script
     then fails or does not compile the function.
     """
     import tempfile
@@ -94,7 +94,7 @@ def program_or_repairs(
     partitioner: str,
     compiled_for: Target | None = None,
 ) -> tuple[bytes, str] | dict[str, str]:
-    """Returns the program of a function, as ``program_of``. Of a function that raises an error of types, returns the
+    """Return the program of a function, as ``program_of``. Of a function that raises an error of types, returns the
     edits that repair it, as "text" and "json".
 
     With ``findings``, also those about the types of a program with explicit axes, as "text", where there are any.
@@ -125,7 +125,7 @@ def _name(path: str) -> str:
 def _run(
     path: str, child: str, timeout: float, *words: str, target: Target | None = None
 ) -> tuple[bytes, dict[str, Any]]:
-    """Runs the script. Returns the module (b"" without one), and what else its process answers.
+    """Run the script. Returns the module (b"" without one), and what else its process answers.
 
     A script that asks for more devices than there are is run again with as many virtual ones.
     """
@@ -174,7 +174,7 @@ def _run(
 
 
 def _environment(devices: int, target: Target | None) -> dict[str, str]:
-    """Returns the variables that say how many virtual devices a script has and which platform to lower for."""
+    """Return the variables that say how many virtual devices a script has and which platform to lower for."""
     more = {"JAX_NUM_CPU_DEVICES": str(devices)} if devices else {}
     return more if target is None else {**more, "JAX_PLATFORMS": "cpu", "SHARDPASS_LOWERS_FOR": target.platform}
 
@@ -182,7 +182,7 @@ def _environment(devices: int, target: Target | None) -> dict[str, str]:
 def _watched(
     child: str, words: tuple[str, ...], place: Path, more: dict[str, str], seconds: float, file: str
 ) -> int | None:
-    """Runs the child until it ends, or the module exists, or the time is over, and ends all processes that it started.
+    """Run the child until it ends, or the module exists, or the time is over, and end all processes that it started.
 
     Returns its status: None if the time was over.
     """
@@ -216,7 +216,7 @@ def _of_status(status: int) -> str:
 
 
 def _where(dump: Path, file: str) -> Place:
-    """Returns the user's innermost line in the stacks that the child wrote, of the main thread if it has one."""
+    """Return the user's innermost line in the stacks that the child wrote, of the main thread if it has one."""
     from shardpass.diagnostics import Place
     from shardpass.ir.frames import is_library
 

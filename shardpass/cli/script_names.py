@@ -26,14 +26,14 @@ _IMPORT = re.compile(rb"^[ \t]*(?:import|from)[ \t]+([A-Za-z_]\w*)", re.MULTILIN
 
 
 def file_of_module(name: str, folders: Sequence[str]) -> str | None:
-    """Returns the file that ``python -m name`` runs, None if there is none. Nothing is imported."""
+    """Return the file that ``python -m name`` runs, None if there is none. Nothing is imported."""
     file = _find(name, folders)
     is_package = file is not None and (os.path.isdir(file) or os.path.basename(file) == "__init__.py")
     return _find(f"{name}.__main__", folders) if is_package else file
 
 
 def check_name(file: str, function: str) -> None:
-    """Raises ShardpassError (SP145) where nothing in the script ``file`` can make a function ``function``."""
+    """Raise ShardpassError (SP145) where nothing in the script ``file`` can make a function ``function``."""
     name = function.rpartition(".")[2]
     if name.strip("_") == "lambda" or "unnamed" in name:  # names that JAX gives
         return
@@ -53,13 +53,13 @@ def check_name(file: str, function: str) -> None:
 
 
 def functions_of(file: str) -> tuple[list[str], list[str]]:
-    """Returns the names of the functions that ``file`` jits, and of all that it defines; none if it does not parse."""
+    """Return the names of the functions that ``file`` jits, and of all that it defines; none if it does not parse."""
     source = _Source.read(file)
     return ([], []) if source is None else (source.jitted, source.functions)
 
 
 def _defined_instead(file: str, name: str, folders: Sequence[str]) -> list[str] | None:
-    """Returns the functions of the user's files; None where one of them, or a library, can make ``name``."""
+    """Return the functions of the user's files; None where one of them, or a library, can make ``name``."""
     functions: list[str] = []
     libraries: set[str] = set()
     seen, waiting = {os.path.realpath(file)}, [file]
@@ -90,7 +90,7 @@ class _Source:
 
     @classmethod
     def read(cls, file: str) -> _Source | None:
-        """Reads ``file``; None where it cannot be read or does not parse, as the script itself will say."""
+        """Read ``file``; None where it cannot be read or does not parse, as the script itself will say."""
         try:
             return cls(file, ast.parse(Path(file).read_bytes()))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
@@ -121,7 +121,7 @@ class _Source:
 
     @property
     def imports(self) -> Iterator[tuple[str, bool]]:
-        """Yields modules by full name, and whether each must exist; ``from a import b`` may name a module ``a.b``."""
+        """Yield modules by full name, and whether each must exist; ``from a import b`` may name a module ``a.b``."""
         for node in self._nodes:
             if isinstance(node, ast.Import):
                 yield from ((alias.name, True) for alias in node.names)
@@ -134,7 +134,7 @@ class _Source:
                 yield from ((f"{base}.{alias.name}".lstrip("."), False) for alias in node.names)
 
     def _package(self, level: int) -> str:
-        """Returns the package of a relative import: the folders above that are packages, less ``level - 1``."""
+        """Return the package of a relative import: the folders above that are packages, less ``level - 1``."""
         folder = os.path.dirname(os.path.abspath(self.file))
         names: list[str] = []
         while os.path.exists(os.path.join(folder, "__init__.py")):
@@ -146,18 +146,18 @@ class _Source:
 
 
 def _is_jit(node: ast.AST) -> bool:
-    """Whether ``node`` names a function ``jit``, ``pjit`` or ``filter_jit`` of any library."""
+    """Return whether ``node`` names a function ``jit``, ``pjit`` or ``filter_jit`` of any library."""
     return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node).rpartition(".")[2].endswith("jit")
 
 
 def _jits(decorator: ast.AST) -> bool:
-    """Whether ``decorator`` jits: ``jax.jit``, ``jax.jit(...)`` or ``partial(jax.jit, ...)``."""
+    """Return whether ``decorator`` jits: ``jax.jit``, ``jax.jit(...)`` or ``partial(jax.jit, ...)``."""
     words = (decorator.func, *decorator.args) if isinstance(decorator, ast.Call) else (decorator,)
     return any(map(_is_jit, words))
 
 
 def _names_of(node: ast.AST) -> Iterator[str]:
-    """Yields the names that ``node`` makes; "*made*" of code that can make any name."""
+    """Yield the names that ``node`` makes; "*made*" of code that can make any name."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield node.name
     elif isinstance(node, (ast.Name, ast.Attribute)):
@@ -178,7 +178,9 @@ def _names_of(node: ast.AST) -> Iterator[str]:
 
 
 def _in_libraries(names: set[str], name: str, folders: Sequence[str]) -> bool:
-    """Whether one of the packages, or a package that they import, uses JAX and defines a function of that name."""
+    """Return whether one of the packages, or a package that they import, uses JAX and defines a function of that
+    name.
+    """
     definition = rb"(?:def|class)[ \t]+" + re.escape(name.encode()) + rb"\b"
     seen: set[str] = set()
     waiting = sorted(names)
@@ -198,7 +200,7 @@ def _in_libraries(names: set[str], name: str, folders: Sequence[str]) -> bool:
 
 
 def _texts(package: str, folders: Sequence[str]) -> list[bytes]:
-    """Returns the texts of all files of a package."""
+    """Return the texts of all files of a package."""
     spec = PathFinder.find_spec(package, [*folders])
     if spec is None:
         return []
@@ -213,7 +215,7 @@ def _read_all(path: str) -> list[bytes]:
 
 
 def _find(module: str, folders: Sequence[str]) -> str | None:
-    """Returns the file of ``module``, or the folder of a package without one; None where there is none. Nothing is
+    """Return the file of ``module``, or the folder of a package without one; None where there is none. Nothing is
     imported.
     """
     path: list[str] | None = [*folders]

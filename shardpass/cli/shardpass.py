@@ -35,7 +35,7 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status of the command that is named first."""
+    """Return the exit status of the command that is named first."""
     words = sys.argv[1:] if argv is None else list(argv)
     if words and words[0] in COMMANDS:
         command = import_module(f"shardpass.cli.{words[0].replace('-', '_')}")

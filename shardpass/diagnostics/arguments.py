@@ -16,7 +16,7 @@ MOST_SHOWN = 60
 
 
 def shown(value: object) -> str:
-    """Formats ``value`` for a message: its text, or its ``repr``, cut short; its class where that raises."""
+    """Format ``value`` for a message: its text, or its ``repr``, cut short; its class where that raises."""
     try:
         text = value if isinstance(value, str) else repr(value)
         return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
@@ -25,13 +25,13 @@ def shown(value: object) -> str:
 
 
 def wrong_argument(function: str, argument: str, value: object, wanted: str) -> ShardpassError:
-    """Makes the error (SP140) of a public ``function`` whose ``argument`` is not as ``wanted``."""
+    """Make the error (SP140) of a public ``function`` whose ``argument`` is not as ``wanted``."""
     kind = type(value).__name__
     return ARGUMENT.error(function=function, argument=argument, value=shown(value), type=kind, wanted=wanted)
 
 
 def text_of(function: str, argument: str, value: object, wanted: str) -> str:
-    """Returns ``value`` as a plain str. Raises ShardpassError (SP140) where it is no text."""
+    """Return ``value`` as a plain str. Raises ShardpassError (SP140) where it is no text."""
     if type(value) is str:
         return value
     if not isinstance(value, str):
@@ -40,7 +40,7 @@ def text_of(function: str, argument: str, value: object, wanted: str) -> str:
 
 
 def whole(value: Any) -> int | None:
-    """Returns ``value`` as an int; None where it is no whole number (True is none)."""
+    """Return ``value`` as an int; None where it is no whole number (True is none)."""
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         return None
     try:
@@ -50,7 +50,7 @@ def whole(value: Any) -> int | None:
 
 
 def has(value: Any, name: str) -> bool:
-    """Whether an object that may raise anything has the attribute ``name``."""
+    """Return whether an object that may raise anything has the attribute ``name``."""
     try:
         return hasattr(value, name)
     except Exception:
@@ -58,7 +58,7 @@ def has(value: Any, name: str) -> bool:
 
 
 def renamed(function: str, machine: Any, profile: Any, *, above: int = 0) -> Any:
-    """Returns ``machine``, or ``profile``, its old name, with a DeprecationWarning.
+    """Return ``machine``, or ``profile``, its old name, with a DeprecationWarning.
 
     ``above``: how many functions of shardpass stand between the caller and the public ``function``.
     """

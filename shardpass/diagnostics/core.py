@@ -127,7 +127,7 @@ class Code:
 
 
 def note(message: str, place: Place = NOWHERE) -> Diagnostic:
-    """Makes a note, for the notes of another diagnostic."""
+    """Make a note, for the notes of another diagnostic."""
     return Diagnostic(Severity.NOTE, "", message, place)
 
 
@@ -135,7 +135,7 @@ _sink: ContextVar[list[Diagnostic] | None] = ContextVar("shardpass_diagnostics",
 
 
 def report(diagnostic: Diagnostic) -> None:
-    """Passes ``diagnostic`` to the innermost ``collect()``, or prints it on stderr."""
+    """Pass ``diagnostic`` to the innermost ``collect()``, or print it on stderr."""
     sink = _sink.get()
     if sink is None:
         print(diagnostic, file=sys.stderr)
@@ -145,7 +145,7 @@ def report(diagnostic: Diagnostic) -> None:
 
 @contextmanager
 def collect() -> Iterator[list[Diagnostic]]:
-    """Collects the reports inside the block, in order."""
+    """Collect the reports inside the block, in order."""
     collected: list[Diagnostic] = []
     token = _sink.set(collected)
     try:

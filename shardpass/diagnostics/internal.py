@@ -34,7 +34,7 @@ _OWN_FILES = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 def internal_error(where: str, error: Exception, place: Place = NOWHERE) -> ShardpassError:
-    """Converts ``error``, which no code caught earlier, to a diagnostic; ``where``: the work in progress.
+    """Convert ``error``, which no code caught earlier, to a diagnostic; ``where``: the work in progress.
 
     If code of another package raised it, that code is named with its place (SP139).
 
@@ -64,7 +64,7 @@ def internal_error(where: str, error: Exception, place: Place = NOWHERE) -> Shar
 
 
 def _foreign_step(error: BaseException) -> TracebackType | None:
-    """Returns the innermost call, of those between the handler and ``error``, in code of the user or another package.
+    """Return the innermost call, of those between the handler and ``error``, in code of the user or another package.
 
     File names decide too, as ``__main__`` may be a module of shardpass, run by ``python -m``.
     """

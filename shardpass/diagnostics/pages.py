@@ -13,7 +13,7 @@ from shardpass.diagnostics.core import Code
 
 
 def tables() -> Iterator[tuple[str, Code]]:
-    """Lists (module, row) of every row of every ``table_*.py``."""
+    """List (module, row) of every row of every ``table_*.py``."""
     for module in pkgutil.iter_modules(shardpass.diagnostics.__path__):
         if module.name.startswith("table_"):
             loaded = importlib.import_module(f"shardpass.diagnostics.{module.name}")
@@ -21,12 +21,12 @@ def tables() -> Iterator[tuple[str, Code]]:
 
 
 def code_of(id: str) -> Code | None:
-    """Returns the code ``id``, None if there is none."""
+    """Return the code ``id``, None if there is none."""
     return next((row for _, row in tables() if row.id == id), None)
 
 
 def section(row: Code) -> list[str]:
-    """Formats lines of Markdown: the message with its values as code, a fixed remedy, and the explanation."""
+    """Format lines of Markdown: the message with its values as code, a fixed remedy, and the explanation."""
     lines = [f"### {row.id} ({row.severity})", "", _template(row.message), ""]
     if row.remedy and not re.fullmatch(r"\{\w+\}", row.remedy):
         lines += [f"Remedy: {_template(row.remedy)}", ""]
@@ -36,7 +36,7 @@ def section(row: Code) -> list[str]:
 
 
 def _template(text: str) -> str:
-    """Formats a message template as Markdown: values as code, doubled braces as single ones."""
+    """Format a message template as Markdown: values as code, doubled braces as single ones."""
     out, in_code = "", False
     for literal, name, _, _ in string.Formatter().parse(text):
         for index, span in enumerate(literal.split("`")):

@@ -19,22 +19,22 @@ _SHORT = {"\n": "\\n", "\t": "\\t"}
 
 
 def printable(text: str) -> str:
-    """Escapes ``text``, of one line or of several; it may hold tabs."""
+    """Escape ``text``, of one line or of several; it may hold tabs."""
     return text.translate({ord(c): _written(c) for c in _odd(text) if c not in _SHORT})
 
 
 def on_one_line(name: str) -> str:
-    """Escapes a name: newlines and tabs are escaped too."""
+    """Escape a name: newlines and tabs are escaped too."""
     return name.translate({ord(c): _SHORT.get(c) or _written(c) for c in _odd(name)})
 
 
 def joined(lines: Iterable[str]) -> str:
-    """Joins lines of a report, none of which can begin another."""
+    """Join lines of a report, none of which can begin another."""
     return "\n".join(map(on_one_line, lines))
 
 
 def as_html(text: str) -> str:
-    """Escapes ``text`` for HTML or SVG, in an element or an attribute."""
+    """Escape ``text`` for HTML or SVG, in an element or an attribute."""
     return escape(printable(text))
 
 

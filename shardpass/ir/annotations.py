@@ -54,7 +54,7 @@ REDISTRIBUTE = "shardpass.redistribute"
 
 
 def main_of(module: Any) -> Any:
-    """Returns ``main``. Raises ShardpassError: SP201 where there is none, SP222 where it is not one block."""
+    """Return ``main``. Raises ShardpassError: SP201 where there is none, SP222 where it is not one block."""
     functions = [op for op in module.body.operations if operation(op).name == "func.func"]
     for function in functions:
         if function.attributes["sym_name"].value == "main":
@@ -90,7 +90,7 @@ class Signature:
 
 
 def text(attribute: Any) -> str:
-    """Returns the characters of a string attribute; the printed form of any other."""
+    """Return the characters of a string attribute; the printed form of any other."""
     return attribute.value if isinstance(attribute, ir.StringAttr) else str(attribute)
 
 
@@ -99,21 +99,21 @@ def get_text(op: Any, name: str) -> str | None:
 
 
 def custom_call_target(op: Any) -> str:
-    """Returns the target of a custom call, "" for other ops."""
+    """Return the target of a custom call, "" for other ops."""
     if op.name != "stablehlo.custom_call":
         return ""
     return text(op.attributes["call_target_name"])
 
 
 def replicated_over(mesh: Mesh, axes: tuple[AxisRef, ...]) -> Any:
-    """Makes the attribute ``REPLICATED`` of a value that propagation must not split over ``axes``."""
+    """Make the attribute ``REPLICATED`` of a value that propagation must not split over ``axes``."""
     from shardpass.sharding.notations.named import named_text  # for what few programs say
 
     return ir.StringAttr.get(named_text(Sharding.tiled(mesh, (axes,))))
 
 
 def notes_of(sharding: Sharding, rank: int, manual: Collection[str] = ()) -> dict[str, Any]:
-    """Makes the attributes for propagation alone in ``sharding``. ``manual``: the axes of the value's region."""
+    """Make the attributes for propagation alone in ``sharding``. ``manual``: the axes of the value's region."""
     notes = {}
     replicated_along = [a for a in sharding.notes.replicated if a.name not in manual]
     if replicated_along and sharding.mesh is not None:
@@ -135,7 +135,7 @@ def unspecified_dims(attributes: Any) -> tuple[int, ...]:
 
 
 def num_devices(module: Any) -> int | None:
-    """Reads the module's number of devices.
+    """Read the module's number of devices.
 
     Raises ShardpassError: SP221 for an invalid number, SP235 where there are several replicas.
     """
@@ -161,7 +161,7 @@ def set_num_devices(module: Any, count: int) -> None:
 
 
 def mesh_of(module: Any) -> Mesh | None:
-    """Reads the common mesh that ``shardpass-import`` or the user wrote."""
+    """Read the common mesh that ``shardpass-import`` or the user wrote."""
     mesh = get_text(module.operation, MESH)
     return None if mesh is None else parse_mesh(mesh)
 
@@ -171,7 +171,7 @@ def set_mesh(module: Any, mesh: Mesh) -> None:
 
 
 def make_custom_call(target: str, operand: Any, result_type: Any, attributes: dict[str, Any]) -> Any:
-    """Builds a custom call of one operand and one result at the current insertion point; returns its result."""
+    """Build a custom call of one operand and one result at the current insertion point; returns its result."""
     return ir.Operation.create(
         "stablehlo.custom_call",
         results=[result_type],

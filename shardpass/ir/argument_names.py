@@ -16,7 +16,7 @@ _NAMED = re.compile(r'loc\("((?:[^"\\]|\\.)*)"(?!:\d)')
 
 
 def argument_names(locations: Sequence[str]) -> list[str]:
-    """Returns a name for each of ``locations``, as text; "" where the location has none."""
+    """Return a name for each of ``locations``, as text; "" where the location has none."""
     names = [mlir_unquoted(match[1]) if (match := _NAMED.match(location)) else "" for location in locations]
     times = Counter(names)
     return [f"{name} {place}" if name and times[name] > 1 else name for place, name in enumerate(names)]

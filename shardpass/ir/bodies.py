@@ -25,7 +25,7 @@ DEVICE_TO_DEVICE = 1
 
 
 def move_body(module: Any, before: Any, arguments: Sequence[Any], channels: Iterator[int]) -> list[Any]:
-    """Moves the ops of ``module``'s main before the op ``before``; returns the values that main returns.
+    """Move the ops of ``module``'s main before the op ``before``; returns the values that main returns.
 
     ``module`` is of the same context as ``before``, and unusable afterwards.
     """
@@ -58,7 +58,7 @@ def _inline(module: Any, main: Any) -> None:
 
 
 def _moved(function: Any, before: Any, arguments: Sequence[Any]) -> list[Any]:
-    """Moves the ops of ``function``'s block before ``before``, its arguments replaced; returns its results."""
+    """Move the ops of ``function``'s block before ``before``, its arguments replaced; returns its results."""
     (block,) = function.regions[0].blocks
     for argument, value in zip(block.arguments, arguments, strict=True):
         argument.replace_all_uses_with(value)

@@ -14,21 +14,21 @@ from shardpass.diagnostics.table_driver import CANNOT_WRITE
 
 
 def served_by(module: str, function: str, *arguments: str, data: bytes) -> subprocess.CompletedProcess[bytes]:
-    """Calls ``function`` of ``module`` on texts in a fresh Python, with ``data`` on stdin; captures stdout."""
+    """Call ``function`` of ``module`` on texts in a fresh Python, with ``data`` on stdin; captures stdout."""
     return subprocess.run(command(module, function, arguments), input=data, capture_output=True, check=False)
 
 
 def served_by_files(
     module: str, function: str, *arguments: str, source: BinaryIO, sink: BinaryIO
 ) -> subprocess.CompletedProcess[bytes]:
-    """Calls as ``served_by``, from file to file: no data passes through this process."""
+    """Call as ``served_by``, from file to file: no data passes through this process."""
     words = command(module, function, arguments)
     return subprocess.run(words, stdin=source, stdout=sink, stderr=subprocess.PIPE, check=False)
 
 
 @contextmanager
 def making_files() -> Iterator[None]:
-    """Converts errors of temporary files inside. Raises ShardpassError (SP121) where none can be made or written."""
+    """Convert errors of temporary files inside. Raises ShardpassError (SP121) where none can be made or written."""
     try:
         yield
     except OSError as error:
@@ -38,22 +38,22 @@ def making_files() -> Iterator[None]:
 
 
 def temporary_file() -> BinaryIO:
-    """Makes an empty file that is gone once it is closed."""
+    """Make an empty file that is gone once it is closed."""
     return cast(BinaryIO, tempfile.TemporaryFile())
 
 
 def answer() -> BinaryIO:
-    """Opens stdout in the child, to be closed. With PYTHONUNBUFFERED Python's own may silently write only a part."""
+    """Open stdout in the child, to be closed. With PYTHONUNBUFFERED Python's own may silently write only a part."""
     return open(1, "wb", closefd=False)
 
 
 def command(module: str, function: str, arguments: tuple[str, ...]) -> list[str]:
-    """Returns the command line of a process that calls ``function`` of ``module`` on texts in a fresh Python."""
+    """Return the command line of a process that calls ``function`` of ``module`` on texts in a fresh Python."""
     return [sys.executable, "-c", f"from {module} import {function}; {function}(*{arguments!r})"]
 
 
 def failure_of(child: subprocess.CompletedProcess[bytes]) -> str:
-    """Explains why the child failed: by the last line that names an error, or the last line, or its exit status."""
+    """Explain why the child failed: by the last line that names an error, or the last line, or its exit status."""
     rows = [row.strip() for row in child.stderr.decode("utf-8", "replace").splitlines() if row.strip()]
     errors = [row for row in rows if "error" in row.lower() and not row.startswith("File ")]
     message = " ".join((errors or rows or [""])[-1].split())[:400]

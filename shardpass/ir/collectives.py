@@ -69,7 +69,7 @@ class CollectiveUse:
 
     @property
     def bytes_received(self) -> int:
-        """Counts the bytes that one of its receivers receives in one run of the program."""
+        """Count the bytes that one of its receivers receives in one run of the program."""
         return self.bytes_each * self.times if self.counted else 0
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class CollectiveUse:
         return f"{self.kind}{over}, {self.bytes_each} bytes{times}{loop}{where}{reason}"
 
     def as_dict(self) -> dict[str, object]:
-        """Converts to JSON: plain values under the names of the fields; ``axes`` as a list, ``place`` as file, line,
+        """Convert to JSON: plain values under the names of the fields; ``axes`` as a list, ``place`` as file, line,
         column.
         """
         fields: dict[str, object] = {name: getattr(self, name) for name in self.__slots__ if name != "place"}
@@ -91,17 +91,17 @@ class CollectiveUse:
 
 
 def collectives(module: Any) -> list[CollectiveUse]:
-    """Lists every collective of ``module`` (a per-device ``ir.Module``), in the order of its text."""
+    """List every collective of ``module`` (a per-device ``ir.Module``), in the order of its text."""
     return [use for _, use in collective_ops(module)]
 
 
 def collective_ops(module: Any) -> list[tuple[Any, CollectiveUse]]:
-    """Lists as ``collectives``, each with its op."""
+    """List as ``collectives``, each with its op."""
     return _below(module.operation, _Around(1, 0), _devices(module), _mesh(module))
 
 
 def total_bytes(uses: Sequence[CollectiveUse]) -> int:
-    """Counts bytes received in one run of the program by the busiest device."""
+    """Count bytes received in one run of the program by the busiest device."""
     return most_received((use.bytes_received, use.receivers) for use in uses)
 
 
@@ -182,7 +182,7 @@ def _bytes(types: Sequence[Any]) -> int:
 
 
 def groups_of(op: Any, devices: int) -> Ints:
-    """Returns the groups that communicate, one a row, -1 past the end of a short one.
+    """Return the groups that communicate, one a row, -1 past the end of a short one.
 
     Of a permute: the pairs of a source and another device as target.
     """
@@ -195,7 +195,7 @@ def groups_of(op: Any, devices: int) -> Ints:
 
 
 def axes_of_groups(mesh: Mesh, groups: Ints, whole: bool = True) -> str:
-    """Returns the axes and sub-axes of ``mesh`` along which the devices of each row of ``groups`` differ.
+    """Return the axes and sub-axes of ``mesh`` along which the devices of each row of ``groups`` differ.
 
     With ``whole``, each group must hold every device that these axes join, else the answer is "". The pairs
     of a permute use a part of the axes that they are named with.
@@ -211,7 +211,7 @@ def axes_of_groups(mesh: Mesh, groups: Ints, whole: bool = True) -> str:
 
 
 def _prime_digits(mesh: Mesh) -> Iterator[tuple[int, int]]:
-    """Returns the mesh position as digits of prime size, (stride, size), major to minor."""
+    """Return the mesh position as digits of prime size, (stride, size), major to minor."""
     stride = mesh.size
     for size in mesh.shape:
         factor = 2
@@ -230,7 +230,7 @@ def _devices(module: Any) -> int:
 
 
 def _mesh(module: Any) -> Mesh | None:
-    """Returns the module's mesh, to name axes with; None for an invalid text."""
+    """Return the module's mesh, to name axes with; None for an invalid text."""
     text = _text(module.operation, "shardpass.mesh")
     try:
         return parse_mesh(text) if text else None

@@ -38,13 +38,13 @@ class Notation:
         self._on_constraints = "sharding" if self._name else SHARDING
 
     def value(self, sharding: Sharding) -> Any:
-        """Makes an attribute of ``sharding``, in the current context."""
+        """Make an attribute of ``sharding``, in the current context."""
         if self._name:
             return ir.Attribute.parse(sdy_text(sharding, self._name))
         return ir.StringAttr.get(str(sharding))
 
     def constraint(self, value: Any, sharding: Sharding) -> Any:
-        """Builds a constraint of ``value`` at the current insertion point; returns its op."""
+        """Build a constraint of ``value`` at the current insertion point; returns its op."""
         attributes = {self._on_constraints: self.value(sharding)}
         if not self._name:
             return operation(make_custom_call(CONSTRAINT, value, value.type, attributes).owner)
@@ -53,12 +53,12 @@ class Notation:
         )
 
     def rewrite(self, constraint: Any, sharding: Sharding) -> None:
-        """Replaces the sharding of an op that is a constraint."""
+        """Replace the sharding of an op that is a constraint."""
         constraint.attributes[self._on_constraints] = self.value(sharding)
 
 
 def _added(module: Any, mesh: Mesh, names: set[str]) -> str:
-    """Adds ``mesh`` to ``module`` and returns its name."""
+    """Add ``mesh`` to ``module`` and return its name."""
     name = _MESH_NAME
     while name in names:
         name += "_"

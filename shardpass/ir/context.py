@@ -34,7 +34,7 @@ def parse_module(
     first_line: int = 1,
     trusted: bool = False,
 ) -> Any:
-    """Parses MLIR text or bytecode, or any other format of ``doors``, to an ``ir.Module``.
+    """Parse MLIR text or bytecode, or any other format of ``doors``, to an ``ir.Module``.
 
     ``filename`` names the text in diagnostics and locations; ``first_line`` is the line of the file at
     which the text starts. Without ``context`` a fresh one is made; the module keeps it alive. ``trusted``: bytecode is
@@ -62,7 +62,7 @@ def parse_module(
 
 
 def _of_text(data: bytes, filename: str, context: Any, offset: int) -> Any:
-    """Parses bytes, which MLIR's parser reads in place; it would copy a ``str``."""
+    """Parse bytes, which MLIR's parser reads in place; it would copy a ``str``."""
     if (deep := too_deep(data)) is not None:
         line, depth = deep
         reason = f"{depth:,} brackets are open at once, and the most is {MOST:,}"
@@ -95,12 +95,12 @@ def _check_names(module: Any, filename: str) -> None:
 
 
 def is_bytecode(data: bytes) -> bool:
-    """Whether ``data`` is MLIR bytecode, which begins with the magic number."""
+    """Return whether ``data`` is MLIR bytecode, which begins with the magic number."""
     return data.startswith(MAGIC)
 
 
 def decode(data: bytes, filename: str, first_line: int = 1) -> str:
-    """Decodes ``data`` as UTF-8 text, without a byte order mark.
+    """Decode ``data`` as UTF-8 text, without a byte order mark.
 
     Raises ShardpassError (SP102) at the line of the first bad byte.
     """
@@ -112,7 +112,7 @@ def decode(data: bytes, filename: str, first_line: int = 1) -> str:
 
 
 def _check_characters(data: bytes, filename: str, first_line: int) -> None:
-    """Checks as ``decode``, piece by piece, as the text would need several times the memory."""
+    """Check as ``decode``, piece by piece, as the text would need several times the memory."""
     if data.isascii():
         return
     decoder, pieces = codecs.getincrementaldecoder("utf-8")(), memoryview(data)
@@ -128,14 +128,14 @@ _FOR_OTHER_TOOLS = re.compile(r"\. If this is intended, please use -allow-unregi
 
 
 def _not_mlir(complaint: Diagnostic, lines: list[str], offset: int) -> Diagnostic:
-    """Converts MLIR's diagnostic: adds the line and a caret, drops the list of all dialects."""
+    """Convert MLIR's diagnostic: adds the line and a caret, drops the list of all dialects."""
     message = _FOR_OTHER_TOOLS.sub("", complaint.message).strip()
     notes = tuple(n for n in complaint.notes if not n.message.startswith("Available dialects"))
     return NOT_MLIR.at(complaint.place, excerpt=_excerpt(complaint.place, lines, offset), notes=notes, reason=message)
 
 
 def _excerpt(place: Place, lines: list[str], offset: int) -> str:
-    """Quotes the line at ``place`` with a caret under its column; empty where the text has no such line."""
+    """Quote the line at ``place`` with a caret under its column; empty where the text has no such line."""
     row = place.line - offset - 1
     if not (0 <= row < len(lines) and place.column):
         return ""
@@ -147,7 +147,7 @@ def _excerpt(place: Place, lines: list[str], offset: int) -> str:
 
 
 def dialects() -> tuple[str, ...]:
-    """Lists the dialects whose ops parse, from MLIR's message on an unknown dialect, their only source."""
+    """List the dialects whose ops parse, from MLIR's message on an unknown dialect, their only source."""
     with make_context():
         try:
             ir.Module.parse("no_such_dialect.op")
@@ -160,7 +160,7 @@ def dialects() -> tuple[str, ...]:
 
 
 def copy_module(module: Any) -> Any:
-    """Copies ``module`` in its own context, locations and attributes included."""
+    """Copy ``module`` in its own context, locations and attributes included."""
     with module.context:
         copy = ir.Module.create(module.operation.location)
         with ir.InsertionPoint(copy.body):
@@ -173,7 +173,7 @@ def copy_module(module: Any) -> Any:
 
 
 def is_valid(module: Any) -> bool:
-    """Whether MLIR's verifier accepts ``module``."""
+    """Return whether MLIR's verifier accepts ``module``."""
     try:
         module.operation.verify()
     except ir.MLIRError:

@@ -11,7 +11,7 @@ _SEVERITY = {"ERROR": Severity.ERROR, "WARNING": Severity.WARNING, "REMARK": Sev
 
 
 def from_mlir(diagnostic: Any, filename: str = "-", line_offset: int = 0) -> Diagnostic:
-    """Converts an ``ir.Diagnostic`` (or a ``DiagnosticInfo``), without a code.
+    """Convert an ``ir.Diagnostic`` (or a ``DiagnosticInfo``), without a code.
 
     A place in MLIR's nameless text "-" gets ``filename``, and its line is moved by ``line_offset``.
     """
@@ -31,7 +31,7 @@ _CURRENT = "see current operation:"
 
 
 def _shortened(message: str) -> str:
-    """Keeps the first line of a message: the verifier's note prints the whole operation, often the whole program."""
+    """Keep the first line of a message: the verifier's note prints the whole operation, often the whole program."""
     if not message.startswith(_CURRENT):
         return message
     shown, *rest = message.removeprefix(_CURRENT).strip().splitlines()

@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 
 
 def make_context() -> Any:
-    """Makes a fresh ``ir.Context`` in which the modules of JAX parse.
+    """Make a fresh ``ir.Context`` in which the modules of JAX parse.
 
     Registers the dialects that ``jax`` registers, without importing it: a command starts three times faster. Falls back
     to JAX's own function where jaxlib has moved its parts; a test compares the two.

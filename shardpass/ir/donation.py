@@ -16,7 +16,7 @@ ALIASING, DONOR = "tf.aliasing_output", "jax.buffer_donor"
 
 
 def donated(signature: Signature, arguments: Sequence[int], results: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yields donated arguments with their results, by place. ``arguments``, ``results``: their bytes."""
+    """Yield donated arguments with their results, by place. ``arguments``, ``results``: their bytes."""
     left = dict(enumerate(results))
     donors = []
     for place, row in enumerate(signature.arguments):

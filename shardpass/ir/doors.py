@@ -78,7 +78,7 @@ class LargeFile:
 
     @staticmethod
     def at(path: str) -> LargeFile | None:
-        """Opens the file ``path`` if it has at least ``LARGE`` bytes."""
+        """Open the file ``path`` if it has at least ``LARGE`` bytes."""
         try:
             if not os.path.isfile(path) or os.path.getsize(path) < LARGE:
                 return None
@@ -91,20 +91,20 @@ class LargeFile:
 
     @staticmethod
     def kind(start: bytes) -> Format | None:
-        """Returns the format of a file from its ``FIRST`` bytes: BYTECODE or TEXT; None for others."""
+        """Return the format of a file from its ``FIRST`` bytes: BYTECODE or TEXT; None for others."""
         first = start[:FIRST]
         format = format_of(first)
         known = format is Format.BYTECODE or (format is Format.TEXT and _NOT_IN_TEXT.search(first) is None)
         return format if known else None
 
     def open(self) -> BinaryIO:
-        """Opens the file, to be read from its start."""
+        """Open the file, to be read from its start."""
         file = open(self.path, "rb")  # noqa: SIM115  who asked closes it
         file.seek(0)  # a descriptor that is opened again may stand where the other one does
         return file
 
     def read(self) -> bytes:
-        """Reads the file. Raises ShardpassError (SP120) where that is no longer possible."""
+        """Read the file. Raises ShardpassError (SP120) where that is no longer possible."""
         try:
             with self.open() as file:
                 return file.read()
@@ -117,7 +117,7 @@ Given = str | bytes | LargeFile
 
 
 def format_of(data: bytes) -> Format:
-    """Recognises the format of ``data``. O(1), but for a file that is neither MLIR nor text."""
+    """Recognise the format of ``data``. O(1), but for a file that is neither MLIR nor text."""
     if data.startswith(MAGIC):
         return Format.PORTABLE if _PORTABLE.match(data) else Format.BYTECODE
     if not data or data.isspace():
@@ -130,7 +130,7 @@ def format_of(data: bytes) -> Format:
 
 
 def module_of(data: bytes, kind: Format, filename: str, context: Any) -> Any:
-    """Converts data other than MLIR text to an ``ir.Module``, in ``context``.
+    """Convert data other than MLIR text to an ``ir.Module``, in ``context``.
 
     Raises ShardpassError: SP126 for an empty file, SP127 where jaxlib does not read it.
     """
@@ -145,7 +145,7 @@ def module_of(data: bytes, kind: Format, filename: str, context: Any) -> Any:
 
 
 def module_of_file(given: LargeFile, filename: str, context: Any) -> Any:
-    """Converts bytecode as ``module_of``, through a temporary file. Raises ShardpassError (SP127)."""
+    """Convert bytecode as ``module_of``, through a temporary file. Raises ShardpassError (SP127)."""
     allowed = "unregistered" if context.allow_unregistered_dialects else ""
     with making_files(), temporary_file() as made:
         with given.open() as file:
@@ -157,7 +157,7 @@ def module_of_file(given: LargeFile, filename: str, context: Any) -> Any:
 
 
 def _read_back(made: bytes | str, place: Place, kind: Format, context: Any) -> Any:
-    """Parses the child's output, which MLIR verifies; ``made``: bytecode, or the path of a file of it."""
+    """Parse the child's output, which MLIR verifies; ``made``: bytecode, or the path of a file of it."""
     try:
         with context:
             return ir.Module.parse(made) if isinstance(made, bytes) else ir.Module.parseFile(made)
@@ -167,7 +167,7 @@ def _read_back(made: bytes | str, place: Place, kind: Format, context: Any) -> A
 
 
 def hlo_text_of(data: bytes, filename: str) -> str:
-    """Returns HLO's text of ``data``, text or a proto. Raises ShardpassError (SP127) where XLA cannot read it."""
+    """Return HLO's text of ``data``, text or a proto. Raises ShardpassError (SP127) where XLA cannot read it."""
     kind = format_of(data)
     if kind is Format.HLO_TEXT:
         return data.decode("utf-8", "replace")
@@ -178,7 +178,7 @@ def hlo_text_of(data: bytes, filename: str) -> str:
 
 
 def serve_hlo_text() -> None:
-    """Runs in the child process: an HLO proto on stdin, its text on stdout."""
+    """Run in the child process: an HLO proto on stdin, its text on stdout."""
     from shardpass.ir import jax_private
 
     text = jax_private.hlo_proto_to_text(_hlo_module(sys.stdin.buffer.read()) or b"")
@@ -187,7 +187,7 @@ def serve_hlo_text() -> None:
 
 
 def serve(name: str, allowed: str) -> None:
-    """Runs in the child process: a file of the format ``name`` on stdin, MLIR bytecode on stdout.
+    """Run in the child process: a file of the format ``name`` on stdin, MLIR bytecode on stdout.
 
     ``allowed``: "unregistered" or nothing, of the dialects of bytecode.
     """
@@ -200,7 +200,7 @@ def serve(name: str, allowed: str) -> None:
 
 
 def serve_file(allowed: str) -> None:
-    """Runs as ``serve`` of bytecode, where stdin is a file: MLIR maps it into memory."""
+    """Run as ``serve`` of bytecode, where stdin is a file: MLIR maps it into memory."""
     with make_context() as context:
         context.allow_unregistered_dialects = bool(allowed)
         module = ir.Module.parseFile("/dev/fd/0")
@@ -225,7 +225,7 @@ def _of_portable(data: bytes, context: Any) -> Any:
 
 
 def _type_channel(op: Any) -> None:
-    """Sets the type of a channel, 1, between devices: portable artefacts and HLO keep its number alone."""
+    """Set the type of a channel, 1, between devices: portable artefacts and HLO keep its number alone."""
     if "channel_handle" in op.attributes and (match := _UNTYPED.fullmatch(str(op.attributes["channel_handle"]))):
         typed = f"#stablehlo.channel_handle<handle = {match[1]}, type = 1>"
         op.attributes["channel_handle"] = ir.Attribute.parse(typed)
@@ -258,7 +258,7 @@ def _of_proto(proto: bytes, context: Any) -> Any:
 
 
 def _drop_notes(op: Any) -> None:
-    """Drops layouts and Shardy's texts of shardings, which XLA's importer adds: they are wrong for tiles."""
+    """Drop layouts and Shardy's texts of shardings, which XLA's importer adds: they are wrong for tiles."""
     for name in [name for name in op.attributes if name in _OF_LAYOUTS and op.name != BITCAST]:
         del op.attributes[name]
     if FRONTEND in op.attributes and (kept := _not_of_shardy(op.attributes[FRONTEND])) is not None:
@@ -277,7 +277,7 @@ def _row(dictionary: Any) -> dict[str, Any]:
 
 
 def _not_of_shardy(frontend: Any) -> dict[str, Any] | None:
-    """Returns the entries that are not Shardy's; None if all are kept."""
+    """Return the entries that are not Shardy's; None if all are kept."""
     all_entries = entries(frontend)
     kept = {name: value for name, value in all_entries.items() if not name.startswith("xla.sdy.")}
     return None if len(kept) == len(all_entries) else kept
@@ -322,7 +322,7 @@ def _hint(kind: Format, data: bytes) -> str:
 
 
 def _inner_artefact(data: bytes) -> bytes | None:
-    """Returns the portable artefact in a FlatBuffer: a vector of bytes, after a count of 4 bytes."""
+    """Return the portable artefact in a FlatBuffer: a vector of bytes, after a count of 4 bytes."""
     match = _PORTABLE.search(data)
     if match is None or match.start() < 8:
         return None
@@ -332,7 +332,7 @@ def _inner_artefact(data: bytes) -> bytes | None:
 
 
 def _hlo_module(data: bytes, nested: bool = True) -> bytes | None:
-    """Finds the ``HloModuleProto`` that ``data`` is, or that is its first field; None where there is none.
+    """Find the ``HloModuleProto`` that ``data`` is, or that is its first field; None where there is none.
 
     Its fields: 1 the name, 2 the name of the entry computation, 3 each computation.
     """
@@ -351,7 +351,7 @@ def _is_name(content: bytes) -> bool:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields (number, content) of the fields of a protocol buffer that contain bytes, up to the first invalid one."""
+    """Yield (number, content) of the fields of a protocol buffer that contain bytes, up to the first invalid one."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -373,7 +373,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Decodes the number at ``at``, with the offset behind it; a number without end ends with the data."""
+    """Decode the number at ``at``, with the offset behind it; a number without end ends with the data."""
     value = shift = 0
     while at < len(data) and shift < 70:
         value |= (data[at] & 0x7F) << shift

@@ -40,7 +40,7 @@ WHILE, FFT = "stablehlo.while", "stablehlo.fft"
 
 
 def mark_manual(lists: OpLists) -> bool:
-    """Marks ``partition_id``, and every collective that no argument reaches, as manual; returns whether any was."""
+    """Mark ``partition_id``, and every collective that no argument reaches, as manual; returns whether any was."""
     across = named(lists.blocks, ACROSS_DEVICES) if not lists.names.isdisjoint(ACROSS_DEVICES) else []
     reached = _Reached()
     alone = [op for op in across if not any(map(reached.value, op.operands))]
@@ -60,7 +60,7 @@ class _Reached:
         self.known: dict[Any, bool] = {}  # op, or argument of a loop's block
 
     def value(self, value: Any) -> bool:
-        """Whether an argument reaches ``value``: follows inputs, one after the other, until one is reached."""
+        """Return whether an argument reaches ``value``: follows inputs, one after the other, until one is reached."""
         root = _source(value)
         path = [(root, self._inputs(root))]
         while path and root not in self.known:
@@ -77,7 +77,7 @@ class _Reached:
         return self.known[root]
 
     def _inputs(self, source: Any) -> Iterator[Any]:
-        """Returns the inputs of ``source``; decides a block's argument that no loop carries."""
+        """Return the inputs of ``source``; decides a block's argument that no loop carries."""
         inputs: Iterable[Any] = ()
         if not isinstance(source, ir.BlockArgument):
             inputs = source.operands
@@ -91,13 +91,13 @@ class _Reached:
 
 
 def _source(value: Any) -> Any:
-    """Returns the op that defines ``value``; for an argument of a block, the argument."""
+    """Return the op that defines ``value``; for an argument of a block, the argument."""
     owner = value.owner
     return value if isinstance(owner, ir.Block) else operation(owner)
 
 
 def keep_row_major(lists: OpLists) -> bool:
-    """Constrains the result of each FFT where a collective could change its layout; returns whether any could."""
+    """Constrain the result of each FFT where a collective could change its layout; returns whether any could."""
     if FFT not in lists.names or not any(_is_along_minor(op) for op in named(lists.blocks, OPS)):
         return False
     for op in named(lists.blocks, (FFT,)):
@@ -114,5 +114,5 @@ def keep_row_major(lists: OpLists) -> bool:
 
 
 def _is_along_minor(op: Any) -> bool:
-    """Whether ``op``, a collective, is along another dimension than the leading one."""
+    """Return whether ``op``, a collective, is along another dimension than the leading one."""
     return any(op.attributes[name].value for name in ALONG if name in op.attributes)

@@ -42,33 +42,33 @@ NO_FRAME = Frame(NOWHERE)
 
 
 def user_frame(location: Any) -> Frame:
-    """Returns the user's frame of an ``ir.Location``, or of its text; NO_FRAME where it names no line."""
+    """Return the user's frame of an ``ir.Location``, or of its text; NO_FRAME where it names no line."""
     return _frames(str(location))[0]
 
 
 def user_frames(location: Any) -> tuple[Frame, ...]:
-    """Returns the frames of an ``ir.Location`` that no library has, from the innermost; () without such a frame."""
+    """Return the frames of an ``ir.Location`` that no library has, from the innermost; () without such a frame."""
     return tuple(one for one in _every_frame(str(location)) if not is_library(one.place.file))
 
 
 def user_place(location: Any) -> Place:
-    """Returns the user's line of an ``ir.Location``, or of its text; NOWHERE where it names none."""
+    """Return the user's line of an ``ir.Location``, or of its text; NOWHERE where it names none."""
     return _frames(str(location))[0].place
 
 
 def inner_places(location: Any) -> tuple[Place, ...]:
-    """Returns the library lines inside of the user's frame, from the outermost; () where that is the innermost."""
+    """Return the library lines inside of the user's frame, from the outermost; () where that is the innermost."""
     return _frames(str(location))[1]
 
 
 def is_library(file: str) -> bool:
-    """Whether ``file`` belongs to an installed package, to this one, or to Python."""
+    """Return whether ``file`` belongs to an installed package, to this one, or to Python."""
     return _LIBRARY.search(file) is not None or file.startswith(_OURS)
 
 
 @lru_cache(maxsize=65536)
 def _frames(text: str) -> tuple[Frame, tuple[Place, ...]]:
-    """Returns the user's frame, and the lines inside of it."""
+    """Return the user's frame, and the lines inside of it."""
     last, inner = NO_FRAME, []
     for frame in _every_frame(text):
         if last is not NO_FRAME:
@@ -80,7 +80,7 @@ def _frames(text: str) -> tuple[Frame, tuple[Place, ...]]:
 
 
 def _every_frame(text: str) -> Iterator[Frame]:
-    """Yields the frames of a location's text, from the innermost."""
+    """Yield the frames of a location's text, from the innermost."""
     for match in _FRAME.finditer(text):
         file, line, column, end_line, end_column = match.groups()
         place = Place(mlir_unquoted(file), int(line), int(column))

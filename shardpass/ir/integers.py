@@ -24,23 +24,23 @@ class OutOfRange(OverflowError):
 
 
 def greatest(element: Any) -> int:
-    """Returns the greatest number of an integer type."""
+    """Return the greatest number of an integer type."""
     return int(2**element.width - 1 if element.is_unsigned or element.width == 1 else 2 ** (element.width - 1) - 1)
 
 
 def least(element: Any) -> int:
-    """Returns the least number of an integer type."""
+    """Return the least number of an integer type."""
     return 0 if element.is_unsigned or element.width == 1 else int(-(2 ** (element.width - 1)))
 
 
 def check_range(number: int, element: Any) -> None:
-    """Raises OutOfRange where the integer type ``element`` does not hold ``number``."""
+    """Raise OutOfRange where the integer type ``element`` does not hold ``number``."""
     if not least(element) <= number <= greatest(element):
         raise OutOfRange(number, element)
 
 
 def numbers(bound: int, shape: Sequence[int] = ()) -> Any:
-    """Returns the tensor type of the narrowest of ``WIDTHS`` that holds every number from -bound to bound.
+    """Return the tensor type of the narrowest of ``WIDTHS`` that holds every number from -bound to bound.
 
     Raises OutOfRange where none does.
     """
@@ -52,7 +52,7 @@ def numbers(bound: int, shape: Sequence[int] = ()) -> Any:
 
 
 def integer(kind: Any, number: int) -> Any:
-    """Builds a constant of the tensor type ``kind``, all ``number``, at the current insertion point and location.
+    """Build a constant of the tensor type ``kind``, all ``number``, at the current insertion point and location.
 
     Raises OutOfRange where the element type does not hold ``number``.
     """

@@ -38,7 +38,7 @@ from jaxlib.mlir import ir
 
 
 def make_ir_context() -> Any:
-    """Makes a fresh ``ir.Context`` with the dialects that JAX's modules use.
+    """Make a fresh ``ir.Context`` with the dialects that JAX's modules use.
 
     Leans on ``jax._src.interpreters.mlir.make_ir_context``.
     """
@@ -46,7 +46,7 @@ def make_ir_context() -> Any:
 
 
 def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool = True, shardy: bool = False) -> Any:
-    """Compiles StableHLO (text or bytecode) for one replica and ``len(devices)`` partitions.
+    """Compile StableHLO (text or bytecode) for one replica and ``len(devices)`` partitions.
 
     ``spmd``: XLA's partitioner runs; XLA demands it of more than one partition. It leaves manual values alone.
     ``shardy``: the annotations are those of the sdy dialect.
@@ -96,7 +96,7 @@ def compiled_to_keep_nan() -> Iterator[None]:
 
 @contextmanager
 def drafts() -> Iterator[None]:
-    """Makes ``compile_and_load`` build, inside the block, programs to read: three times as fast, with slower kernels.
+    """Make ``compile_and_load`` build, inside the block, programs to read: three times as fast, with slower kernels.
 
     Collectives and products are the same; XLA fuses a little otherwise, so memory is the same within some percent.
     XLA of jax 0.12 has no such option: its drafts are whole compiles.
@@ -115,7 +115,7 @@ def _overriding(options: tuple[tuple[str, object], ...]) -> Iterator[None]:
 
 
 def described_gpus(description: str, hosts: int, cards: int) -> tuple[Any, ...]:
-    """Returns the devices of ``hosts`` hosts of ``cards`` GPUs each that are not there; ``description``: XLA's text.
+    """Return the devices of ``hosts`` hosts of ``cards`` GPUs each that are not there; ``description``: XLA's text.
 
     Leans on ``jax._src.xla_bridge.canonicalize_platform``, which asks for GPUs that are present.
     """
@@ -130,7 +130,7 @@ def described_gpus(description: str, hosts: int, cards: int) -> tuple[Any, ...]:
 
 
 def _load_lapack(module: bytes | str) -> None:
-    """Loads the addresses of LAPACK's routines, without which a module from a file calls null pointers.
+    """Load the addresses of LAPACK's routines, without which a module from a file calls null pointers.
 
     Leans on ``jaxlib.cpu._lapack.initialize``, which does nothing the second time.
     """
@@ -139,7 +139,7 @@ def _load_lapack(module: bytes | str) -> None:
 
 
 def execute(executable: Any, arguments: Sequence[Any]) -> list[list[Any]]:
-    """Runs on all devices: from arrays of each device's tile to [result][device] single-device arrays.
+    """Run on all devices: from arrays of each device's tile to [result][device] single-device arrays.
 
     Leans on ``LoadedExecutable.execute_sharded`` and its results'
     ``disassemble_into_single_device_arrays``.
@@ -150,7 +150,7 @@ def execute(executable: Any, arguments: Sequence[Any]) -> list[list[Any]]:
 
 
 def boundary_shardings(executable: Any) -> tuple[list[str], list[str]]:
-    """Returns texts of the shardings that XLA gave the arguments and results of a partitioned program.
+    """Return texts of the shardings that XLA gave the arguments and results of a partitioned program.
 
     Leans on ``get_parameter_shardings``, ``get_output_shardings`` and ``HloSharding.from_proto``.
     """
@@ -162,7 +162,7 @@ def boundary_shardings(executable: Any) -> tuple[list[str], list[str]]:
 
 
 def parses_as_sharding(text: str) -> str:
-    """Returns XLA's canonical print of a sharding text. May abort the process on a malformed text.
+    """Return XLA's canonical print of a sharding text. May abort the process on a malformed text.
 
     Leans on ``jaxlib.xla_client.HloSharding.from_string``.
     """
@@ -170,7 +170,7 @@ def parses_as_sharding(text: str) -> str:
 
 
 def hlo_text_to_proto(text: str) -> bytes:
-    """Converts HLO text to a serialized ``HloModuleProto``. Raises XLA's own error where the text does not parse.
+    """Convert HLO text to a serialized ``HloModuleProto``. Raises XLA's own error where the text does not parse.
 
     Leans on ``jaxlib._hlo.hlo_module_from_text``, or where jaxlib keeps it in ``_jax``.
     """
@@ -179,7 +179,7 @@ def hlo_text_to_proto(text: str) -> bytes:
 
 
 def hlo_proto_to_mlir(proto: bytes) -> bytes:
-    """Converts a serialized ``HloModuleProto`` to MLIR bytecode with StableHLO. Raises XLA's own error.
+    """Convert a serialized ``HloModuleProto`` to MLIR bytecode with StableHLO. Raises XLA's own error.
 
     Leans on ``jaxlib._jax.mlir.hlo_to_stablehlo``.
     """
@@ -188,7 +188,7 @@ def hlo_proto_to_mlir(proto: bytes) -> bytes:
 
 
 def hlo_proto_to_text(proto: bytes) -> str:
-    """Converts a serialized ``HloModuleProto`` to HLO text. Raises XLA's own error.
+    """Convert a serialized ``HloModuleProto`` to HLO text. Raises XLA's own error.
 
     Leans on ``HloModule.from_serialized_hlo_module_proto`` of ``jaxlib._hlo``, or of ``_jax``, and its ``to_string``.
     """
@@ -197,7 +197,7 @@ def hlo_proto_to_text(proto: bytes) -> str:
 
 
 def mlir_to_hlo_text(module: bytes) -> str:
-    """Converts MLIR bytecode with StableHLO to HLO text with all its constants. Raises XLA's own error.
+    """Convert MLIR bytecode with StableHLO to HLO text with all its constants. Raises XLA's own error.
 
     Leans on ``jaxlib._jax.mlir.mlir_module_to_xla_computation`` and ``XlaComputation.as_hlo_text``.
     """
@@ -207,7 +207,7 @@ def mlir_to_hlo_text(module: bytes) -> str:
 
 
 def new_primitive(name: str) -> Any:
-    """Makes a primitive of JAX's language.
+    """Make a primitive of JAX's language.
 
     ``jax.extend.core.Primitive``, without ``jax.extend``, which loads Pallas and more, for as long as a quarter of this
     package takes. Leans on ``jax._src.core.Primitive``.
@@ -216,7 +216,7 @@ def new_primitive(name: str) -> Any:
 
 
 def leave_out_of_places(folder: str) -> None:
-    """Attributes ops traced through files in ``folder`` to the user's line that called them, as for JAX's own files.
+    """Attribute ops traced through files in ``folder`` to the user's line that called them, as for JAX's own files.
 
     ``jax.extend.source_info_util.register_exclusion``, without ``jax.extend``. Leans on the function of that name of
     ``jax._src.source_info_util``.
@@ -228,18 +228,18 @@ Compile = Callable[..., Any]
 
 
 def compile_hook() -> Compile:
-    """Returns the function that compiles every program of JAX: ``jax._src.compiler.compile_or_get_cached``."""
+    """Return the function that compiles every program of JAX: ``jax._src.compiler.compile_or_get_cached``."""
     hook: Compile = _compiler.compile_or_get_cached
     return hook
 
 
 def set_compile_hook(function: Compile) -> None:
-    """Replaces the function of ``compile_hook``. JAX's callers look it up in the module on every call."""
+    """Replace the function of ``compile_hook``. JAX's callers look it up in the module on every call."""
     _compiler.compile_or_get_cached = function
 
 
 def cache_on_disk(backend: Any) -> Any | None:
-    """Returns JAX's compilation cache, with ``get(key)`` and ``put(key, data)``; None if the user wants none.
+    """Return JAX's compilation cache, with ``get(key)`` and ``put(key, data)``; None if the user wants none.
 
     None, too, where the user has JAX compare its entries (``jax_compilation_cache_check_contents``): JAX would check
     ours as its own. Leans on ``jax._src.compilation_cache``: ``is_cache_used``, ``is_persistent_cache_enabled`` and
@@ -251,7 +251,7 @@ def cache_on_disk(backend: Any) -> Any | None:
 
 
 def drop_from_disk(cache: Any, key: str) -> None:
-    """Removes an entry from JAX's compilation cache, whose ``put`` does not overwrite.
+    """Remove an entry from JAX's compilation cache, whose ``put`` does not overwrite.
 
     Leans on ``jax._src.lru_cache``: ``LRUCache.path`` and ``_CACHE_SUFFIX``.
     """
@@ -260,7 +260,7 @@ def drop_from_disk(cache: Any, key: str) -> None:
 
 @contextmanager
 def read_as_shardy(options: Any, shardy: bool) -> Iterator[None]:
-    """Sets for a block whether the ``CompileOptions`` of compiles expect Shardy's annotations, or GSPMD's.
+    """Set for a block whether the ``CompileOptions`` of compiles expect Shardy's annotations, or GSPMD's.
 
     Leans on ``executable_build_options.use_shardy_partitioner``.
     """
@@ -277,7 +277,7 @@ def read_as_shardy(options: Any, shardy: bool) -> Iterator[None]:
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
-    """Yields every equation of a jaxpr and of the jaxprs inside of it, in program order; a shared one once.
+    """Yield every equation of a jaxpr and of the jaxprs inside of it, in program order; a shared one once.
 
     Leans on ``jax._src.core.jaxprs_in_params`` and ``Jaxpr.eqns``.
     """
@@ -299,7 +299,7 @@ Span = tuple[int, int, int, int]  # first line, last line, first column, column 
 
 
 def frames_of(equation: Any) -> Iterator[tuple[str, str, Span]]:
-    """Yields the file, the function and the span of each frame in which an equation was traced, innermost first.
+    """Yield the file, the function and the span of each frame in which an equation was traced, innermost first.
 
     Leans on ``JaxprEqn.source_info.traceback``, whose ``raw_frames`` returns code objects and offsets.
     """
@@ -318,7 +318,7 @@ def _span(code: Any, offset: int) -> tuple[int | None, int | None, int | None, i
 
 
 def call_being_compiled() -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-    """Returns, inside of the compile hook, the jitted function whose call compiles it, and the arguments; None under
+    """Return, inside of the compile hook, the jitted function whose call compiles it, and the arguments; None under
     ``lower``.
 
     Leans on the frame of ``cache_miss`` of ``jax._src.pjit._cpp_pjit`` and on the variables of that frame.
@@ -333,7 +333,7 @@ def call_being_compiled() -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
 
 
 def automatic_wrapper() -> Any:
-    """Returns the code object of the functions that ``jax.sharding.auto_axes`` makes.
+    """Return the code object of the functions that ``jax.sharding.auto_axes`` makes.
 
     Their free variables are ``axes_``, ``fun`` and ``out_sharding``. Leans on ``jax._src.pjit._auto_axes``.
     """
@@ -345,7 +345,7 @@ def _identity(value: Any) -> Any:
 
 
 def raised_while_inspecting(error: Exception) -> bool:
-    """Whether XLA raised ``error`` because a function given to ``inspect_array_sharding`` raised an exception.
+    """Return whether XLA raised ``error`` because a function given to ``inspect_array_sharding`` raised an exception.
 
     JAX reads the sharding before it calls the function; where it cannot, the sharding is at fault, and not the user.
 
@@ -368,7 +368,7 @@ def call_partition(
     results: Sequence[Tensor],
     result_shardings: Sequence[str],
 ) -> tuple[bytes, list[str], list[str]]:
-    """Calls the partition function of a ``custom_partitioning``, known by its ``key``, as XLA's partitioner does.
+    """Call the partition function of a ``custom_partitioning``, known by its ``key``, as XLA's partitioner does.
 
     Returns the module of one device, and the shardings of the operands and results that it works on. Raises whatever
     the function raises.
@@ -394,7 +394,7 @@ _failed: ContextVar[list[tuple[Any, Any]] | None] = ContextVar("_failed", defaul
 
 @contextmanager
 def failing_once() -> Iterator[None]:
-    """Repeats, inside of the block, the exception of a partition function that is asked the same again.
+    """Repeat, inside of the block, the exception of a partition function that is asked the same again.
 
     So XLA, which asks next, gets the answer without a second call; a different question calls the function.
     """
@@ -410,7 +410,7 @@ def failing_once() -> Iterator[None]:
 
 @contextmanager
 def _remembering(info: Any) -> Iterator[None]:
-    """Records, inside of ``failing_once``, the questions to the partition function of ``info``, and its exceptions."""
+    """Record, inside of ``failing_once``, the questions to the partition function of ``info``, and its exceptions."""
     kept, function = _failed.get(), info.partition
     if kept is None:
         yield
@@ -441,14 +441,14 @@ def _remembering(info: Any) -> Iterator[None]:
 
 
 def knows_partition(key: str) -> bool:
-    """Whether this process lowered the call whose functions have the name ``key``."""
+    """Return whether this process lowered the call whose functions have the name ``key``."""
     return key.encode() in _custom._sharding_callbacks
 
 
 def call_infer_sharding(
     key: str, operands: Sequence[Tensor], split: tuple[int, int], results: Sequence[Tensor]
 ) -> list[str]:
-    """Asks ``infer_sharding_from_operands`` for results' shardings if ``split`` = (operand, dimension) is split.
+    """Ask ``infer_sharding_from_operands`` for results' shardings if ``split`` = (operand, dimension) is split.
 
     The dimension is split over the first axis of the function's mesh. Raises as ``call_partition``, and LookupError
     for a key that this process does not know, where no such function was given, or no mesh is known.
@@ -493,7 +493,8 @@ def _unpacked(sharding: Any, count: int) -> list[str]:
 
 
 def only_described(devices: Sequence[Any]) -> bool:
-    """Whether ``devices`` are those of ``jax.experimental.topologies``, for which programs are compiled and never run.
+    """Return whether ``devices`` are those of ``jax.experimental.topologies``, for which programs are compiled and
+    never run.
 
     Leans on ``jaxlib._jax.CompileOnlyPyClient``.
     """
@@ -501,7 +502,7 @@ def only_described(devices: Sequence[Any]) -> bool:
 
 
 def wait_for_processes(name: str, seconds: float, processes: Sequence[int] | None = None) -> None:
-    """Waits until all ``processes`` (default: all of the program) have called this with ``name``, usable once.
+    """Wait until all ``processes`` (default: all of the program) have called this with ``name``, usable once.
 
     Leans on ``jax._src.distributed.global_state.client`` and its ``wait_at_barrier``. Raises XLA's own error (a
     RuntimeError), which names a process that is late.
@@ -512,7 +513,7 @@ def wait_for_processes(name: str, seconds: float, processes: Sequence[int] | Non
 
 
 def exchange(topic: str, key: str, text: str, processes: Sequence[int], seconds: float) -> list[str]:
-    """Returns the texts of all ``processes`` on ``topic``, usable once; this process adds ``text``.
+    """Return the texts of all ``processes`` on ``topic``, usable once; this process adds ``text``.
 
     Leans on ``jax._src.distributed.global_state.client``: ``key_value_set``, ``key_value_dir_get`` and as
     ``wait_for_processes``.
@@ -524,7 +525,7 @@ def exchange(topic: str, key: str, text: str, processes: Sequence[int], seconds:
 
 
 def tracing() -> bool:
-    """Whether JAX is tracing a function, while which ``jax.set_mesh`` is refused.
+    """Return whether JAX is tracing a function, while which ``jax.set_mesh`` is refused.
 
     Leans on ``jax._src.core.trace_state_clean``.
     """
@@ -532,7 +533,7 @@ def tracing() -> bool:
 
 
 def devices_of_lowered(lowered: Any) -> list[Any]:
-    """Returns the devices for which JAX lowered a program; none for an abstract mesh, or other objects.
+    """Return the devices for which JAX lowered a program; none for an abstract mesh, or other objects.
 
     Leans on ``jax.stages.Lowered._lowering.compile_args``, with ``in_shardings``, ``out_shardings``,
     ``intermediate_shardings`` and ``backend``.

@@ -22,12 +22,12 @@ _STRANGE = re.compile(rb"\\(?:[89A-Fa-f][0-9A-Fa-f]|00)")
 
 
 def may_hold_bytes(text: bytes) -> bool:
-    """Whether a string of the MLIR text ``text`` may be anything but UTF-8, or have a NUL."""
+    """Return whether a string of the MLIR text ``text`` may be anything but UTF-8, or have a NUL."""
     return b"\\" in text and _STRANGE.search(text) is not None
 
 
 def is_utf8(text: bytes) -> bool:
-    """Whether all strings of the MLIR text ``text`` are UTF-8."""
+    """Return whether all strings of the MLIR text ``text`` are UTF-8."""
     try:
         _decode(text.decode())
     except UnicodeDecodeError:
@@ -36,7 +36,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 def check_names(module: Any) -> None:
-    """Raises UnicodeDecodeError where a location, attribute or annotation has a name that is no UTF-8, and where an
+    """Raise UnicodeDecodeError where a location, attribute or annotation has a name that is no UTF-8, and where an
     attribute or annotation has one with a NUL.
     """
     shown = module.operation.get_asm(

@@ -36,30 +36,30 @@ def _read(text: str) -> Place:
 
 
 def place_of(location: Any) -> Place:
-    """Returns the innermost file:line:column of an ``ir.Location`` (callsites: the callee); NOWHERE if none."""
+    """Return the innermost file:line:column of an ``ir.Location`` (callsites: the callee); NOWHERE if none."""
     return _read(str(location))
 
 
 def named(location: Any) -> tuple[str, Any]:
-    """Returns the name that ``location`` gives its op, "" without one, and the location without the name."""
+    """Return the name that ``location`` gives its op, "" without one, and the location without the name."""
     return (location.name_str, location.child_loc) if isinstance(location, ir.NameLoc) else ("", location)
 
 
 def parsed(text: str) -> Any:
-    """Parses the location that prints as ``text``, in the current context. The bindings parse locations only
+    """Parse the location that prints as ``text``, in the current context. The bindings parse locations only
     after an op.
     """
     return ir.Module.parse(f"module {{}} {text}").operation.location
 
 
 def named_below(location: Any, suffix: str) -> Any:
-    """Appends ``suffix`` to the op's name in ``location``, as ``jit(f)/dot_general/operand_1``."""
+    """Append ``suffix`` to the op's name in ``location``, as ``jit(f)/dot_general/operand_1``."""
     name, stack = named(location)
     return ir.Location.name(f"{name}/{suffix}", stack) if name else location
 
 
 def joined(locations: Sequence[Any]) -> Any:
-    """Joins the locations of several ops that one op replaces: the lines of the first, and XLA's form of joint names.
+    """Join the locations of several ops that one op replaces: the lines of the first, and XLA's form of joint names.
 
     Example: ``jit(f)/jvp()/dot_general`` and ``jit(f)/jvp()/mul`` make ``jit(f)/jvp()/(dot_general:mul)``.
     """
@@ -76,7 +76,7 @@ def joined(locations: Sequence[Any]) -> Any:
 
 
 def first_names(root: Any) -> None:
-    """Gives each op below ``root`` that stands for several equal ones the location of the first; O(ops).
+    """Give each op below ``root`` that stands for several equal ones the location of the first; O(ops).
 
     MLIR's cse joins the locations of ops, and XLA would write ``a;b`` without a line. XLA's own cse keeps the first.
     """
@@ -108,7 +108,7 @@ class Within:
         self._made: dict[Any, Any] = {}
 
     def move(self, op: Any) -> None:
-        """Relocates ``op`` and the ops in its regions, if it is control flow. Iterative: regions may nest deeply."""
+        """Relocate ``op`` and the ops in its regions, if it is control flow. Iterative: regions may nest deeply."""
         todo = [op]
         while todo:
             one = todo.pop()

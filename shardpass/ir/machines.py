@@ -14,7 +14,7 @@ from shardpass.ir.annotations import MACHINE, get_text
 
 
 def machine_for(module: Any, step: str, machine: str, profile: str = "") -> str:
-    """Returns the machine by which ``step`` works on ``module``, as text.
+    """Return the machine by which ``step`` works on ``module``, as text.
 
     ``machine`` and ``profile``: its options, "" where they are not given; ``profile`` is the old name. A remark reports
     that they name another machine than the module does.
@@ -33,15 +33,15 @@ def machine_for(module: Any, step: str, machine: str, profile: str = "") -> str:
 
 
 def set_module_machine(module: Any, machine: str) -> None:
-    """Records on ``module`` that it is decided for ``machine``."""
+    """Record on ``module`` that it is decided for ``machine``."""
     module.operation.attributes[MACHINE] = ir.StringAttr.get(machine, module.context)
 
 
 def module_machine(module: Any) -> str | None:
-    """Reads the machine that ``module`` names."""
+    """Read the machine that ``module`` names."""
     return get_text(module.operation, MACHINE)
 
 
 def machine_of(module: Any) -> Machine:
-    """Returns the machine that ``module`` names, or the default (``cost.chosen``). Raises as ``machine_for``."""
+    """Return the machine that ``module`` names, or the default (``cost.chosen``). Raises as ``machine_for``."""
     return chosen(module_machine(module))

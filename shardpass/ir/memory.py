@@ -37,7 +37,7 @@ class ModuleMemory:
 
 
 def memory_of(module: Any, client: Client = OTHERS) -> ModuleMemory:
-    """Computes the account of ``@main`` of a module."""
+    """Compute the account of ``@main`` of a module."""
     main = main_of(module)
     steps = _Steps(client)
     body = steps.block(main.regions[0].blocks[0])
@@ -118,7 +118,7 @@ def _called(op: Any, name: str) -> str:
 
 
 def _untransposed(value: Any) -> Any:
-    """Returns the value that a product reads in place of ``value``: it accepts transposed matrices."""
+    """Return the value that a product reads in place of ``value``: it accepts transposed matrices."""
     maker = value.owner
     if getattr(maker, "name", "") == "stablehlo.transpose" and len(shape_of(value)) == 2:
         return maker.operands[0]
@@ -161,12 +161,12 @@ def _scatter(op: Any) -> _Copied:
 
 
 def _exchange(op: Any) -> _Copied:
-    """Lists the copies of an all_to_all: XLA cuts the operand into parts, and joins the received ones."""
+    """List the copies of an all_to_all: XLA cuts the operand into parts, and joins the received ones."""
     return [0], [0]
 
 
 def _call(op: Any) -> _Copied:
-    """Lists copies by the call's layouts, the innermost dimension first."""
+    """List copies by the call's layouts, the innermost dimension first."""
     if "operand_layouts" not in op.attributes:
         return (), ()
     copied = []

@@ -31,7 +31,7 @@ class OffsetTerm:
 
 
 def affine_terms(table: np.ndarray) -> tuple[int, tuple[OffsetTerm, ...]] | None:
-    """Decomposes ``table`` into a constant and mixed-radix terms, minor digit first; None where it is no such sum.
+    """Decompose ``table`` into a constant and mixed-radix terms, minor digit first; None where it is no such sum.
 
     Greedy from the minor side: the longest run that is linear and repeats with a shift is one digit. O(n log n);
     kept for the tables seen last, as the values of a program share theirs.
@@ -55,7 +55,7 @@ def _terms(table: bytes) -> tuple[int, tuple[OffsetTerm, ...]] | None:
 
 
 def _linear_digit(values: np.ndarray) -> int:
-    """Finds the largest divisor s of len(values) with values[j*s + i] == values[j*s] + i * step for i < s."""
+    """Find the largest divisor s of len(values) with values[j*s + i] == values[j*s] + i * step for i < s."""
     step = values[1] - values[0]
     breaks = np.flatnonzero(np.diff(values) != step)
     longest = int(breaks[0]) + 1 if breaks.size else values.size  # no digit reaches past the first break
@@ -68,7 +68,7 @@ def _linear_digit(values: np.ndarray) -> int:
 
 
 def device_value(table: np.ndarray, kind: Any = None) -> Any:
-    """Builds a scalar that is ``table[d]`` on device d, at the current insertion point and location.
+    """Build a scalar that is ``table[d]`` on device d, at the current insertion point and location.
 
     ``kind``: its type; by default the narrowest of ``numbers`` that holds all that is computed.
     """

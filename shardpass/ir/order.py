@@ -47,7 +47,7 @@ _FREE = frozenset({"stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_
 
 
 def bytes_of(kind: Any) -> int:
-    """Bytes of a tensor type; 0 for tokens and the like."""
+    """Return the bytes of a tensor type; 0 for tokens and the like."""
     if not isinstance(kind, ir.RankedTensorType):
         return 0
     return element_type(str(kind.element_type)).bytes(prod(kind.shape))
@@ -57,7 +57,7 @@ class Order:
     """The ops of ``block``; the last, its terminator, stays the last."""
 
     def __init__(self, block: Any, slack: int = 0, inner_bytes: Mapping[Any, int] | None = None) -> None:
-        """Reads the order from ``block``. ``inner_bytes``: the most bytes alive in the regions of each control flow op,
+        """Read the order from ``block``. ``inner_bytes``: the most bytes alive in the regions of each control flow op,
         where known.
         """
         self.slack = slack
@@ -86,25 +86,25 @@ class Order:
 
     @property
     def small_change(self) -> int:
-        """Returns bytes that are small beside the peak: a sixteenth of it, at least ``LEAST``."""
+        """Return bytes that are small beside the peak: a sixteenth of it, at least ``LEAST``."""
         return max(self.peak // 16, LEAST)
 
     def peak_without(self, op: int) -> int:
-        """Returns the peak without the results of ``op``."""
+        """Return the peak without the results of ``op``."""
         size, self.bytes[op] = self.bytes[op], 0
         peak = self._profile(self.order, 0)[1]
         self.bytes[op] = size
         return peak
 
     def forget(self, op: int) -> None:
-        """Stops counting the results of ``op``, which has left the block."""
+        """Stop counting the results of ``op``, which has left the block."""
         self.bytes[op] = 0
         self.entering, _ = self._profile(self.order, 0)
 
     # ---------------------------------------------------------------- trials
 
     def bring_together(self, one: int, other: int, workspace: int) -> bool:
-        """Moves ``other``, which is alone and stands behind ``one``, into the group of ``one``.
+        """Move ``other``, which is alone and stands behind ``one``, into the group of ``one``.
 
         ``workspace``: bytes that the ops of the group need together. Ops that ``other`` needs move up before the group,
         or ops that need the group move down behind ``other``: whichever keeps fewer bytes alive. False, with nothing
@@ -141,7 +141,7 @@ class Order:
         return True
 
     def _needed_by(self, op: int, first: int) -> set[int]:
-        """Returns the ops from place ``first`` on that ``op`` needs, with all of their groups."""
+        """Return the ops from place ``first`` on that ``op`` needs, with all of their groups."""
         needed: set[int] = set()
         todo = [op]
         while todo:
@@ -151,7 +151,7 @@ class Order:
         return needed
 
     def _needing(self, group: Iterable[int], between: list[int]) -> set[int]:
-        """Returns those of ``between``, in order, that need an op of ``group``, with all of their groups."""
+        """Return those of ``between``, in order, that need an op of ``group``, with all of their groups."""
         needing = set(group)
         for i in between:
             if not needing.isdisjoint(self.sources[i]):
@@ -159,7 +159,7 @@ class Order:
         return needing.difference(group)
 
     def _profile(self, order: list[int], first: int) -> tuple[list[int], int]:
-        """Returns bytes alive before each of ``order`` and behind the last, placed from ``first`` on; and the most."""
+        """Return bytes alive before each of ``order`` and behind the last, placed from ``first`` on; and the most."""
         places = {i: k for k, i in enumerate(order, first)}
         alive = self.entering[first]
         profile, peak = [alive], 0
@@ -180,14 +180,14 @@ class Order:
     # ---------------------------------------------------------------- the block
 
     def apply(self) -> None:
-        """Moves the block's ops to their places."""
+        """Move the block's ops to their places."""
         changed = [k for k, i in enumerate(self.order) if k != i]
         for k in reversed(range(changed[0], changed[-1] + 1) if changed else ()):
             self.ops[self.order[k]].move_before(self.ops[self.order[k + 1]])
 
 
 def _bytes_inside(ops: Sequence[Any]) -> dict[Any, int]:
-    """Returns for each op of control flow, nested ones too, the most bytes alive at once in its regions."""
+    """Return for each op of control flow, nested ones too, the most bytes alive at once in its regions."""
     most: dict[Any, int] = {}
     for op in ops:
         if op.name in CONTROL_FLOW:

@@ -45,7 +45,7 @@ class ProcessTree:
         return self
 
     def status(self, seconds: float) -> int | None:
-        """Returns the exit status of the process, at most ``seconds`` later; None while it runs."""
+        """Return the exit status of the process, at most ``seconds`` later; None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(seconds)
         return None
@@ -61,7 +61,7 @@ class ProcessTree:
         os.close(self._alive)
 
     def _is_ours(self, pid: int) -> bool:
-        """Whether the process carries the mark; one that has ended has no environment."""
+        """Return whether the process carries the mark; one that has ended has no environment."""
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 return self._mark in file.read().split(b"\0")

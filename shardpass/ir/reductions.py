@@ -19,7 +19,7 @@ WITH_CHANNELS = OPS | {"stablehlo.recv", "stablehlo.send"}
 
 
 def channels(module: Any) -> Iterator[int]:
-    """Yields channel numbers that no collective of ``module`` has."""
+    """Yield channel numbers that no collective of ``module`` has."""
     used = 0
     for block in walk_blocks(module.operation):
         for op in map(operation, block.operations):
@@ -50,12 +50,12 @@ def _reduction(name: str, value: Any, result_type: Any, groups: Groups, combiner
 
 
 def all_reduce(value: Any, groups: Groups, combiner: str, channel: int) -> Any:
-    """Builds the op; its result, of ``value``'s shape, is the combination over each group of device ids."""
+    """Build the op; its result, of ``value``'s shape, is the combination over each group of device ids."""
     return _reduction("all_reduce", value, value.type, groups, combiner, channel, {})
 
 
 def reduce_scatter(value: Any, dim: int, groups: Groups, combiner: str, channel: int) -> Any:
-    """Builds the op; device i of a group gets part i of the combination along ``dim``, which the group divides."""
+    """Build the op; device i of a group gets part i of the combination along ``dim``, which the group divides."""
     shape = list(value.type.shape)
     shape[dim] //= len(groups[0])
     i64 = ir.IntegerType.get_signless(64)

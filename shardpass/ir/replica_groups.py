@@ -26,7 +26,7 @@ GROUPS = "replica_groups"
 
 
 def list_devices(op: Any, meshes: Mapping[str, Mesh | int]) -> None:
-    """Writes the groups of a collective as lists; ``meshes``: by name, the device for a mesh without axes.
+    """Write the groups of a collective as lists; ``meshes``: by name, the device for a mesh without axes.
 
     Raises ShardingError for axes that the mesh lacks, or that are named twice.
     """
@@ -36,7 +36,7 @@ def list_devices(op: Any, meshes: Mapping[str, Mesh | int]) -> None:
 
 
 def list_devices_in(module: Any) -> None:
-    """Lists devices, as ``list_devices``, for all collectives of ``module``, whose meshes are its own. Raises as that
+    """List devices, as ``list_devices``, for all collectives of ``module``, whose meshes are its own. Raises as that
     does.
     """
     meshes = meshes_of(module)
@@ -46,7 +46,7 @@ def list_devices_in(module: Any) -> None:
 
 
 def meshes_of(module: Any) -> dict[str, Mesh | int]:
-    """Returns the meshes of Shardy's that ``module`` names; the device of a mesh without axes."""
+    """Return the meshes of Shardy's that ``module`` names; the device of a mesh without axes."""
     return {
         op.attributes["sym_name"].value: mesh_or_device(*mesh_parts(op.attributes["mesh"]))
         for op in module.body.operations
@@ -55,7 +55,7 @@ def meshes_of(module: Any) -> dict[str, Mesh | int]:
 
 
 def mesh_parts(attribute: Any) -> tuple[tuple[tuple[str, int], ...], Any]:
-    """Returns the axes with their sizes, and the device ids, of a ``#sdy.mesh``."""
+    """Return the axes with their sizes, and the device ids, of a ``#sdy.mesh``."""
     mesh = sdy.MeshAttr(attribute)
     return tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)), mesh.device_ids
 
@@ -75,7 +75,7 @@ def _groups(groups: Any, meshes: Mapping[str, Mesh | int]) -> Any:
 
 
 def _written_out(mesh: Any) -> Mesh | int:
-    """Returns the mesh that stands in the attribute itself."""
+    """Return the mesh that stands in the attribute itself."""
     axes = [(axis.name, axis.size) for axis in map(hlo.MeshAxisAttr, mesh.axes)]
     ids = [] if mesh.device_ids is None else list(map(int, ir.DenseIntElementsAttr(mesh.device_ids)))
     return mesh_or_device(axes, ids)

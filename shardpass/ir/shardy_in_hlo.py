@@ -32,7 +32,7 @@ BODY, ENTER, LEAVE = PREFIX + "manual_computation_body", PREFIX + "GlobalToLocal
 
 
 def restore(module: Any) -> None:
-    """Restores Shardy's ops and attributes in ``module``, which XLA's importer read from HLO.
+    """Restore Shardy's ops and attributes in ``module``, which XLA's importer read from HLO.
 
     Leaves a module without ``xla.sdy.meshes`` unchanged. Raises MLIRError for a text that is no attribute of Shardy's.
     """
@@ -66,7 +66,7 @@ def restore(module: Any) -> None:
 
 
 def _shardy_texts(attributes: Any) -> dict[str, str]:
-    """Returns the texts of Shardy's in the frontend attributes."""
+    """Return the texts of Shardy's in the frontend attributes."""
     if FRONTEND not in attributes:
         return {}
     frontend = entries(attributes[FRONTEND])
@@ -103,14 +103,14 @@ def _constraint(op: Any) -> None:
 
 
 def _shardings(text: str) -> list[Any]:
-    """Returns the shardings by value: a call has one for each of its results."""
+    """Return the shardings by value: a call has one for each of its results."""
     from jaxlib.mlir.dialects import sdy
 
     return list(sdy.TensorShardingPerValueAttr(ir.Attribute.parse(text)).shardings)
 
 
 def _region(call: Any, function: Any) -> None:
-    """Turns the call of a body between its conversions into a region with the function's block."""
+    """Turn the call of a body between its conversions into a region with the function's block."""
     from jaxlib.mlir.dialects import sdy
 
     entered = [_source(value) for value in call.operands]
@@ -147,7 +147,7 @@ def _region(call: Any, function: Any) -> None:
 
 
 def _source(tile: Any) -> tuple[Any, int]:
-    """Returns the conversion that gives a region its ``tile``, and the tile's place among its operands."""
+    """Return the conversion that gives a region its ``tile``, and the tile's place among its operands."""
     owner = operation(tile.owner)
     if owner.name == "stablehlo.get_tuple_element":
         return operation(owner.operands[0].owner), ir.IntegerAttr(owner.attributes["index"]).value
@@ -155,7 +155,7 @@ def _source(tile: Any) -> tuple[Any, int]:
 
 
 def _values(left: Any) -> Iterator[Any]:
-    """Yields the whole values of a conversion: its result, or the elements of its tuple, all of which have uses."""
+    """Yield the whole values of a conversion: its result, or the elements of its tuple, all of which have uses."""
     if not str(left.results[0].type).startswith("tuple<"):
         yield left.results[0]
         return
@@ -167,7 +167,7 @@ def _values(left: Any) -> Iterator[Any]:
 
 
 def _erase_unused(ops: list[Any]) -> None:
-    """Erases ``ops`` and the elements of their tuples."""
+    """Erase ``ops`` and the elements of their tuples."""
     for op in ops:
         for use in [use for result in op.results for use in result.uses]:
             operation(use.owner).erase()

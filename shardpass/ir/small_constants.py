@@ -17,7 +17,7 @@ _BOOLEANS = {"true": 1, "false": 0}
 
 
 def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
-    """Evaluates the elements of ``value``, of integers; None where they are unknown, or many.
+    """Evaluate the elements of ``value``, of integers; None where they are unknown, or many.
 
     Follows constants through broadcasts, reshapes, conversions and concatenates. O(ops followed).
     """
@@ -48,7 +48,7 @@ _COMPOSED = ("stablehlo.reshape", "stablehlo.convert", "stablehlo.concatenate", 
 
 
 def _converted(numbers: npt.NDArray[np.int64], element: Any) -> npt.NDArray[np.int64] | None:
-    """Converts ``numbers`` to the integer type ``element``: modulo 2**width; truth values as 0 and 1."""
+    """Convert ``numbers`` to the integer type ``element``: modulo 2**width; truth values as 0 and 1."""
     if element.width >= 64:
         return None if element.is_unsigned and (numbers < 0).any() else numbers
     low = least(element)
@@ -57,7 +57,7 @@ def _converted(numbers: npt.NDArray[np.int64], element: Any) -> npt.NDArray[np.i
 
 
 def integers_of(op: Any) -> npt.NDArray[Any] | None:
-    """Returns the elements of a ``stablehlo.constant`` of integers or booleans, as 0 and 1; else None.
+    """Return the elements of a ``stablehlo.constant`` of integers or booleans, as 0 and 1; else None.
 
     None also where the elements stand beside the module.
     """
@@ -74,7 +74,7 @@ def integers_of(op: Any) -> npt.NDArray[Any] | None:
 
 
 def _in_64_bits(values: npt.NDArray[Any] | None) -> npt.NDArray[np.int64] | None:
-    """Converts to signed 64 bits; None for unsigned integers that do not fit."""
+    """Convert to signed 64 bits; None for unsigned integers that do not fit."""
     if values is None or (values.dtype.kind == "u" and values.size and int(values.max()) >= 1 << 63):
         return None
     return values.astype(np.int64)

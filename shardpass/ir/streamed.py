@@ -37,7 +37,7 @@ class Sink(Protocol):
 
 
 def print_to(sink: Sink, module: Any, **form: Any) -> None:
-    """Prints ``module`` to ``sink`` as ``module.operation.print(**form)``, which changes ``module`` meanwhile."""
+    """Print ``module`` to ``sink`` as ``module.operation.print(**form)``, which changes ``module`` meanwhile."""
     if form.get("large_elements_limit") is not None:  # large constants are left out
         module.operation.print(file=sink, binary=True, **form)
         return
@@ -49,7 +49,7 @@ def print_to(sink: Sink, module: Any, **form: Any) -> None:
 
 @contextmanager
 def _without_elements(module: Any) -> Iterator[dict[bytes, memoryview]]:
-    """Replaces large constants by resources without content inside of the block; yields the elements by name."""
+    """Replace large constants by resources without content inside of the block; yields the elements by name."""
     elements: dict[bytes, memoryview] = {}
     before: list[tuple[Any, Any]] = []
     try:
@@ -68,7 +68,7 @@ def _without_elements(module: Any) -> Iterator[dict[bytes, memoryview]]:
 
 
 def _raw(op: Any) -> memoryview | None:
-    """Returns the elements of a large constant in place; None of another op."""
+    """Return the elements of a large constant in place; None of another op."""
     kind = op.results[0].type
     width = getattr(kind.element_type, "width", 0)  # of integers and floats alone
     size = math.prod(kind.shape) * width // 8
@@ -102,7 +102,7 @@ class _Filled:
         self._pass_on(0)
 
     def _pass_on(self, kept: int) -> None:
-        """Writes all pending text but the last ``kept`` bytes, in which a name may begin."""
+        """Write all pending text but the last ``kept`` bytes, in which a name may begin."""
         text, at = b"".join(self.waiting), 0
         for match in _NAME.finditer(text):
             self.sink.write(text[at : match.start()])

@@ -39,25 +39,25 @@ def is_ranked(value: Any) -> bool:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """Returns the static shape of a ranked tensor value; () for a token or another type without a shape."""
+    """Return the static shape of a ranked tensor value; () for a token or another type without a shape."""
     kind = value.type
     return tuple(kind.shape) if isinstance(kind, ir.RankedTensorType) else ()
 
 
 def retype(kind: Any, shape: Sequence[int]) -> Any:
-    """Returns ``kind`` with another shape; types other than ranked tensors stay."""
+    """Return ``kind`` with another shape; types other than ranked tensors stay."""
     if not isinstance(kind, ir.RankedTensorType):
         return kind
     return ir.RankedTensorType.get(list(shape), kind.element_type)
 
 
 def ints(attribute: Any) -> tuple[int, ...]:
-    """Returns the integers of a dense array or dense elements attribute."""
+    """Return the integers of a dense array or dense elements attribute."""
     return tuple(int(x) for x in attribute)
 
 
 def entries(dictionary: Any, place: Place = NOWHERE) -> dict[str, Any]:
-    """Returns the attributes of a dictionary attribute by name.
+    """Return the attributes of a dictionary attribute by name.
 
     ``NamedAttribute.attr`` ends the process where the bindings know no class for a value (jaxlib 0.10, 0.12), and a
     look-up by name raises a TypeError. Raises ShardpassError SP245 there.
@@ -75,7 +75,7 @@ def entries(dictionary: Any, place: Place = NOWHERE) -> dict[str, Any]:
 
 
 def enum_word(attribute: Any) -> str:
-    """Returns the word of an enum attribute: LT of ``#stablehlo<comparison_direction LT>``, CHLO's too."""
+    """Return the word of an enum attribute: LT of ``#stablehlo<comparison_direction LT>``, CHLO's too."""
     return str(attribute).rstrip(">").split()[-1]
 
 
@@ -84,12 +84,12 @@ def i64_array(values: Sequence[int]) -> Any:
 
 
 def dense_i64(rows: Any) -> Any:
-    """Makes ``tensor<..xi64>`` elements, for replica groups and the like."""
+    """Make ``tensor<..xi64>`` elements, for replica groups and the like."""
     return ir.DenseElementsAttr.get(np.ascontiguousarray(rows, dtype=np.int64))
 
 
 def splat_text(op: Any) -> str | None:
-    """Returns the element of a splat ``stablehlo.constant`` as MLIR writes it; None for several elements.
+    """Return the element of a splat ``stablehlo.constant`` as MLIR writes it; None for several elements.
 
     The bindings cannot hand out attributes of every element type (complex, jaxlib 0.10.2); those are read off the op.
     """
@@ -104,7 +104,7 @@ def splat_text(op: Any) -> str | None:
 
 
 def splat(kind: Any, element: str | int) -> Any:
-    """Builds a splat ``stablehlo.constant`` of type ``kind``; ``element``: an integer, or as MLIR writes it.
+    """Build a splat ``stablehlo.constant`` of type ``kind``; ``element``: an integer, or as MLIR writes it.
 
     Built at the current insertion point; elements other than integers from text, as the typed builder of jaxlib 0.10
     takes no complex elements. Raises OutOfRange where ``kind`` does not hold the integer.

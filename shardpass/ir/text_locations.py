@@ -38,7 +38,7 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 def name_locations(module: Any, text: bytes, filename: str, offset: int) -> None:
-    """Gives every op and argument of ``module``, parsed from ``text``, a location with a file and a line.
+    """Give every op and argument of ``module``, parsed from ``text``, a location with a file and a line.
 
     ``filename`` names the text; ``offset``: the lines of the file before the text.
     """
@@ -71,7 +71,7 @@ def name_locations(module: Any, text: bytes, filename: str, offset: int) -> None
 
 
 def without_locations(text: str) -> str:
-    """Replaces every location of ``text`` by spaces, so that the rest keeps its position."""
+    """Replace every location of ``text`` by spaces, so that the rest keeps its position."""
     parts, at = [], 0
     for match in _SPELLED.finditer(text):
         if match.start() >= at and match[0].endswith("loc("):
@@ -82,7 +82,7 @@ def without_locations(text: str) -> str:
 
 
 def _closing(text: str, at: int) -> int:
-    """Returns the offset after the parenthesis that closes the one before ``at``; the text's end without one."""
+    """Return the offset after the parenthesis that closes the one before ``at``; the text's end without one."""
     depth = 1
     for token in _BRACKET.finditer(text, at):
         depth += {"(": 1, ")": -1}.get(token[0], 0)
@@ -92,7 +92,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _parse(text: str) -> Any:
-    """Parses the module; None where blanking broke the text (a location as the value of an attribute)."""
+    """Parse the module; None where blanking broke the text (a location as the value of an attribute)."""
     try:
         return ir.Module.parse(text)
     except ir.MLIRError:
@@ -104,7 +104,7 @@ def _is_private(function: Any) -> bool:
 
 
 def _located(module: Any) -> Iterator[tuple[Any, Any]]:
-    """Yields (op or argument, its location) for all of ``module``, in the order of its text."""
+    """Yield (op or argument, its location) for all of ``module``, in the order of its text."""
     stack = [module.operation]
     while stack:
         operation = stack.pop()
@@ -133,7 +133,7 @@ class _Places:
         self._known: dict[str, Any] = {}
 
     def named(self, location: str) -> Any:
-        """Restates a printed location with the file's name; None where the parser did not make it up."""
+        """Restate a printed location with the file's name; None where the parser did not make it up."""
         if location not in self._known:
             match = _PARSED.fullmatch(location)
             self._known[location] = match and self._at(int(match[1]), int(match[2]))
@@ -144,7 +144,7 @@ class _Places:
         return ir.Location.file(self.filename, line, column, self.context)
 
     def completed(self, location: str, place: Any) -> Any:
-        """Returns ``place`` under the name that ``location``, as printed, has, if any."""
+        """Return ``place`` under the name that ``location``, as printed, has, if any."""
         name = _NAME.match(location)
         if name is None:
             return place

@@ -16,7 +16,7 @@ from shardpass.ir.tensors import enum_word, operation, splat_text
 
 
 def trip_count(loop: Any) -> int | None:
-    """Returns the trips of a ``stablehlo.while``; None where they are unknown."""
+    """Return the trips of a ``stablehlo.while``; None where they are unknown."""
     condition, body = (region.blocks[0] for region in loop.regions)
     compare = _maker(_end(condition).operands[0])
     if compare is None or compare.name != "stablehlo.compare":
@@ -44,12 +44,12 @@ def _maker(value: Any) -> Any:
 
 
 def _place(value: Any, block: Any) -> int | None:
-    """Returns the number of the argument of ``block`` that the value is."""
+    """Return the number of the argument of ``block`` that the value is."""
     return next((k for k, argument in enumerate(block.arguments) if argument == value), None)
 
 
 def _number(value: Any) -> int | None:
-    """Returns the integer of a constant."""
+    """Return the integer of a constant."""
     op = _maker(value)
     if op is not None and op.name == "stablehlo.convert":
         return _number(op.operands[0])
@@ -61,7 +61,7 @@ def _number(value: Any) -> int | None:
 
 
 def _bound(value: Any, loop: Any, condition: Any, body: Any) -> int | None:
-    """Returns the bound: a constant, or the start of a carried value that never changes."""
+    """Return the bound: a constant, or the start of a carried value that never changes."""
     place = _place(value, condition)
     if place is None:
         return _number(value)

@@ -27,12 +27,12 @@ def is_tuple(kind: Any) -> bool:
 
 
 def elements(kind: Any) -> list[Any]:
-    """Returns the types of the elements of a tuple type."""
+    """Return the types of the elements of a tuple type."""
     return [kind.get_type(index) for index in range(kind.num_types)]
 
 
 def leaves(types: Iterable[Any]) -> list[Any]:
-    """Lists the types in ``types`` that are no tuples, depth first, as HLO numbers the leaves of a shape."""
+    """List the types in ``types`` that are no tuples, depth first, as HLO numbers the leaves of a shape."""
     out = []
     todo = list(types)[::-1]
     while todo:
@@ -45,7 +45,7 @@ def leaves(types: Iterable[Any]) -> list[Any]:
 
 
 def restore_tuples(lists: OpLists) -> bool:
-    """Restores the tuples of marked custom calls among ``lists``; returns whether there were any."""
+    """Restore the tuples of marked custom calls among ``lists``; returns whether there were any."""
     calls = [op for op in named(lists.blocks, (CUSTOM_CALL,)) if TUPLES in op.attributes]
     for op in calls:
         _restore(op)
@@ -70,12 +70,12 @@ def _restore(op: Any) -> None:
 
 
 def _retyped(kind: Any, tiles: Iterator[Any]) -> Any:
-    """Replaces each leaf of ``kind`` by the next of ``tiles``."""
+    """Replace each leaf of ``kind`` by the next of ``tiles``."""
     return ir.TupleType.get_tuple([_retyped(of, tiles) for of in elements(kind)]) if is_tuple(kind) else next(tiles)
 
 
 def _packed(kind: Any, values: Iterator[Any]) -> Any:
-    """Returns the next of ``values``, packed in a tuple where ``kind`` is one."""
+    """Return the next of ``values``, packed in a tuple where ``kind`` is one."""
     if not is_tuple(kind):
         return next(values)
     inner = [_packed(of, values) for of in elements(kind)]
@@ -84,7 +84,7 @@ def _packed(kind: Any, values: Iterator[Any]) -> Any:
 
 
 def _unpacked(value: Any) -> list[Any]:
-    """Unpacks the leaves of ``value``."""
+    """Unpack the leaves of ``value``."""
     if not is_tuple(value.type):
         return [value]
     i32 = ir.IntegerType.get_signless(32)

@@ -33,13 +33,13 @@ class OpList:
 
 
 def read_block(block: Any, owner: Any) -> OpList:
-    """Reads the ops of one block; blocks inside of it are not read."""
+    """Read the ops of one block; blocks inside of it are not read."""
     ops = [view.operation for view in block.operations]
     return OpList(block, owner, owner.name, ops, [op.name for op in ops])
 
 
 def read_blocks(op: Any) -> list[OpList]:
-    """Reads all blocks below ``op``, outermost first, in the order of the text. O(ops)."""
+    """Read all blocks below ``op``, outermost first, in the order of the text. O(ops)."""
     blocks = []
     todo = _blocks_of([operation(op)])
     while todo:
@@ -51,7 +51,7 @@ def read_blocks(op: Any) -> list[OpList]:
 
 
 def _blocks_of(ops: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """Returns (block, its op) for the regions of ``ops``, the last first."""
+    """Return (block, its op) for the regions of ``ops``, the last first."""
     rows = [(block, op) for op in ops if len(regions := op.regions) for region in regions for block in region.blocks]
     rows.reverse()
     return rows
@@ -83,27 +83,27 @@ class OpLists:
         return self._blocks is not None
 
     def take(self, blocks: list[OpList]) -> None:
-        """Takes over lists that were read with others."""
+        """Take over lists that were read with others."""
         self._blocks, self._names = blocks, None
 
     def changed(self) -> None:
-        """Invalidates the lists, after ops were made, moved or erased without updating them."""
+        """Invalidate the lists, after ops were made, moved or erased without updating them."""
         self._blocks = self._names = None
 
 
 def named(blocks: Iterable[OpList], names: Iterable[str]) -> list[Any]:
-    """Lists the ops of ``blocks`` that have one of ``names``, in order."""
+    """List the ops of ``blocks`` that have one of ``names``, in order."""
     wanted = frozenset(names)
     return [op for inside in blocks for op, name in zip(inside.ops, inside.names, strict=True) if name in wanted]
 
 
 def operation(op: Any) -> Any:
-    """Returns the ``ir.Operation`` behind an op view."""
+    """Return the ``ir.Operation`` behind an op view."""
     return getattr(op, "operation", op)
 
 
 def every_op(op: Any) -> Iterator[Any]:
-    """Yields ``op`` and all ops below it, outermost first."""
+    """Yield ``op`` and all ops below it, outermost first."""
     todo = [op]
     while todo:
         op = todo.pop()
@@ -114,7 +114,7 @@ def every_op(op: Any) -> Iterator[Any]:
 
 
 def walk_blocks(op: Any) -> Iterator[Any]:
-    """Yields all blocks below ``op``, outermost first."""
+    """Yield all blocks below ``op``, outermost first."""
     todo = [block for block, _ in _blocks_of([op])]
     while todo:
         block = todo.pop()
@@ -123,7 +123,7 @@ def walk_blocks(op: Any) -> Iterator[Any]:
 
 
 def inputs_of(op: Any) -> list[Any]:
-    """Lists the operands of ``op`` and outside values that its regions use."""
+    """List the operands of ``op`` and outside values that its regions use."""
     values = list(op.operands)
     if not len(op.regions):
         return values

@@ -48,7 +48,7 @@ class Pieces:
 
 
 def write_whole(path: str | Path, data: str | bytes | Writer) -> None:
-    """Writes ``data`` to the file ``path``: all of it or, where that fails or the process is killed, nothing.
+    """Write ``data`` to the file ``path``: all of it or, where that fails or the process is killed, nothing.
 
     Raises OSError, and ValueError for a name with a NUL.
     """
@@ -76,7 +76,7 @@ def write_whole(path: str | Path, data: str | bytes | Writer) -> None:
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Delays Ctrl-C to the end of the block, so that no file stays half written."""
+    """Delay Ctrl-C to the end of the block, so that no file stays half written."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

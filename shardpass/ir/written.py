@@ -41,7 +41,7 @@ _SAYS = {Form.vhlo: {"sdy"}, Form.hlo: {"sdy", "chlo", "mhlo"}}  # of dialects b
 
 
 def written(module: Any, form: Form, version: str = "") -> BinaryIO:
-    """Writes ``module`` as ``vhlo`` or ``hlo`` into a file, positioned at its start.
+    """Write ``module`` as ``vhlo`` or ``hlo`` into a file, positioned at its start.
 
     ``version``: of StableHLO, for ``vhlo`` ("1.8.0"; none: that of this jaxlib). A large module
     goes to the child and comes back in files.
@@ -79,7 +79,7 @@ def written(module: Any, form: Form, version: str = "") -> BinaryIO:
 
 
 def serve(name: str, version: str) -> None:
-    """Runs in the child process: MLIR bytecode on stdin, the same module in the form ``name`` on stdout."""
+    """Run in the child process: MLIR bytecode on stdin, the same module in the form ``name`` on stdout."""
     with make_context():
         module = ir.Module.parseFile("/dev/fd/0")
     pieces = [_portable(module, version)] if Form[name] is Form.vhlo else _hlo(module)
@@ -98,7 +98,7 @@ def _portable(module: Any, version: str) -> bytes:
 
 
 def _hlo(module: Any) -> Iterator[bytes]:
-    """Writes HLO with the number of partitions in its first line, where XLA's tools read it."""
+    """Write HLO with the number of partitions in its first line, where XLA's tools read it."""
     from shardpass.ir import jax_private
 
     attributes = module.operation.attributes
@@ -112,14 +112,14 @@ def _hlo(module: Any) -> Iterator[bytes]:
 
 
 def bytecode(module: Any) -> bytes:
-    """Writes ``module`` as MLIR bytecode, locations included."""
+    """Write ``module`` as MLIR bytecode, locations included."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()
 
 
 def _foreign(module: Any) -> set[str]:
-    """Returns the dialects of ops in ``module`` beside StableHLO and those of every module."""
+    """Return the dialects of ops in ``module`` beside StableHLO and those of every module."""
     names = {op.name.partition(".")[0] for op in every_op(module.operation)}
     return names - {"builtin", "func", "stablehlo"}
 

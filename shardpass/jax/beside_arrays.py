@@ -24,7 +24,7 @@ Rows = list[dict[str, Any]]
 
 
 def without_summands(module: Any, signature: Signature) -> Signature:
-    """Makes main take and return partial sums in place of arrays of summands. Returns its new signature."""
+    """Make main take and return partial sums in place of arrays of summands. Returns its new signature."""
     boundaries = (*signature.arguments, *signature.results)
     if all(boundary.partial is None for boundary in boundaries):
         return signature
@@ -51,14 +51,14 @@ def without_summands(module: Any, signature: Signature) -> Signature:
 
 
 def _summed(boundary: Boundary) -> Boundary:
-    """Returns the boundary of the value whose summands ``boundary`` describes."""
+    """Return the boundary of the value whose summands ``boundary`` describes."""
     if boundary.partial is None:
         return boundary
     return replace(boundary, shape=boundary.shape[1:], sharding=boundary.partial, partial=None)
 
 
 def tokens_of(module: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns the places at which main took and returned tokens before import."""
+    """Return the places at which main took and returned tokens before import."""
     attributes = module.operation.attributes
     if names.TOKENS not in attributes:
         return (), ()
@@ -67,7 +67,7 @@ def tokens_of(module: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def with_tokens(module: Any, sides: Sequence[Rows], tokens: Sequence[Sequence[int]]) -> None:
-    """Makes main take and return tokens again, at the places ``tokens``: each that goes out is one that came in.
+    """Make main take and return tokens again, at the places ``tokens``: each that goes out is one that came in.
 
     ``sides``: all attributes of the arguments and results of the main that JAX lowered.
     """
@@ -101,7 +101,7 @@ def with_tokens(module: Any, sides: Sequence[Rows], tokens: Sequence[Sequence[in
 
 
 def _inserted(items: list[Any], places: Sequence[int], more: Sequence[Any]) -> list[Any]:
-    """Inserts ``more`` into a copy of ``items`` at ``places``, which ascend."""
+    """Insert ``more`` into a copy of ``items`` at ``places``, which ascend."""
     result = list(items)
     for place, item in zip(places, more, strict=True):
         result.insert(place, item)

@@ -40,7 +40,7 @@ from shardpass.redistribute.terms.limit import Limit
 
 
 def is_between(x: Any, target: Any) -> bool:
-    """Whether ``x`` is an array on other devices than ``target``, or on the same ones in another order."""
+    """Return whether ``x`` is an array on other devices than ``target``, or on the same ones in another order."""
     if not isinstance(x, jax.Array) or isinstance(x, jax.core.Tracer) or not isinstance(x.sharding, NamedSharding):
         return False
     if jax.numpy.issubdtype(x.dtype, jax.dtypes.extended) or x.sharding.memory_kind != target.memory_kind:
@@ -49,7 +49,7 @@ def is_between(x: Any, target: Any) -> bool:
 
 
 def move(leaves: list[Any], targets: Mapping[int, NamedSharding], machine: str, limit: Limit, donate: bool) -> None:
-    """Moves ``leaves[k]`` to the sharding ``targets[k]``, and puts it in the place of its source in ``leaves``.
+    """Move ``leaves[k]`` to the sharding ``targets[k]``, and put it in the place of its source in ``leaves``.
 
     Raises ShardpassError (SP616, SP413); SP617 where a transfer fails.
     """
@@ -86,7 +86,7 @@ def move(leaves: list[Any], targets: Mapping[int, NamedSharding], machine: str, 
 def _received(
     plan: TransferPlan, wave: Wave, arrays: Sequence[Any], targets: Sequence[NamedSharding], transport: Transport
 ) -> dict[int, Any]:
-    """Returns the arrays of a wave in their new places."""
+    """Return the arrays of a wave in their new places."""
     tiles = _Tiles(plan, arrays, targets, wave.arrays)
     for number, messages in enumerate(wave.rounds):
         pieces = [
@@ -116,7 +116,7 @@ def _has_shards(leaf: Any) -> bool:
 
 
 def list_shards(leaves: Sequence[Any]) -> None:
-    """Makes JAX list the shards of ``leaves`` in a thread, where Python runs no handler of a signal.
+    """Make JAX list the shards of ``leaves`` in a thread, where Python runs no handler of a signal.
 
     JAX lists the shards of an array at their first use, by calls of Python, and keeps the list. An exception in the
     middle leaves a part of the list for good: the array is whole and cannot be read.
@@ -141,12 +141,12 @@ def list_shards(leaves: Sequence[Any]) -> None:
 
 @lru_cache(maxsize=64)
 def planned(facts: tuple[Any, ...], machine: str, limit: Limit) -> TransferPlan:
-    """Plans a list of (shape, element type, source, target), each list once."""
+    """Plan a list of (shape, element type, source, target), each list once."""
     return plan_reshard_tree(list(facts), machine=machine, memory_limit=limit)
 
 
 def done(number: int, tiles: _Tiles) -> None:
-    """Waits for the messages of round ``number``."""
+    """Wait for the messages of round ``number``."""
     jax.block_until_ready([tile for kept in tiles.after.values() for tile in kept.values()])
 
 
@@ -204,7 +204,7 @@ class _Tiles:
             tiles[piece.receiver] = offsets.write(tiles[piece.receiver], value, at)
 
     def cut(self, piece: Piece) -> Any:
-        """Cuts a piece from a source tile, or from a target tile to which it came."""
+        """Cut a piece from a source tile, or from a target tile to which it came."""
         array = self.plan.arrays[piece.array]
         stop = tuple(a + n for a, n in zip(piece.start, piece.shape, strict=True))
         owned = array.source.boxes.get(piece.sender)
@@ -232,5 +232,5 @@ def _common(one: Box | None, other: Box | None) -> Box | None:
 
 
 def _offset(side: Side, device: int, start: Sequence[int]) -> tuple[int, ...]:
-    """Returns the offset of the array's element ``start`` in the device's tile."""
+    """Return the offset of the array's element ``start`` in the device's tile."""
     return tuple(a - b for a, b in zip(start, side.boxes[device][0], strict=True))

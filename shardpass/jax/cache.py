@@ -54,7 +54,7 @@ class Entry:
         self._spoiled = False
 
     def find(self, context: Any) -> Any | None:
-        """Returns the partitioned module, in ``context``; None where no process kept it, or it cannot be read."""
+        """Return the partitioned module, in ``context``; None where no process kept it, or it cannot be read."""
         try:
             data: bytes | None = self._cache.get(self._key)
         except Exception:  # whatever a file system raises
@@ -70,15 +70,15 @@ class Entry:
         return None
 
     def spoil(self) -> None:
-        """Marks the file that ``find`` returned as no partitioned program, so that ``keep`` overwrites it."""
+        """Mark the file that ``find`` returned as no partitioned program, so that ``keep`` overwrites it."""
         self._spoiled = True
 
     def take(self, module: Any) -> None:
-        """Keeps the bytecode of ``module``, which was just partitioned, for ``keep``."""
+        """Keep the bytecode of ``module``, which was just partitioned, for ``keep``."""
         self._fresh = bytecode(module)
 
     def keep(self, seconds: float) -> None:
-        """Writes the module of ``take`` to the cache, if it took ``seconds`` enough to partition and compile."""
+        """Write the module of ``take`` to the cache, if it took ``seconds`` enough to partition and compile."""
         if not self._fresh or jax.process_index() or seconds < jax.config.jax_persistent_cache_min_compile_time_secs:
             return
         try:
@@ -90,7 +90,7 @@ class Entry:
 
 
 def entry_of(backend: Any, module: Any, passes: str, machine: str) -> Entry | None:
-    """Returns the place of ``module``, as JAX lowered it, partitioned by ``passes`` for ``machine``.
+    """Return the place of ``module``, as JAX lowered it, partitioned by ``passes`` for ``machine``.
 
     None where nothing may be kept.
     """
@@ -109,7 +109,7 @@ def entry_of(backend: Any, module: Any, passes: str, machine: str) -> Entry | No
 
 @lru_cache(maxsize=1)
 def _package() -> tuple[str, ...]:
-    """Identifies this package: a digest of its files, with the versions of what it imports."""
+    """Identify this package: a digest of its files, with the versions of what it imports."""
     digest = hashlib.sha256()
     for path in sorted(_files(PACKAGE)):
         digest.update(f"{path.relative_to(PACKAGE)} {path.stat().st_size} ".encode())

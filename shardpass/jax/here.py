@@ -37,7 +37,7 @@ KINDS = (  # (platforms, what the kind of a device says, machine), the first tha
 
 
 def machine_here(devices: Iterable[Any] | None = None) -> str:
-    """Returns the machine of programs on ``devices``, by default those that JAX has, as text.
+    """Return the machine of programs on ``devices``, by default those that JAX has, as text.
 
     Raises ShardpassError: SP901 to SP903, of what the environment says.
     """
@@ -51,12 +51,12 @@ def machine_here(devices: Iterable[Any] | None = None) -> str:
 
 
 def machine_of_mesh(mesh: Any) -> str:
-    """Returns the machine of programs over a mesh of JAX: of its devices, or of an abstract one the usual machine."""
+    """Return the machine of programs over a mesh of JAX: of its devices, or of an abstract one the usual machine."""
     return content_text() if isinstance(mesh, jax.sharding.AbstractMesh) else machine_here(mesh.devices.flat)
 
 
 def machine_of_lowered(lowered: Any) -> str:
-    """Returns the machine for which a program is decided that JAX lowered: of its devices, or without any the usual
+    """Return the machine for which a program is decided that JAX lowered: of its devices, or without any the usual
     one.
     """
     devices = jax_private.devices_of_lowered(lowered)

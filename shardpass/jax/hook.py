@@ -81,7 +81,7 @@ def use(
     partitioner: str = OURS,
     prove: bool = False,
 ) -> Iterator[None]:
-    """Partitions each ``jax.jit`` over several devices by shardpass, inside the block.
+    """Partition each ``jax.jit`` over several devices by shardpass, inside the block.
 
     That holds for the thread, and for the task of asyncio, that enters the block.
 
@@ -118,7 +118,7 @@ def use(
 
 @contextmanager
 def using(mode: Mode) -> Iterator[None]:
-    """Sets the mode of programs that are compiled inside the block."""
+    """Set the mode of programs that are compiled inside the block."""
     put_in_place()
     with entered(mode):
         yield
@@ -126,7 +126,7 @@ def using(mode: Mode) -> Iterator[None]:
 
 @functools.lru_cache(maxsize=64)
 def for_jax(pipeline: str, prove: bool = False) -> str:
-    """Returns ``pipeline``, named (with or without options) or textual, with the passes that a program of arrays of JAX
+    """Return ``pipeline``, named (with or without options) or textual, with the passes that a program of arrays of JAX
     needs.
 
     Open arguments and results are split over whole axes, evenly, once shardings are propagated; results that follow
@@ -141,7 +141,7 @@ def for_jax(pipeline: str, prove: bool = False) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _steps_for_jax(pipeline: str, prove: bool) -> tuple[Step, ...]:
-    """Returns the steps of ``for_jax``, ready to run. One list serves all programs, as passes keep no state."""
+    """Return the steps of ``for_jax``, ready to run. One list serves all programs, as passes keep no state."""
     return resolve(for_jax(pipeline, prove), ir.Context())
 
 
@@ -150,7 +150,7 @@ def _settling(own: ModulePass | None) -> ModulePass | None:
 
 
 def install() -> None:
-    """Partitions as ``use()`` for the whole process, until ``uninstall()``. Forgets what JAX has compiled before."""
+    """Partition as ``use()`` for the whole process, until ``uninstall()``. Forgets what JAX has compiled before."""
     global _everywhere
     put_in_place()
     if not _everywhere:
@@ -159,7 +159,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Takes back ``install()``, and forgets what JAX has compiled since."""
+    """Take back ``install()``, and forget what JAX has compiled since."""
     global _everywhere
     if _everywhere:
         _everywhere = False
@@ -167,7 +167,7 @@ def uninstall() -> None:
 
 
 def stats() -> dict[str, Any]:
-    """Counts the programs of this process that were partitioned, passed through (one device), or left to XLA
+    """Count the programs of this process that were partitioned, passed through (one device), or left to XLA
     (fallback).
 
     Under ``reasons``: for each code of a reason the functions that were left to XLA, with how often each was.
@@ -183,7 +183,7 @@ def _count(what: str) -> None:
 
 
 def put_in_place() -> None:
-    """Has JAX compile through ``_compile``, which leaves programs alone where nothing is active."""
+    """Make JAX compile through ``_compile``, which leaves programs alone where nothing is active."""
     global _original
     with _lock:
         if _original is None:
@@ -197,7 +197,7 @@ def _active() -> bool:
 
 
 def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: Any, **more: Any) -> Any:
-    """Stands in for JAX's own function; see ``jax_private.compile_hook``."""
+    """Stand in for JAX's own function; see ``jax_private.compile_hook``."""
     assert _original is not None
     pinning = current().pin or marked(computation)
     if pinning is not None and options.num_partitions > 1:
@@ -242,7 +242,7 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
 def _compile_pinned(
     pinning: Pinning, backend: Any, computation: Any, devices: Any, options: Any, *rest: Any, **more: Any
 ) -> Any:
-    """Compiles a program as ``_compile``, but by XLA's partitioner, with shardpass's decisions as constraints."""
+    """Compile a program as ``_compile``, but by XLA's partitioner, with shardpass's decisions as constraints."""
     assert _original is not None
     begun = time.monotonic()
     name = (names.get_text(computation.operation, "sym_name") or "a program").removeprefix("jit_")
@@ -280,7 +280,7 @@ def _compile_pinned(
 def partitioned(
     computation: Any, *, shardy: bool, machine: str, entry: Entry | None = None
 ) -> tuple[Any, tuple[Signature, bool]]:
-    """Partitions the module that JAX lowered. Returns it as one manual region over whole arrays, in the same context.
+    """Partition the module that JAX lowered. Returns it as one manual region over whole arrays, in the same context.
 
     Returned with the arguments and results of main, tiled, and whether its annotations are Shardy's. ``machine``: for
     which it is decided. ``entry``: where an earlier process may have kept it.
@@ -303,7 +303,7 @@ def partitioned(
 
 
 def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:
-    """Compares the shardings that XLA reports with those that it was given; JAX would raise later, at the call.
+    """Compare the shardings that XLA reports with those that it was given; JAX would raise later, at the call.
 
     Of an array without elements XLA makes a constant, and reports ``{replicated}``; plain JAX takes it so as well.
 
@@ -322,7 +322,7 @@ def _refuse_other_shardings(loaded: Any, signature: Signature) -> None:
 
 
 def _fall_back(computation: Any, error: Exception) -> str:
-    """Counts the program as left to XLA and returns the warning. Raises ShardpassError (SP607) under ``strict``."""
+    """Count the program as left to XLA and return the warning. Raises ShardpassError (SP607) under ``strict``."""
     known = error if isinstance(error, ShardpassError) else internal_error("shardpass.jax", error)
     reason: Diagnostic = known.diagnostics[0]
     name = (names.get_text(computation.operation, "sym_name") or "a program").removeprefix("jit_")
@@ -337,7 +337,7 @@ def _fall_back(computation: Any, error: Exception) -> str:
 
 
 def _users_level() -> int:
-    """Returns the ``stacklevel`` of the caller's innermost frame that is neither JAX's nor shardpass's."""
+    """Return the ``stacklevel`` of the caller's innermost frame that is neither JAX's nor shardpass's."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):

@@ -24,7 +24,7 @@ _RESULT_INFO = "jax.result_info"
 
 
 def set_leaf_names(module: Any, function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-    """Renames the arguments and results of ``module``, the program of ``function(*arguments, **keywords)``."""
+    """Rename the arguments and results of ``module``, the program of ``function(*arguments, **keywords)``."""
     names = dict(_names(function, arguments, keywords))
     if not names:
         return
@@ -46,7 +46,7 @@ def set_leaf_names(module: Any, function: Any, arguments: tuple[Any, ...], keywo
 
 
 def _names(function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields JAX's name of a leaf and the user's."""
+    """Yield JAX's name of a leaf and the user's."""
     if len(arguments) == 3 and _is_of_equinox(*arguments):
         yield from _of_equinox(*arguments)
         return

@@ -9,7 +9,7 @@ CPU = "cpu"
 
 
 def lowered(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any], platform: str | None = None) -> Any:
-    """Lowers ``jitted`` for ``platform``, by default that of its devices."""
+    """Lower ``jitted`` for ``platform``, by default that of its devices."""
     if platform is None or not hasattr(jitted, "trace"):
         try:
             return jitted.lower(*arguments, **keywords)
@@ -20,7 +20,7 @@ def lowered(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
 
 
 def lowered_trace(traced: Any) -> Any:
-    """Lowers what ``trace`` of a jitted function returned."""
+    """Lower what ``trace`` of a jitted function returned."""
     try:
         return traced.lower()
     except ValueError as error:

@@ -33,7 +33,7 @@ from shardpass.sharding import Mesh, Sharding, common_mesh, parse_mesh, parse_sh
 
 
 def wrap(module: Any, original: Any, *, shardy: bool) -> tuple[Signature, bool]:
-    """Rewrites a partitioned ``ir.Module`` in place to take and return whole arrays.
+    """Rewrite a partitioned ``ir.Module`` in place to take and return whole arrays.
 
     Returned are what it took and returned before, and whether it has Shardy's annotations: where ``shardy`` asks for
     them and they can say the shardings.
@@ -72,7 +72,7 @@ def wrap(module: Any, original: Any, *, shardy: bool) -> tuple[Signature, bool]:
 
 
 def _inspect(module: Any, signature: Signature, *, shardy: bool) -> None:
-    """Adds ``@InspectSharding`` calls of whole arrays that have the shardings which partitioning chose.
+    """Add ``@InspectSharding`` calls of whole arrays that have the shardings which partitioning chose.
 
     XLA tells the user's functions, to which the calls lead, and drops the calls and their arrays of zeros.
     """
@@ -96,7 +96,7 @@ def _inspect(module: Any, signature: Signature, *, shardy: bool) -> None:
 
 
 def _kept(rows: Rows, context: Any) -> Rows:
-    """Attributes that are no shardings, in the module's own context."""
+    """Return the attributes that are no shardings, in the module's own context."""
     return [
         {n: ir.Attribute.parse(str(a), context) for n, a in row.items() if n not in (names.SHARDING, "sdy.sharding")}
         for row in rows
@@ -133,7 +133,7 @@ def _by_shardy(module: Any, signature: Signature, arguments: Rows, results: Rows
 
 
 def _kept_partial(value: Any, boundary: Boundary, text: str) -> Any:
-    """Constrains an argument ``value`` to its own sharding. Shardy of jaxlib 0.12 refuses a partial sum that enters a
+    """Constrain an argument ``value`` to its own sharding. Shardy of jaxlib 0.12 refuses a partial sum that enters a
     region without a constraint.
     """
     if not boundary.sharding.unreduced:
@@ -142,7 +142,7 @@ def _kept_partial(value: Any, boundary: Boundary, text: str) -> Any:
 
 
 def _one_mesh(module: Any, signature: Signature) -> Mesh:
-    """Returns the pipeline's mesh if it expresses every boundary, else the coarsest that does; names are those XLA
+    """Return the pipeline's mesh if it expresses every boundary, else the coarsest that does; names are those XLA
     reads.
     """
     text = names.get_text(module.operation, names.MESH)
@@ -167,7 +167,7 @@ def _tiled(signature: Signature) -> list[Sharding]:
 
 
 def _sdy(where: str, rank: int, sharding: Any, mesh: Mesh) -> str:
-    """Returns the sharding of an array of ``rank`` as Shardy's attribute, with every dimension closed."""
+    """Return the sharding of an array of ``rank`` as Shardy's attribute, with every dimension closed."""
     if sharding.is_replicated:
         sharding = Sharding.tiled(mesh, [()] * rank)
     named = sharding.on(mesh) if sharding.is_tiled or sharding.is_replicated or sharding.unreduced else None
@@ -201,7 +201,7 @@ def _by_gspmd(module: Any, signature: Signature, arguments: Rows, results: Rows)
 
 
 def _enter(argument: Any, boundary: Boundary, manual: Any) -> None:
-    """Makes the argument whole, and its uses take its tile."""
+    """Make the argument whole, and its uses take its tile."""
     tile = argument.type
     argument.set_type(ir.Type.parse(boundary.type))
     whole = _custom_call(names.CONSTRAINT, argument, argument.type, ir.StringAttr.get(str(boundary.sharding)))

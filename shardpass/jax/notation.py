@@ -15,12 +15,12 @@ from shardpass.sharding.notes import Kind
 
 
 def mesh_from_jax(mesh: Any) -> Mesh:
-    """Returns the mesh of a ``jax.sharding.Mesh`` or ``AbstractMesh``."""
+    """Return the mesh of a ``jax.sharding.Mesh`` or ``AbstractMesh``."""
     return Mesh((str(name), int(size)) for name, size in dict(mesh.shape).items())
 
 
 def from_partition_spec(spec: Iterable[Any], mesh: Any, rank: int | None = None) -> Sharding:
-    """Returns the sharding that ``spec`` means over ``mesh``, of an array of ``rank`` (else of the spec's).
+    """Return the sharding that ``spec`` means over ``mesh``, of an array of ``rank`` (else of the spec's).
 
     ``UNCONSTRAINED`` dimensions are open. A dimension without an entry is not split.
 
@@ -51,7 +51,7 @@ def from_partition_spec(spec: Iterable[Any], mesh: Any, rank: int | None = None)
 
 
 def from_jax(sharding: Any, rank: int | None = None) -> Sharding:
-    """Converts a JAX ``NamedSharding``, ``GSPMDSharding`` or ``SingleDeviceSharding``.
+    """Convert a JAX ``NamedSharding``, ``GSPMDSharding`` or ``SingleDeviceSharding``.
 
     Raises:
         ShardingError: a sharding of another class, or one that is not well formed.
@@ -69,7 +69,7 @@ def from_jax(sharding: Any, rank: int | None = None) -> Sharding:
 
 
 def to_partition_spec(sharding: Sharding) -> Any:
-    """Converts to a ``PartitionSpec`` over the sharding's own mesh.
+    """Convert to a ``PartitionSpec`` over the sharding's own mesh.
 
     Raises:
         ShardingError: JAX has no word for it: a part of an axis, manual axes, or a sharding without a mesh.
@@ -111,7 +111,7 @@ def _kind(sharding: Sharding) -> dict[str, Any]:
 
 
 def to_jax(sharding: Sharding, devices: Sequence[Any]) -> Any:
-    """Converts to a ``NamedSharding`` over ``devices`` (device d of the sharding is ``devices[d]``).
+    """Convert to a ``NamedSharding`` over ``devices`` (device d of the sharding is ``devices[d]``).
 
     A sharding that parts of axes split gets a mesh of those parts.
 

@@ -21,22 +21,22 @@ MOST = np.iinfo(np.int32).max
 
 
 def cut(array: Any, start: Sequence[int], shape: tuple[int, ...]) -> Any:
-    """Cuts the box of ``shape`` that begins at ``start``."""
+    """Cut the box of ``shape`` that begins at ``start``."""
     return _run(_cutter(tuple(shape)), array, at=offsets(start, array.shape))
 
 
 def cut_flat(vector: Any, start: int, shape: tuple[int, ...]) -> Any:
-    """Cuts the elements of ``vector`` from ``start`` on, in ``shape``."""
+    """Cut the elements of ``vector`` from ``start`` on, in ``shape``."""
     return _run(_flat_cutter(tuple(shape)), vector, at=offsets((start,), vector.shape))
 
 
 def write(array: Any, piece: Any, start: Sequence[int]) -> Any:
-    """Writes ``piece`` at ``start`` into ``array``, which is used up, and returns it."""
+    """Write ``piece`` at ``start`` into ``array``, which is used up, and return it."""
     return _run(_writer(), array, piece, at=offsets(start, array.shape))
 
 
 def offsets(start: Sequence[int], shape: Sequence[int]) -> Any:
-    """Converts ``start`` in an array of ``shape`` to integers of as many bits as its indices need."""
+    """Convert ``start`` in an array of ``shape`` to integers of as many bits as its indices need."""
     return np.array(start, np.int64 if max(shape, default=0) > MOST else np.int32)
 
 

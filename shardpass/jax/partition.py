@@ -51,7 +51,7 @@ def partition(
     machine: str | os.PathLike[str] | Machine | None = None,
     **options: Any,
 ) -> Partitioned:
-    """Compiles ``f`` as ``jax.jit(f, ...)`` does, partitioned by shardpass.
+    """Compile ``f`` as ``jax.jit(f, ...)`` does, partitioned by shardpass.
 
     Args:
         f: the function.
@@ -70,13 +70,13 @@ def partition(
 
 
 def check_mesh(function: str, mesh: Any) -> None:
-    """Raises ShardpassError (SP140) for an argument of the public ``function`` that is no mesh of devices, nor None."""
+    """Raise ShardpassError (SP140) for an argument of the public ``function`` that is no mesh of devices, nor None."""
     if mesh is not None and not isinstance(mesh, Mesh):
         raise wrong_argument(function, "mesh", mesh, "a jax.sharding.Mesh")
 
 
 def over(mesh: Any, **shardings: Any) -> dict[str, Any]:
-    """Returns the ``shardings`` that are specified, with each ``PartitionSpec`` over ``mesh``, which may be None."""
+    """Return the ``shardings`` that are specified, with each ``PartitionSpec`` over ``mesh``, which may be None."""
     given = {name: value for name, value in shardings.items() if value is not UNSPECIFIED}
     if mesh is None:
         return given
@@ -92,7 +92,7 @@ def over(mesh: Any, **shardings: Any) -> dict[str, Any]:
 
 @contextmanager
 def inside(mesh: Any, mode: Mode) -> Iterator[None]:
-    """Sets ``mesh``, if that is not None, as JAX's mesh, and ``mode`` for the programs in the block."""
+    """Set ``mesh``, if that is not None, as JAX's mesh, and ``mode`` for the programs in the block."""
     with nullcontext() if mesh is None else jax.set_mesh(mesh), using(mode):
         yield
 
@@ -109,14 +109,14 @@ class Partitioned:
         update_wrapper(self, jitted)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the partitioned program on arrays of JAX. Raises ShardpassError (SP607) where shardpass cannot partition
+        """Run the partitioned program on arrays of JAX. Raises ShardpassError (SP607) where shardpass cannot partition
         it.
         """
         with self._inside():
             return self._jitted(*args, **kwargs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """Lowers the program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
+        """Lower the program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
         with self._inside():
             return Lowered(self._jitted.lower(*args, **kwargs), self._mode, self._inside)
 
@@ -141,7 +141,7 @@ class Lowered:
         return self._machine or machine_of_lowered(self._lowered)
 
     def _whole(self) -> Any:
-        """Returns a copy of ``stablehlo`` that names the machine."""
+        """Return a copy of ``stablehlo`` that names the machine."""
         module = copy_module(self.stablehlo)
         set_module_machine(module, self.machine)
         return module
@@ -154,7 +154,7 @@ class Lowered:
 
     @cached_property
     def plan(self) -> ProgramPlan:
-        """Returns the decision for each op, with bytes; of the named pipeline ``partition``, with its loops."""
+        """Return the decision for each op, with bytes; of the named pipeline ``partition``, with its loops."""
         from shardpass.pipeline.plan import plan_module
 
         with collect():
@@ -169,14 +169,14 @@ class Lowered:
             )
 
     def explain(self) -> Explanation:
-        """Explains each collective: bytes, axes, the line of the program, and the reason; ``print`` it."""
+        """Explain each collective: bytes, axes, the line of the program, and the reason; ``print`` it."""
         from shardpass.report.build import explain_module  # what explains is no part of what every program loads
 
         with collect():
             return explain_module(self._whole(), UNNAMED, pipeline=for_jax(self._pipeline))
 
     def check(self) -> tuple[Diagnostic, ...]:
-        """Lists faults of the program's shardings, errors first; empty where there are none."""
+        """List faults of the program's shardings, errors first; empty where there are none."""
         with collect() as collected:
             try:
                 run_pipeline(self._whole(), "check")
@@ -185,6 +185,6 @@ class Lowered:
         return tuple(collected)
 
     def compile(self) -> Any:
-        """Compiles the partitioned program to JAX's ``Compiled``. Raises ShardpassError (SP607) as the call does."""
+        """Compile the partitioned program to JAX's ``Compiled``. Raises ShardpassError (SP607) as the call does."""
         with self._inside():
             return self._lowered.compile()

@@ -44,7 +44,7 @@ def pin(
     trials: int = TRIALS,
     **options: Any,
 ) -> Pinned:
-    """Compiles ``f`` by XLA, with shardpass's decisions as sharding constraints in each of its programs.
+    """Compile ``f`` by XLA, with shardpass's decisions as sharding constraints in each of its programs.
 
     The result is called like ``f``: inside of ``jax.jit``, ``jax.grad`` and others, where the whole program that ``f``
     is part of is pinned; or by itself, as ``jax.jit(f, ...)`` would be.
@@ -91,25 +91,25 @@ class Pinned:
             return self._jitted(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """Binds the function as a method, which takes the object first."""
+        """Bind the function as a method, which takes the object first."""
         return (
             self if instance is None else update_wrapper(lambda *a, **k: self(instance, *a, **k), self._f, updated=())
         )
 
     def lower(self, *args: Any, **kwargs: Any) -> PinnedLowered:
-        """Lowers the program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
+        """Lower the program for arguments like these, which may be ``jax.ShapeDtypeStruct``."""
         with self._inside():
             return PinnedLowered(self._jitted.lower(*args, **kwargs), self._pinning, self._inside)
 
     def report(self, *args: Any, **kwargs: Any) -> Any:
-        """Reports the constraints for arguments like these, as JAX's text, and what they save; ``print`` it.
+        """Report the constraints for arguments like these, as JAX's text, and what they save; ``print`` it.
 
         Raises ShardpassError where shardpass cannot decide about the program, or XLA refuses it (SP553).
         """
         return self.lower(*args, **kwargs).pins
 
     def _marked(self, args: Any, kwargs: Any) -> Any:
-        """Calls ``f`` on traced arguments, in a function of JAX's with the mark's name. What is no array stays as it
+        """Call ``f`` on traced arguments, in a function of JAX's with the mark's name. What is no array stays as it
         is.
         """
         put_in_place()
@@ -163,10 +163,10 @@ class PinnedLowered:
         return self._made()[0]
 
     def as_text(self) -> str:
-        """Returns the pinned program as StableHLO text."""
+        """Return the pinned program as StableHLO text."""
         return str(self.stablehlo)
 
     def compile(self) -> Any:
-        """Compiles the pinned program to JAX's own ``Compiled``."""
+        """Compile the pinned program to JAX's own ``Compiled``."""
         with self._inside():
             return self.lowered.compile()

@@ -30,7 +30,7 @@ _known: dict[str, tuple[bytes, Pins]] = {}
 
 
 def mark_of(pinning: Pinning) -> str:
-    """Returns the name of a function that JAX lowers, by which ``marked`` knows that the program is to be pinned, and
+    """Return the name of a function that JAX lowers, by which ``marked`` knows that the program is to be pinned, and
     how.
     """
     digest = hashlib.sha256(repr(pinning).encode()).hexdigest()[:12]
@@ -39,7 +39,7 @@ def mark_of(pinning: Pinning) -> str:
 
 
 def marked(module: Any) -> Pinning | None:
-    """Returns how ``module`` is to be pinned, by the first mark in it; None without one."""
+    """Return how ``module`` is to be pinned, by the first mark in it; None without one."""
     if not _marks:
         return None
     for op in module.body.operations:
@@ -52,7 +52,7 @@ def marked(module: Any) -> Pinning | None:
 def pins_of(
     module: Any, pinning: Pinning, machine: str, entry: Entry | None = None, pipeline: str = "propagate"
 ) -> tuple[Any, Pins]:
-    """Pins ``module``, once for each module. Returns the pinned module in the same context, with its ``Pins``.
+    """Pin ``module``, once for each module. Returns the pinned module in the same context, with its ``Pins``.
 
     ``entry``: its place on disk. Raises as ``pin_module``.
     """

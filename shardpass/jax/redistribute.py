@@ -42,7 +42,7 @@ def redistribute(
     donate: bool = False,
     memory_limit: int | str | None = "max",
 ) -> Any:
-    """Moves ``x`` to ``sharding``; works eagerly and under jit, grad and vmap.
+    """Move ``x`` to ``sharding``; works eagerly and under jit, grad and vmap.
 
     Args:
         x: an array of any rank and element type, or a tree of arrays.
@@ -92,7 +92,7 @@ def redistribute(
 
 
 def _for_each(sharding: Any, tree: Any, name: str) -> list[Any]:
-    """Returns the sharding of each leaf of ``tree``, from one sharding or a prefix tree of them."""
+    """Return the sharding of each leaf of ``tree``, from one sharding or a prefix tree of them."""
 
     def is_one(part: Any) -> bool:
         return part is None or isinstance(part, Sharding | PartitionSpec)
@@ -108,7 +108,7 @@ def _for_each(sharding: Any, tree: Any, name: str) -> list[Any]:
 
 
 def _checked(x: Any, sharding: Any, source: Any) -> tuple[Any, Any]:
-    """Returns target and source as shardings over meshes."""
+    """Return target and source as shardings over meshes."""
     sharding, source = _over_the_mesh(sharding), _over_the_mesh(source)
     for given in (sharding, *(() if source is None else (source,))):
         _check(given, jax.numpy.shape(x))
@@ -121,7 +121,7 @@ def _redistribute(x: Any, sharding: Any, source: Any, machine: str) -> Any:
 
 
 def _over_the_mesh(sharding: Any) -> Any:
-    """Returns a ``PartitionSpec`` over the mesh of ``jax.set_mesh``; anything else as it is."""
+    """Return a ``PartitionSpec`` over the mesh of ``jax.set_mesh``; anything else as it is."""
     if not isinstance(sharding, PartitionSpec):
         return sharding
     mesh: Any = jax.sharding.get_abstract_mesh()
@@ -133,13 +133,13 @@ def _over_the_mesh(sharding: Any) -> Any:
 
 
 def _moved(x: Any, source: Any, target: NamedSharding, machine: str) -> Any:
-    """Binds the primitive and a constraint, which shows JAX the devices of a program without arguments."""
+    """Bind the primitive and a constraint, which shows JAX the devices of a program without arguments."""
     y = redistribute_p.bind(x, source=source, target=target, machine=machine)
     return jax.lax.with_sharding_constraint(y, target) if isinstance(y, jax.core.Tracer) else y
 
 
 def _explicit(x: Any, target: NamedSharding) -> NamedSharding | None:
-    """Returns the sharding that is part of the type of ``x``, where the target's mesh has explicit axes alone."""
+    """Return the sharding that is part of the type of ``x``, where the target's mesh has explicit axes alone."""
     known = jax.typeof(x).sharding
     if set(target.mesh.axis_types) != {AxisType.Explicit} or known.mesh != target.mesh.abstract_mesh:
         return None
@@ -182,12 +182,12 @@ def _program(source: NamedSharding, target: NamedSharding, machine: str) -> Any:
 
 
 def _same_devices(one: NamedSharding, other: NamedSharding) -> bool:
-    """Whether both number the same devices alike, so that one program can know both."""
+    """Return whether both number the same devices alike, so that one program can know both."""
     return list(one.mesh.devices.flat) == list(other.mesh.devices.flat)
 
 
 def _staged(x: Any, *, source: Any, target: NamedSharding, machine: str) -> Any:
-    """Implements the primitive with JAX's own: a reshard or constraint, or a region with tiles where the source is
+    """Implement the primitive with JAX's own: a reshard or constraint, or a region with tiles where the source is
     known.
     """
     if source is None or source.mesh != target.mesh:
@@ -221,7 +221,7 @@ def _transpose(cotangent: Any, _: Any, *, source: Any, target: NamedSharding, ma
 
 
 def _jvp(primals: Any, tangents: Any, *, source: Any, target: NamedSharding, machine: str) -> tuple[Any, Any]:
-    """Redistributes the tangent as the array, since redistribution is linear. The way back from a gradient leads to
+    """Redistribute the tangent as the array, since redistribution is linear. The way back from a gradient leads to
     where the array is, if that is known here.
     """
     (x,), (dx,) = primals, tangents
@@ -271,7 +271,7 @@ def _lower_local(ctx: Any, tile: Any, *, shape: tuple[int, ...], source: Any, ta
 
 
 def _mark_manual(block: Any) -> None:
-    """Keeps the offsets of devices apart in GSPMD, which must know that `partition_id` differs by device."""
+    """Keep the offsets of devices apart in GSPMD, which must know that `partition_id` differs by device."""
     for op in block.operations:
         if op.operation.name == "stablehlo.partition_id":
             op.attributes["mhlo.sharding"] = mlir.ir.StringAttr.get("{manual}")

@@ -63,14 +63,14 @@ _entered: ContextVar[tuple[int, Mode] | None] = ContextVar("shardpass_use", defa
 
 
 def current() -> Mode:
-    """Returns the mode of the code that runs, in this thread."""
+    """Return the mode of the code that runs, in this thread."""
     mode: Mode = _of_jax.value
     return mode
 
 
 @contextmanager
 def entered(mode: Mode) -> Iterator[None]:
-    """Sets the mode of programs compiled inside the block, in this thread and in this task of asyncio."""
+    """Set the mode of programs compiled inside the block, in this thread and in this task of asyncio."""
     _follow_asyncio()
     token = _entered.set((threading.get_ident(), mode))
     _tell_jax(_entered.get())
@@ -95,7 +95,7 @@ def _tell_jax(entered: tuple[int, Mode] | None) -> None:
 
 @functools.cache
 def _follow_asyncio() -> None:
-    """Makes asyncio tell JAX whenever it enters or leaves a callback; once for the process.
+    """Make asyncio tell JAX whenever it enters or leaves a callback; once for the process.
 
     Leans on ``asyncio.Handle._run``, which its loops call for each callback and each step of a task.
     """

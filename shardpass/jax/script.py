@@ -42,7 +42,7 @@ Failed = Callable[[BaseException], dict[str, Any]]
 
 
 def run(folder: str, ends: str, function: str, target: str, *arguments: str) -> None:
-    """Calls ``run_script`` as the entry point of a process of its own."""
+    """Call ``run_script`` as the entry point of a process of its own."""
     run_script(folder, ends, function, target, arguments)
 
 
@@ -55,7 +55,7 @@ def run_script(
     failed: Failed = lambda _: {},
     look: Callable[[], None] = lambda: None,
 ) -> NoReturn:
-    """Runs the script ``target`` until JAX compiles ``function``, writes the answer, and ends the process.
+    """Run the script ``target`` until JAX compiles ``function``, write the answer, and end the process.
 
     ``target``: a file, or "-m" and a module. In ``folder`` are: ``MODULE``, the module in bytecode with its locations,
     as JAX hands it to XLA. ``ENDED``, where there is no module: the names of the functions that were compiled, whether
@@ -72,7 +72,7 @@ def run_script(
     own = os.getpid()
 
     def explain(error: BaseException) -> None:
-        """Adds what ended the script, or a thread of it; the first counts."""
+        """Add what ended the script, or a thread of it; the first counts."""
         if not (isinstance(error, SystemExit) and error.code in (None, 0)) and "reason" not in answer:
             answer.update(explained(error, function, target) | failed(error))
 
@@ -82,7 +82,7 @@ def run_script(
         _leave()
 
     def refused(error: Exception) -> None:
-        """Ends the script where a mesh has too few devices, which it may catch, and which more devices settle."""
+        """End the script where a mesh has too few devices, which it may catch, and which more devices settle."""
         more = explained(error, function, target)
         if "devices" in more:
             answer.update(more)
@@ -103,7 +103,7 @@ def run_script(
 
 
 def _run_as_main(target: str, arguments: Sequence[str]) -> None:
-    """Runs a file or a module as ``python`` runs it, with these words behind it."""
+    """Run a file or a module as ``python`` runs it, with these words behind it."""
     module = target.removeprefix("-m ")
     sys.argv[:] = [target, *arguments]
     if module != target:
@@ -115,7 +115,7 @@ def _run_as_main(target: str, arguments: Sequence[str]) -> None:
 
 
 def _lowered(computation: Any) -> Any:
-    """Lowers again, for the platform that the environment names, what JAX is about to compile for the CPU. Leaves have
+    """Lower again, for the platform that the environment names, what JAX is about to compile for the CPU. Leaves have
     the names that their library gives them.
 
     ``jitted.lower(...).compile()`` has lost the function by then: its module is returned, lowered for the CPU.
@@ -133,7 +133,7 @@ def _lowered(computation: Any) -> Any:
 
 
 def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], None]) -> None:
-    """Notes the name of each program that JAX compiles; the program ``function`` is written instead, and is the end."""
+    """Note the name of each program that JAX compiles; the program ``function`` is written instead, and is the end."""
     wanted = re.sub(r"\W", "_", function.rpartition(".")[2])
     hook.put_in_place()  # a script that enters use() then finds its hook in place, below this one
     original = jax_private.compile_hook()
@@ -158,13 +158,13 @@ def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], 
 
 
 def _jitted_as(function: str) -> str:
-    """Returns JAX's name for the program of a variable of the script: ``f`` where ``step = jax.jit(f)``."""
+    """Return JAX's name for the program of a variable of the script: ``f`` where ``step = jax.jit(f)``."""
     value = vars(sys.modules["__main__"]).get(function)
     return re.sub(r"\W", "_", getattr(value, "__name__", "") if hasattr(value, "lower") else "").rstrip("_")
 
 
 def _watch_meshes(refused: Callable[[Exception], None]) -> None:
-    """Calls ``refused`` with the errors of JAX's functions that make meshes."""
+    """Call ``refused`` with the errors of JAX's functions that make meshes."""
 
     def watched(make: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(make)
@@ -182,7 +182,7 @@ def _watch_meshes(refused: Callable[[Exception], None]) -> None:
 
 
 def _watch_threads(explain: Callable[[BaseException], None]) -> None:
-    """Calls ``explain`` with the exceptions that end threads of the script."""
+    """Call ``explain`` with the exceptions that end threads of the script."""
     shown = threading.excepthook
 
     def failed(ending: threading.ExceptHookArgs) -> None:
@@ -194,7 +194,7 @@ def _watch_threads(explain: Callable[[BaseException], None]) -> None:
 
 
 def _write_whole(file: Path, data: bytes) -> None:
-    """Writes a file that is never seen in part, after what the script printed."""
+    """Write a file that is never seen in part, after what the script printed."""
     with contextlib.suppress(ValueError, OSError):  # streams that the script closed, or nobody reads
         sys.stdout.flush()
         sys.stderr.flush()
@@ -202,7 +202,7 @@ def _write_whole(file: Path, data: bytes) -> None:
 
 
 def _leave() -> NoReturn:
-    """Ends the process at once: no thread is joined, and no handler of the script runs."""
+    """End the process at once: no thread is joined, and no handler of the script runs."""
     with contextlib.suppress(ValueError, OSError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -210,7 +210,7 @@ def _leave() -> NoReturn:
 
 
 def _join_threads() -> None:
-    """Waits for the threads for which Python waits at the end of a script; they may compile the function."""
+    """Wait for the threads for which Python waits at the end of a script; they may compile the function."""
     current = threading.current_thread()
     for thread in threading.enumerate():
         if thread is not current and not thread.daemon:
@@ -218,7 +218,7 @@ def _join_threads() -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends the session of this process when the process that asked is gone, and its end of the pipe is closed."""
+    """End the session of this process when the process that asked is gone, and its end of the pipe is closed."""
     if ALIVE not in os.environ:
         return
 

@@ -29,7 +29,7 @@ _INDEXED = re.compile(r"devices\(\)\[(\d+)\]")
 
 
 def explained(error: BaseException, function: str, target: str) -> dict[str, Any]:
-    """Returns "file" and "line" of the user's innermost frame, "reason" and "remedy" of the error, and "devices", where
+    """Return "file" and "line" of the user's innermost frame, "reason" and "remedy" of the error, and "devices", where
     the script asks for more than it has and virtual ones can be made.
     """
     file, line = _place(error)
@@ -42,7 +42,7 @@ def explained(error: BaseException, function: str, target: str) -> dict[str, Any
 
 
 def _place(error: BaseException) -> tuple[str, int]:
-    """Returns the innermost line of the user's files that ``error`` passed; ("", 0) if none."""
+    """Return the innermost line of the user's files that ``error`` passed; ("", 0) if none."""
     if isinstance(error, SyntaxError) and error.filename:
         return _shown(error.filename), error.lineno or 0
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -52,7 +52,7 @@ def _place(error: BaseException) -> tuple[str, int]:
 
 
 def _shown(file: str) -> str:
-    """Returns ``file`` from the working directory, if it is below that."""
+    """Return ``file`` from the working directory, if it is below that."""
     try:
         relative = os.path.relpath(file)
     except OSError:  # the script removed its working directory
@@ -61,7 +61,7 @@ def _shown(file: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Returns the type and text of ``error``, without the notes that JAX adds."""
+    """Return the type and text of ``error``, without the notes that JAX adds."""
     if isinstance(error, SystemExit):
         return f"the script left with {error.code}"
     shown = traceback.TracebackException(type(error), error, None)
@@ -70,7 +70,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _devices_asked(reason: str, line: str) -> int:
-    """Returns the number of devices that an error, or its line, asks for; 0 if it asks for no more than there are."""
+    """Return the number of devices that an error, or its line, asks for; 0 if it asks for no more than there are."""
     backends = jax.devices()
     if backends[0].platform != "cpu":
         return 0
@@ -83,7 +83,7 @@ def _devices_asked(reason: str, line: str) -> int:
 
 
 def _set() -> bool:
-    """Whether the user says how many devices there are."""
+    """Return whether the user says how many devices there are."""
     return _SET_BY[0] in os.environ or _SET_BY[1] in os.environ.get("XLA_FLAGS", "")
 
 

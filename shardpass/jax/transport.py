@@ -36,13 +36,13 @@ class Transport(Protocol):
     """Carries pieces of arrays from device to device."""
 
     def exchange(self, pieces: Sequence[Piece], values: Mapping[int, Any]) -> Iterable[tuple[Piece, Any]]:
-        """Exchanges pieces. ``values``: by number, those that leave this process's devices. Returns those that arrive
+        """Exchange pieces. ``values``: by number, those that leave this process's devices. Returns those that arrive
         on them.
         """
         ...
 
     def agree(self) -> None:
-        """Returns once every process of the transport has called this."""
+        """Return once every process of the transport has called this."""
         ...
 
 
@@ -57,7 +57,7 @@ class Copies:
         return zip(pieces, jax.device_put([values[k] for k in range(len(pieces))], receivers), strict=True)
 
     def agree(self) -> None:
-        """Returns at once: there is one process."""
+        """Return at once: there is one process."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Permutes:
                 at += count
 
     def agree(self) -> None:
-        """Adds up a number of each device: no process has the sum before all have begun."""
+        """Add up a number of each device: no process has the sum before all have begun."""
         sharding = NamedSharding(self.mesh, PartitionSpec("device"))
         here = [device for device in self.mesh.devices.flat if device.process_index == jax.process_index()]
         ones = [jax.numpy.ones(1, "int32", device=device) for device in here]
@@ -111,7 +111,7 @@ class Permutes:
 
 
 def one_each(pairs: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Splits ``pairs`` into groups in which no device sends twice or receives twice."""
+    """Split ``pairs`` into groups in which no device sends twice or receives twice."""
     groups: list[list[tuple[int, int]]] = []
     for sender, receiver in pairs:
         for group in groups:

@@ -33,7 +33,7 @@ def annotate(
     shardings: Mapping[str, Any],
     over: Mesh | None,
 ) -> dict[str, ShardingSpec]:
-    """Writes the configuration and the specs of computed values into ``proto``; returns specs of inputs and weights.
+    """Write the configuration and the specs of computed values into ``proto``; returns specs of inputs and weights.
 
     Raises ShardpassError SP725.
     """
@@ -61,7 +61,7 @@ def annotate(
 
 
 def mesh_of(mesh: Any, place: Place) -> Mesh | None:
-    """Reads a mesh from ``x=4,y=2``, or from a mapping of axes to sizes. Raises ShardpassError SP725."""
+    """Read a mesh from ``x=4,y=2``, or from a mapping of axes to sizes. Raises ShardpassError SP725."""
     if mesh is None or isinstance(mesh, Mesh):
         return mesh
     try:

@@ -10,7 +10,7 @@ from shardpass.diagnostics.table_onnx import BAD_BINDING
 
 
 def bind(onnx: Any, proto: Any, place: Place, dims: Mapping[str, int], constants: Mapping[str, Any]) -> None:
-    """Writes sizes and constant inputs into the model.
+    """Write sizes and constant inputs into the model.
 
     Raises ShardpassError SP709: a name that the model has not, or a value that does not fit.
     """

@@ -76,7 +76,7 @@ Beyond = Callable[[Model, Configuration], Mapping[str, Layout]]
 
 
 def check_model(model: Model, *, strict: bool = False, extended: bool = False, beyond: Beyond | None = None) -> Report:
-    """Returns all diagnostics of a model, errors first, and its layouts for each configuration.
+    """Return all diagnostics of a model, errors first, and its layouts for each configuration.
 
     ``strict``: a rule that only a redistribution would satisfy is an error, and so is a split that no rule covers.
     ``extended``: ops that the documents list in no group have the rules of the group that they evidently belong to.
@@ -145,7 +145,7 @@ class _Flow:
     # --------------------------------------------------------------------------------- inputs and outputs
 
     def _input(self, node: Node, name: str, given: Mapping[str, Layout]) -> Placed | None:
-        """Checks an input by D1, D2 and D5, and returns its layout."""
+        """Check an input by D1, D2 and D5, and return its layout."""
         shape = self.model.tensor(name).shape
         source = self.made.get(name, unsharded(len(shape or ())))
         if name not in given:
@@ -160,7 +160,7 @@ class _Flow:
         return Placed(wanted, "given")
 
     def _output(self, node: Node, name: str, given: Layout | None, inferred: Placed | None) -> Placed | None:
-        """Checks an output by D3 and D4, and returns its layout."""
+        """Check an output by D3 and D4, and return its layout."""
         if given is None:
             return inferred
         if inferred is not None and not inferred.layout.is_anywhere and inferred.layout != given:
@@ -179,7 +179,7 @@ class _Flow:
     # --------------------------------------------------------------------------------- the op
 
     def _results(self, node: Node, placed: dict[str, Placed], known: bool) -> dict[str, Placed]:
-        """Infers the outputs as the op computes them, or none; moves inputs that must move in ``placed``."""
+        """Infer the outputs as the op computes them, or none; moves inputs that must move in ``placed``."""
         group = group_of(node.op, node.domain, extended=self.extended)
         split = next((name for name, one in placed.items() if one.layout.is_split), None)
         anywhere = all(one.layout.is_anywhere for one in placed.values())
@@ -201,7 +201,7 @@ class _Flow:
         return {}
 
     def _beyond(self, node: Node, rule: str) -> dict[str, Placed]:
-        """Infers the outputs of an op without rules by ``beyond``."""
+        """Infer the outputs of an op without rules by ``beyond``."""
         names = [name for name in node.outputs if name in self.beyond]
         if names:
             layouts = " and ".join(f"'{name}' {self.beyond[name]}" for name in names)
@@ -212,7 +212,7 @@ class _Flow:
         return len(self.model.tensor(name).shape or ())
 
     def _whole(self, node: Node, placed: dict[str, Placed]) -> dict[str, Placed]:
-        """Infers outputs of an op without rules whose inputs are whole: on the devices that have all inputs."""
+        """Infer outputs of an op without rules whose inputs are whole: on the devices that have all inputs."""
         located = {name: one for name, one in placed.items() if not one.layout.is_anywhere}
         fixed = {name: one for name, one in located.items() if one.source == "given"} or dict(list(located.items())[:1])
         common: Devices = frozenset()
@@ -233,7 +233,7 @@ class _Flow:
         return results
 
     def _move(self, node: Node, rule: str, reason: str, name: str, placed: dict[str, Placed], needed: Layout) -> None:
-        """Reports that an input without a spec at the node is repartitioned for the rule."""
+        """Report that an input without a spec at the node is repartitioned for the rule."""
         moved = _moved(placed[name].layout, needed, self.model.tensor(name))
         self._say(
             REPARTITIONED,
@@ -290,7 +290,7 @@ class _Flow:
         placed: dict[str, Placed],
         previous: Layout | None,
     ) -> Layout | None:
-        """Infers the result of one stage; None after an error."""
+        """Infer the result of one stage; None after an error."""
         names, shapes = [name for name, _ in rows], [shape for _, shape in rows]
         while True:
             layouts: list[Layout] = [
@@ -314,7 +314,7 @@ class _Flow:
             self._move(node, one.rule, one.reason, names[term], placed, needed)
 
     def _movable(self, stage: Stage, one: Violation, names: Sequence[str], placed: Mapping[str, Placed]) -> int | None:
-        """Returns a term of a broken rule that has no spec at this node and was not moved yet."""
+        """Return a term of a broken rule that has no spec at this node and was not moved yet."""
         everyone: Sequence[int] = range(len(names)) if one.rule in ("ONNX-B2", "ONNX-B3") else ()
         pair = [one.term] if one.other is None else [one.term, one.other]
         for term in (*pair, *everyone):
@@ -333,7 +333,7 @@ def _moved(source: Layout, target: Layout, tensor: Tensor) -> str:
 
 
 def summary_lines(model: Model, report: Report) -> Iterator[str]:
-    """Yields the layout of every tensor at every node that takes part, and its source."""
+    """Yield the layout of every tensor at every node that takes part, and its source."""
     for completed in report.completed:
         yield f"configuration '{completed.configuration.name}', {completed.configuration.num_devices} devices"
         for node, placed in zip(model.nodes, completed.nodes, strict=True):

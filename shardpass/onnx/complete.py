@@ -13,7 +13,7 @@ from shardpass.sharding.notations.onnx_proto import to_proto
 
 
 def completed_model(model: Model, report: Report) -> bytes:
-    """Returns the bytes of ``model`` with the specs in ``report``; the model itself stays unchanged."""
+    """Return the bytes of ``model`` with the specs in ``report``; the model itself stays unchanged."""
     proto = type(model.proto)()
     proto.CopyFrom(model.proto)
     known = {one.name for one in proto.configuration}

@@ -38,7 +38,7 @@ class _Fault(Exception):
 
 
 def annotated(model: Model) -> Model:
-    """Returns the model with the specs of its distributed ops as annotations; faults go to its remarks."""
+    """Return the model with the specs of its distributed ops as annotations; faults go to its remarks."""
     nodes: list[Node] = []
     faults: list[Diagnostic] = []
     shapes: dict[str, Tensor] = {}
@@ -63,7 +63,7 @@ def annotated(model: Model) -> Model:
 
 
 def _whole(tensor: Tensor, spec: ShardingSpec, rank: int) -> Tensor:
-    """Returns the type of the whole tensor: the model has that of one shard."""
+    """Return the type of the whole tensor: the model has that of one shard."""
     if tensor.shape is None or len(tensor.shape) != rank:
         return replace(tensor, shape=(None,) * rank)
     counts = {dim.axis: dim.parts[0].num_shards for dim in spec.dims}
@@ -107,7 +107,7 @@ def _integers(text: str) -> list[int]:
 
 
 def _axes(text: str) -> list[int | None]:
-    """Returns the axis of the mesh that splits each axis of a tensor: ``RS[0]`` gives None and 0."""
+    """Return the axis of the mesh that splits each axis of a tensor: ``RS[0]`` gives None and 0."""
     parts = list(_AXIS.finditer(text))
     if "".join(one[0] for one in parts) != text:
         raise _Fault(f"'{text}' is no sequence of R and S[k], one for each axis of the tensor")

@@ -13,7 +13,7 @@ from shardpass.onnx.layout import Devices, Layout
 
 
 def draw(layout: Layout, shape: Sequence[int]) -> str:
-    """Draws the blocks of a tensor of ``shape`` (of fused axes, the shards' numbers) and their devices."""
+    """Draw the blocks of a tensor of ``shape`` (of fused axes, the shards' numbers) and their devices."""
     if layout.holders is None:
         return "unsharded: available to every device"
     split = [axis for axis, count in enumerate(layout.counts) if count > 1]

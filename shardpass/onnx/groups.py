@@ -65,12 +65,12 @@ FACTORS = {"QLinearMatMul": (0, 3)}
 
 
 def plain_op(op: str, domain: str) -> str:
-    """Returns the op of ONNX that a distributed op of ONNX Runtime computes; "" for all other ops."""
+    """Return the op of ONNX that a distributed op of ONNX Runtime computes; "" for all other ops."""
     return op.removeprefix("Distributed") if domain == RUNTIME and op.startswith("Distributed") else ""
 
 
 def group_of(op: str, domain: str, *, extended: bool = False) -> OpGroup | None:
-    """Returns the group of an op; None where it is in no group."""
+    """Return the group of an op; None where it is in no group."""
     if domain not in ("", "ai.onnx"):
         op = plain_op(op, domain)
     return GROUPS.get(op) or (EVIDENT.get(op) if extended else None)

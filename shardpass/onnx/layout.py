@@ -49,7 +49,7 @@ class Layout:
         return frozenset().union(*(self.holders or ()))
 
     def at(self, coordinates: Coordinates) -> Devices | None:
-        """Returns the devices that hold the shard at ``coordinates``; None if every device that needs it may."""
+        """Return the devices that hold the shard at ``coordinates``; None if every device that needs it may."""
         if self.holders is None:
             return None
         index = 0
@@ -61,14 +61,14 @@ class Layout:
         return itertools.product(*map(range, self.counts))
 
     def along(self, axis: int) -> tuple[Devices, ...]:
-        """Returns the devices of any shard at each place along one axis."""
+        """Return the devices of any shard at each place along one axis."""
         places: list[set[int]] = [set() for _ in range(self.counts[axis])]
         for place in self.shards():
             places[place[axis]] |= self.at(place) or frozenset()
         return tuple(map(frozenset, places))
 
     def cut(self, axis: int) -> tuple[int, tuple[SimpleSharding, ...]]:
-        """Describes the cut of one axis; equal for two layouts if their shards along it have the same elements."""
+        """Describe the cut of one axis; equal for two layouts if their shards along it have the same elements."""
         return self.counts[axis], self.fused[axis] if self.fused else ()
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ def unsharded(rank: int) -> Layout:
 
 
 def layout_of(spec: ShardingSpec, rank: int) -> Layout:
-    """Returns the layout of a valid spec, on a tensor of ``rank``."""
+    """Return the layout of a valid spec, on a tensor of ``rank``."""
     axes = [dim.axis % rank for dim in spec.dims]
     counts = [1] * rank
     fused: list[tuple[SimpleSharding, ...]] = [()] * rank
@@ -102,7 +102,7 @@ def layout_of(spec: ShardingSpec, rank: int) -> Layout:
 def spec_of(
     layout: Layout, name: str, shape: Sequence[int | str | None] = (), devices: Devices = frozenset()
 ) -> ShardingSpec:
-    """Returns the spec of ``layout``; an unsharded tensor is on all of ``devices``."""
+    """Return the spec of ``layout``; an unsharded tensor is on all of ``devices``."""
     holders = layout.holders if layout.holders is not None else (devices,)
     sizes = [*shape] if len(shape) == len(layout.counts) else [None] * len(layout.counts)
     dims = tuple(
@@ -120,7 +120,7 @@ def spec_of(
 
 
 def bytes_received(source: Layout, target: Layout, sizes: Sequence[int] | None, bits: int) -> int | None:
-    """Returns the most bytes that a device lacks; None where shapes, or fused axes, leave them open.
+    """Return the most bytes that a device lacks; None where shapes, or fused axes, leave them open.
 
     Shards are blocks of ceil(size / count) elements. Those of one layout do not overlap, so overlaps add up.
     """

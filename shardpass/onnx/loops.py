@@ -50,7 +50,7 @@ class Stage:
 
 
 def array_inputs(node: Node, group: OpGroup) -> tuple[int, ...]:
-    """Returns the indices of a node's array inputs, to which the sharding rules of its group apply."""
+    """Return the indices of a node's array inputs, to which the sharding rules of its group apply."""
     given = [index for index, name in enumerate(node.inputs) if name]
     if group is OpGroup.ELEMENTWISE:
         return tuple(given[: ARRAY_INPUTS.get(node.op, len(given))])
@@ -62,7 +62,7 @@ def array_inputs(node: Node, group: OpGroup) -> tuple[int, ...]:
 
 
 def stages(model: Model, node: Node, group: OpGroup, shapes: Sequence[tuple[Dim, ...]]) -> tuple[Stage, ...]:
-    """Returns the stages of a node; ``shapes``: of its array inputs. Raises NoLoops."""
+    """Return the stages of a node; ``shapes``: of its array inputs. Raises NoLoops."""
     inputs = array_inputs(node, group)
     if group is OpGroup.ELEMENTWISE:
         return (_elementwise(inputs, [len(shape) for shape in shapes]),)
@@ -147,7 +147,7 @@ def _einsum(node: Node, ranks: Sequence[int]) -> Stage:
 
 
 def label_sizes(stage: Stage, shapes: Sequence[tuple[Any, ...]]) -> dict[str, Dim]:
-    """Returns the size of each label: of an axis that is not broadcast; 1 where all are."""
+    """Return the size of each label: of an axis that is not broadcast; 1 where all are."""
     sizes: dict[str, Dim] = {}
     for term, shape in zip(stage.terms, shapes, strict=True):
         for label, size in zip(term.labels, shape, strict=True):

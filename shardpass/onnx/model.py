@@ -31,7 +31,7 @@ class Tensor:
 
     @property
     def sizes(self) -> tuple[int, ...] | None:
-        """Returns the shape, if it is all numbers, else None."""
+        """Return the shape, if it is all numbers, else None."""
         if self.shape is None or not all(isinstance(size, int) for size in self.shape):
             return None
         return tuple(size for size in self.shape if isinstance(size, int))
@@ -71,11 +71,11 @@ class Node:
         return f"node '{self.name}' ({self.op})" if self.name else f"node {self.number} ({self.op})"
 
     def stage(self, configuration: str) -> int | None:
-        """Returns the pipeline stage of the node in a configuration, if it has one."""
+        """Return the pipeline stage of the node in a configuration, if it has one."""
         return next((one.stage for one in self.annotations if one.configuration == configuration), None)
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> Node:
-        """Returns the node with other attributes."""
+        """Return the node with other attributes."""
         return replace(self, attributes=attributes)
 
 
@@ -105,7 +105,7 @@ class Model:
 
 
 def looks_like_a_model(data: bytes, file: str) -> bool:
-    """Whether the bytes are an ONNX model, by the file's name or by the first fields of a ModelProto.
+    """Return whether the bytes are an ONNX model, by the file's name or by the first fields of a ModelProto.
 
     Its first field is ``ir_version``, number 1, a varint: the byte 8, then a small number that is not 0; the next byte
     is the tag of a later field. No MLIR begins so, nor a flat buffer (whose third byte is 0) or an HLO proto (10).
@@ -126,7 +126,7 @@ def read_model(
     shardings: Mapping[str, Any] | None = None,
     mesh: Any = None,
 ) -> Model:
-    """Reads the model in the bytes of a ``.onnx`` file; tensors in other files are not opened.
+    """Read the model in the bytes of a ``.onnx`` file; tensors in other files are not opened.
 
     ``dims``: sizes for symbolic dimensions. ``constants``: values for inputs, which become constants of the model.
     ``shardings``, over the axes of ``mesh``: see ``beside``. A model of an opset before 13 is converted.
@@ -178,7 +178,7 @@ def _parsed(onnx: Any, data: bytes, place: Place) -> Any:
 
 
 def _no_texts(proto: Any) -> Iterator[bytes]:
-    """Yields names that are no text: protobuf returns them as bytes."""
+    """Yield names that are no text: protobuf returns them as bytes."""
     graph = proto.graph
     for one in proto.configuration:
         yield from _bytes(one.name, *one.device)
@@ -196,7 +196,7 @@ def _bytes(*names: Any) -> Iterator[bytes]:
 
 
 def _with_shapes(onnx: Any, proto: Any) -> Any:
-    """Returns a copy with the shapes that onnx can infer; the model itself where it cannot."""
+    """Return a copy with the shapes that onnx can infer; the model itself where it cannot."""
     try:
         return onnx.shape_inference.infer_shapes(proto, data_prop=True)
     except Exception:  # a model with wrong types: what it says itself is used
@@ -229,7 +229,7 @@ def _bits(onnx: Any, kind: int) -> int:
 
 
 def node_of(number: int, proto: Any) -> Node:
-    """Reads a NodeProto of the model, of one of its graphs, or of a function."""
+    """Read a NodeProto of the model, of one of its graphs, or of a function."""
     import onnx
 
     attributes = {}

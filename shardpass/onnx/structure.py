@@ -24,7 +24,7 @@ from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec
 
 
 def check_configurations(model: Model) -> Iterator[Diagnostic]:
-    """Checks rules ONNX-S1 and ONNX-S5 on the configurations, and ONNX-S1 on the nodes that name them."""
+    """Check rules ONNX-S1 and ONNX-S5 on the configurations, and ONNX-S1 on the nodes that name them."""
     names = Counter(c.name for c in model.configurations)
     known = ", ".join(f"'{name}'" for name in names) or "none"
     for name, count in names.items():
@@ -50,7 +50,7 @@ def check_configurations(model: Model) -> Iterator[Diagnostic]:
 
 
 def check_stages(model: Model, configuration: Configuration) -> Iterator[Diagnostic]:
-    """Checks that stages are numbers from 0, and that no node reads from a later stage than its own."""
+    """Check that stages are numbers from 0, and that no node reads from a later stage than its own."""
     latest: dict[str, int] = {}  # the stage that a tensor needs
     for node in model.nodes:
         stage = node.stage(configuration.name)
@@ -70,7 +70,7 @@ def check_stages(model: Model, configuration: Configuration) -> Iterator[Diagnos
 def sound_specs(
     model: Model, node: Node, configuration: Configuration, diagnostics: list[Diagnostic]
 ) -> dict[str, ShardingSpec]:
-    """Returns the node's valid specs for one configuration, by tensor; violations go to ``diagnostics``."""
+    """Return the node's valid specs for one configuration, by tensor; violations go to ``diagnostics``."""
     own = {name for name in (*node.inputs, *node.outputs) if name}
     known = ", ".join(f"'{name}'" for name in sorted(own))
     sound: dict[str, ShardingSpec] = {}
@@ -97,7 +97,7 @@ def sound_specs(
 
 
 def check_spec(model: Model, node: Node, spec: ShardingSpec, num_devices: int) -> Iterator[Diagnostic]:
-    """Checks S3 to S7 of one spec."""
+    """Check S3 to S7 of one spec."""
     name = spec.tensor_name
     place, shape = model.place, model.tensor(name).shape
     axes = []

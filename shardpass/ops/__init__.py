@@ -9,7 +9,7 @@ _PUBLIC = {"register_custom_call": "shardpass.ops.families.call_rules"}
 
 
 def __getattr__(name: str) -> Any:
-    """Loads ``register_custom_call`` at its first use: the families need the rest of this package first."""
+    """Load ``register_custom_call`` at its first use: the families need the rest of this package first."""
     if name not in _PUBLIC:
         raise AttributeError(f"module 'shardpass.ops' has no attribute {name!r}")
     return getattr(importlib.import_module(_PUBLIC[name]), name)

@@ -22,7 +22,7 @@ OWN = __name__.partition(".")[0]
 
 
 def checked_model(model: Any, read: Any, op: Any) -> OpModel[Any] | None:
-    """Checks ``model``, which the function ``read`` returned for ``op``, and returns it.
+    """Check ``model``, which the function ``read`` returned for ``op``, and return it.
 
     Raises:
         ShardpassError: SP139 where another package's function gave no model, or a model whose rule is not ``op``'s.
@@ -53,7 +53,7 @@ def _check_dims(maker: Any, op: Any, rule: Rule, where: str, dims: DimMap, rank:
 
 
 def plan_of(model: OpModel[Any], split: Split) -> LocalPlan:
-    """Returns ``model.plan(split)``. Raises SP139 where another package's model returns no plan of the split."""
+    """Return ``model.plan(split)``. Raises SP139 where another package's model returns no plan of the split."""
     local = model.plan(split)
     if not isinstance(local, LocalPlan) and not is_own(type(model)):
         raise _fault(type(model), "plan", f"it gives {_kind(local)}, and not a LocalPlan")
@@ -61,7 +61,7 @@ def plan_of(model: OpModel[Any], split: Split) -> LocalPlan:
 
 
 def emitted(model: OpModel[Any], local: LocalPlan, site: Site) -> Sequence[Any]:
-    """Returns ``model.emit(local, site)``. Raises SP139 where another package's model returns wrong values."""
+    """Return ``model.emit(local, site)``. Raises SP139 where another package's model returns wrong values."""
     count, name = len(site.op.results), site.op.name
     made = model.emit(local, site)
     if is_own(type(model)):
@@ -76,7 +76,7 @@ def emitted(model: OpModel[Any], local: LocalPlan, site: Site) -> Sequence[Any]:
 
 
 def written_out(expand: Callable[[Any], Any], op: Any) -> list[Any] | None:
-    """Returns ``expand(op)``. Raises SP139 where another package's function returns values of other types."""
+    """Return ``expand(op)``. Raises SP139 where another package's function returns values of other types."""
     types, name = [result.type for result in op.results], op.name
     made = expand(op)
     if made is None or is_own(expand):
@@ -96,7 +96,7 @@ def written_out(expand: Callable[[Any], Any], op: Any) -> list[Any] | None:
 
 
 def _built(made: Sequence[Any], op: Any) -> Iterator[Any]:
-    """Collects the ops that compute the values ``made`` from the operands of ``op`` and have its location."""
+    """Collect the ops that compute the values ``made`` from the operands of ``op`` and have its location."""
     waiting, seen = list(made), list(op.operands)
     while waiting:
         value = waiting.pop()
@@ -117,7 +117,7 @@ def _check_values(maker: Any, name: str, what: str, made: Any, count: int) -> No
 
 
 def is_own(maker: Any) -> bool:
-    """Whether the class or function ``maker`` is defined in shardpass."""
+    """Return whether the class or function ``maker`` is defined in shardpass."""
     return str(getattr(maker, "__module__", "")).partition(".")[0] == OWN
 
 

@@ -80,7 +80,7 @@ class Split:
         results: Shapes,
         machine: Machine = IDEAL,
     ) -> Split:
-        """Builds the split of an op with ``rule`` that gives the factors the sub-axes ``factors``."""
+        """Build the split of an op with ``rule`` that gives the factors the sub-axes ``factors``."""
         sides = [
             tuple(unproject(rule, m, s, factors, mesh.sizes) for m, s in zip(maps, shapes, strict=True))
             for maps, shapes in ((rule.operands, operands), (rule.results, results))
@@ -90,7 +90,7 @@ class Split:
 
     @cached_property
     def count(self) -> int:
-        """Counts the parts that the loop nest of the op is cut into."""
+        """Count the parts that the loop nest of the op is cut into."""
         total = 1
         for axes in self.factors:
             total *= self.mesh.count(axes)
@@ -98,34 +98,34 @@ class Split:
 
     @cached_property
     def result_tiles(self) -> Shapes:
-        """Returns the shapes of the results on one device."""
+        """Return the shapes of the results on one device."""
         return tuple(self.mesh.tile(s, d) for s, d in zip(self.result_shapes, self.results, strict=True))
 
     @cached_property
     def largest_tile(self) -> int:
-        """Counts the elements of the largest tile of an operand or result."""
+        """Count the elements of the largest tile of an operand or result."""
         operands = [self.operand_tile(index) for index in range(len(self.operands))]
         return max([self.largest_result, *[prod(tile) for tile in operands]])
 
     @cached_property
     def largest_result(self) -> int:
-        """Counts the elements of the largest tile of a result."""
+        """Count the elements of the largest tile of a result."""
         return max([prod(tile) for tile in self.result_tiles], default=0)
 
     @cached_property
     def largest_beside_first(self) -> int:
-        """Counts elements of the largest tile, without operand 0 and the results of its shape that reuse its buffer."""
+        """Count elements of the largest tile, without operand 0 and the results of its shape that reuse its buffer."""
         operands = [self.operand_tile(index) for index in range(1, len(self.operands))]
         rows = zip(self.result_tiles, self.result_shapes, strict=True)
         results = [tile for tile, shape in rows if shape != self.operand_shapes[0]]
         return max([prod(tile) for tile in (*operands, *results)], default=0)
 
     def operand_tile(self, index: int) -> Shape:
-        """Returns the shape of operand ``index`` on one device."""
+        """Return the shape of operand ``index`` on one device."""
         return self.mesh.tile(self.operand_shapes[index], self.operands[index])
 
     def result_tile(self, index: int) -> Shape:
-        """Returns the shape of result ``index`` on one device."""
+        """Return the shape of result ``index`` on one device."""
         return self.result_tiles[index]
 
 
@@ -157,11 +157,11 @@ class OpModel(abc.ABC, Generic[P]):
 
     @abc.abstractmethod
     def plan(self, split: Split) -> P:
-        """Plans what a device does under ``split``, without MLIR."""
+        """Plan what a device does under ``split``, without MLIR."""
 
     @abc.abstractmethod
     def emit(self, plan: P, site: Site) -> Sequence[Any]:
-        """Builds ``plan`` at ``site`` and returns the tiles that replace the op's results.
+        """Build ``plan`` at ``site`` and return the tiles that replace the op's results.
 
         The op's operands are tiles already, split as ``plan.split`` says; its results have whole types still.
         """
@@ -195,33 +195,33 @@ class Site:
 
     @contextmanager
     def before(self) -> Iterator[None]:
-        """Sets the insertion point before the op, and the op's location."""
+        """Set the insertion point before the op, and the op's location."""
         with ir.InsertionPoint(self.op), self.op.location:
             yield
 
     @contextmanager
     def after(self) -> Iterator[None]:
-        """Sets the insertion point after the op, and the op's location."""
+        """Set the insertion point after the op, and the op's location."""
         with ir.InsertionPoint(self.next), self.op.location:
             yield
 
     def tile_type(self, index: int) -> Any:
-        """Returns the type of result ``index`` on one device, while the op still has whole types."""
+        """Return the type of result ``index`` on one device, while the op still has whole types."""
         return retype(self.op.results[index].type, self.split.result_tile(index))
 
     def keep(self) -> list[Any]:
-        """Keeps the op itself, on tiles: its results get the types of tiles."""
+        """Keep the op itself, on tiles: its results get the types of tiles."""
         for result, tile, whole in zip(self.results, self.split.result_tiles, self.split.result_shapes, strict=True):
             if tile != whole:
                 result.set_type(retype(result.type, tile))
         return self.results
 
     def discard(self) -> None:
-        """Marks the op, which no built op uses, for erasure after partitioning."""
+        """Mark the op, which no built op uses, for erasure after partitioning."""
         self.discarded = True
 
     def start(self, axes: Axes, tile: int, kind: Any = None) -> Any:
-        """Builds the scalar offset of this device's tile along a dimension that ``axes`` split into ``tile``s.
+        """Build the scalar offset of this device's tile along a dimension that ``axes`` split into ``tile``s.
 
         ``kind``: its type; by default the narrowest of ``numbers`` that holds all starts.
         """
@@ -230,12 +230,12 @@ class Site:
         return device_value(mesh.index(axes) * np.int64(tile), kind)
 
     def explain(self, collective: Any, axes: Axes, cause: str) -> None:
-        """Writes on ``collective`` over which axes it runs, and why."""
+        """Write on ``collective`` over which axes it runs, and why."""
         explain(collective, self.split.mesh, axes, cause)
 
 
 def explain(collective: Any, mesh: PrimeMesh, axes: Axes, cause: str) -> None:
-    """Writes the axes and the cause on a collective op, for reports."""
+    """Write the axes and the cause on a collective op, for reports."""
     collective.attributes[CAUSE] = ir.StringAttr.get(cause)
     collective.attributes[AXES] = ir.StringAttr.get(mesh.names(axes))
 

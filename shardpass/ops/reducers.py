@@ -16,7 +16,7 @@ COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or")
 
 
 def combiner_of(op: Any) -> str:
-    """Returns the name of the only op that the reducer applies to its two arguments; "" for any other body."""
+    """Return the name of the only op that the reducer applies to its two arguments; "" for any other body."""
     block = op.regions[0].blocks[0]
     body = [operation(inner) for inner in block.operations]
     if len(body) != 2 or len(block.arguments) != 2:
@@ -29,7 +29,7 @@ def combiner_of(op: Any) -> str:
 
 
 def is_identity(value: Any, combiner: str) -> bool:
-    """Whether ``value`` is a constant scalar that changes nothing under ``combiner``."""
+    """Return whether ``value`` is a constant scalar that changes nothing under ``combiner``."""
     owner = value.owner
     if isinstance(owner, ir.Block) or operation(owner).name != "stablehlo.constant":
         return False
@@ -41,7 +41,7 @@ def is_identity(value: Any, combiner: str) -> bool:
 
 
 def _number(text: str) -> object:
-    """Parses a constant's text: decimals by value (a complex number is a pair), others as text."""
+    """Parse a constant's text: decimals by value (a complex number is a pair), others as text."""
     parts = text.strip("()").split(",")
     try:
         return tuple(float(part) for part in parts)
@@ -50,7 +50,7 @@ def _number(text: str) -> object:
 
 
 def can_combine(combiner: str, element_type: str) -> bool:
-    """Whether XLA runs the collective: see the table of collectives and element types in the documents."""
+    """Return whether XLA runs the collective: see the table of collectives and element types in the documents."""
     if combiner in ("and", "or"):
         return element_type == "i1"
     if element_type.startswith("complex"):
@@ -59,7 +59,7 @@ def can_combine(combiner: str, element_type: str) -> bool:
 
 
 def partial_combiner(op: Any) -> str:
-    """Returns the reduction that joins partial results of a scatter's update computation; "" where there is none."""
+    """Return the reduction that joins partial results of a scatter's update computation; "" where there is none."""
     if len(op.results) != 1:
         return ""
     element = op.results[0].type.element_type
@@ -70,7 +70,9 @@ def partial_combiner(op: Any) -> str:
 
 
 def _subtracts(op: Any) -> bool:
-    """Whether the computation is old - update: on the identity it yields minus the update, and parts are added."""
+    """Return whether the computation is old - update: on the identity it yields minus the update, and parts are
+    added.
+    """
     block = op.regions[0].blocks[0]
     body = [operation(inner) for inner in block.operations]
     return (

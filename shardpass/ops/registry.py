@@ -51,7 +51,7 @@ class OpDef:
     whole: bool = False
 
     def rule(self, op: Any) -> Rule | None:
-        """Reads how ``op`` may be split; None where it is computed whole."""
+        """Read how ``op`` may be split; None where it is computed whole."""
         model = self.read(op)
         return None if model is None else model.rule
 
@@ -71,7 +71,7 @@ def define(
     context_free: bool = True,
     whole: bool = False,
 ) -> None:
-    """Registers ops under ``names``; a later definition of a name replaces the earlier one. See ``OpDef``."""
+    """Register ops under ``names``; a later definition of a name replaces the earlier one. See ``OpDef``."""
     family = (expand or read).__module__.rpartition(".")[2]
     for name in [names] if isinstance(names, str) else names:
         load(FAMILY_OF_OP.get(name))  # a definition of ours is the earlier one, whenever another comes
@@ -81,26 +81,26 @@ def define(
 
 
 def ops_of_others() -> frozenset[str]:
-    """Lists the names that a third party defined or redefined. Raises ShardpassError (SP305) as ``find``."""
+    """List the names that a third party defined or redefined. Raises ShardpassError (SP305) as ``find``."""
     _load_third_parties()
     return frozenset(_of_others)
 
 
 def load(family: str | None) -> None:
-    """Loads the file of a family; does nothing for None, and while the file itself is being loaded."""
+    """Load the file of a family; does nothing for None, and while the file itself is being loaded."""
     if family is not None:
         importlib.import_module(f"shardpass.ops.families.{family}")
 
 
 @lru_cache(maxsize=1)
 def _load_third_parties() -> None:
-    """Loads third parties' modules once; their definitions replace ours."""
+    """Load third parties' modules once; their definitions replace ours."""
     for entry in entry_points(group="shardpass.ops"):
         _load_entry(entry)
 
 
 def _load_entry(entry: EntryPoint) -> None:
-    """Loads a third party's module, which calls ``define``. Raises ShardpassError (SP305) where that fails."""
+    """Load a third party's module, which calls ``define``. Raises ShardpassError (SP305) where that fails."""
     try:
         entry.load()
     except Exception as error:  # the module is another's: whatever it raises is a failure to load
@@ -109,7 +109,7 @@ def _load_entry(entry: EntryPoint) -> None:
 
 
 def table() -> Mapping[str, OpDef]:
-    """Returns all ops, own and third-party. Loads every family: for pages and tests."""
+    """Return all ops, own and third-party. Loads every family: for pages and tests."""
     for family in dict.fromkeys((*FAMILY_OF_OP.values(), *FAMILY_OF_TARGET.values())):
         load(family)
     _load_third_parties()
@@ -117,7 +117,7 @@ def table() -> Mapping[str, OpDef]:
 
 
 def find(name: str) -> OpDef | None:
-    """Returns how ops of ``name`` are treated; None for an undefined name. Loads only the family of ``name``."""
+    """Return how ops of ``name`` are treated; None for an undefined name. Loads only the family of ``name``."""
     _load_third_parties()
     if name not in _table:
         load(FAMILY_OF_OP.get(name))

@@ -26,7 +26,7 @@ from shardpass.sharding import Sharding
 
 
 def tile_shape(shape: tuple[int, ...], sharding: Sharding) -> tuple[int, ...]:
-    """Returns the shape of a tile; a maximal sharding has the whole array's shape on every device."""
+    """Return the shape of a tile; a maximal sharding has the whole array's shape on every device."""
     return shape if sharding.is_maximal else sharding.tile_shape(shape)
 
 
@@ -37,7 +37,7 @@ class ReshardBuilder:
         self._attributes: dict[Any, tuple[Any, dict[str, Any]]] = {}
 
     def build(self, step: Reshard, tile: Any) -> Any:
-        """Builds the tile under the target sharding from the tile under the source.
+        """Build the tile under the target sharding from the tile under the source.
 
         In a region that is manual over some axes both are stacked along a first dimension (``planning.prices``).
         """
@@ -69,7 +69,7 @@ class ReshardBuilder:
 
 
 def masked(step: Mask | Alone, tile: Any, mesh: PrimeMesh) -> Any:
-    """Overwrites the padding of ``tile``, or all of it on the devices that are not the first."""
+    """Overwrite the padding of ``tile``, or all of it on the devices that are not the first."""
     if isinstance(step, Alone):
         zeros = at.splat(tile.type, at.nothing_text(tile.type.element_type))
         first = at.compare("EQ", device_value(mesh.index(step.axes)), at.splat(at.i32(), 0))
@@ -78,7 +78,7 @@ def masked(step: Mask | Alone, tile: Any, mesh: PrimeMesh) -> Any:
 
 
 def completed(step: Completion, tile: Any, mesh: PrimeMesh, channels: Iterator[int], cause: str) -> Any:
-    """Joins ``tile``, a partial result, over devices."""
+    """Join ``tile``, a partial result, over devices."""
     groups = mesh.groups(step.axes)
     if step.dim is None:
         op = all_reduce(tile, groups, step.combiner, next(channels))

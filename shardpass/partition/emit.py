@@ -55,7 +55,7 @@ from shardpass.sharding import Sharding
 
 
 def emit(plan: ProgramPlan, handles: Handles) -> None:
-    """Builds ``plan`` in the module to which ``handles`` belong."""
+    """Build ``plan`` in the module to which ``handles`` belong."""
     with ir.Location.unknown(handles.module.context):
         _Emitter(plan, handles).run()
 
@@ -91,7 +91,7 @@ class _Emitter:
         signature.write()
 
     def _mark_loops(self) -> None:
-        """Marks products that a later pass overlaps with a collective."""
+        """Mark products that a later pass overlaps with a collective."""
         if self.plan.loops is None:
             return
         for loop in self.plan.loops:
@@ -102,12 +102,12 @@ class _Emitter:
         self.handles.module.operation.attributes[names.IN_TURN] = count
 
     def _fresh_channels(self) -> Iterator[int]:
-        """Allocates channel numbers unused by the user's collectives; searches the module only if there may be some."""
+        """Allocate channel numbers unused by the user's collectives; searches the module only if there may be some."""
         searched = any(op.is_manual or op.name in WITH_CHANNELS for op in self.program.body.every_op())
         return channels(self.handles.module) if searched else count(1)
 
     def _rows(self) -> list[dict[str, Any]]:
-        """Returns the attributes of main's arguments that are arrays."""
+        """Return the attributes of main's arguments that are arrays."""
         arguments = self.program.body.arguments
         rows = self.handles.signature.arguments
         return [row for value, row in zip(arguments, rows, strict=True) if self.program.arrays[value] is not None]
@@ -127,7 +127,7 @@ class _Emitter:
             self.tiles.put(value, sharding, argument)
 
     def _block(self, plan: BlockPlan, block: Block, key: tuple[int, int] | None) -> None:
-        """Builds every op of ``block``, and the operands of its terminator."""
+        """Build every op of ``block``, and the operands of its terminator."""
         handles, end = self.handles.ops, self.handles.ends[key]
         following = {op.number: handles[after.number] for op, after in zip(block.ops, block.ops[1:], strict=False)}
         for one in plan.ops:
@@ -142,12 +142,12 @@ class _Emitter:
                 self._set(end, index, self._operand(operand, end, f"result_{index}"))
 
     def _operand(self, operand: OperandPlan, op: Any, part: str) -> Any:
-        """Builds an operand's steps before ``op``; returns its tile. ``part``: its name in ``op``, for the steps."""
+        """Build an operand's steps before ``op``; returns its tile. ``part``: its name in ``op``, for the steps."""
         self._steps(operand.steps, op, part)
         return self.tiles[operand.copy]
 
     def _masked(self, operand: OperandPlan, op: Any, part: str, mesh: PrimeMesh) -> Any:
-        """Builds an operand's steps and masks before ``op``; returns its tile."""
+        """Build an operand's steps and masks before ``op``; returns its tile."""
         tile = self._operand(operand, op, part)
         if operand.masks:
             with ir.InsertionPoint(op), op.location:
@@ -156,7 +156,7 @@ class _Emitter:
         return tile
 
     def _steps(self, steps: Sequence[Step], op: Any, part: str = "", where: Any = None) -> None:
-        """Builds ``steps`` before ``op``, for ``op`` or for the op at ``where``, and records their copies."""
+        """Build ``steps`` before ``op``, for ``op`` or for the op at ``where``, and record their copies."""
         location = op.location if where is None else where
         for step in steps:
             if isinstance(step, Recompute):
@@ -195,7 +195,7 @@ class _Emitter:
                 self.dead.append(op)
 
     def _say_not_alone(self, op: Op, handle: Any) -> None:
-        """Remarks that all devices compute an op that the user put on one device."""
+        """Report that all devices compute an op that the user put on one device."""
         shardings = [
             self.program.annotations[value].sharding for value in op.results if value in self.program.annotations
         ]
@@ -246,7 +246,7 @@ class _Emitter:
             self.tiles.put(result.value, result.wanted, moved)
 
     def _again(self, step: Recompute, before: Any) -> Any:
-        """Copies the op of ``step``, under another split."""
+        """Copy the op of ``step``, under another split."""
         source = self.handles.ops[step.op.number]
         with ir.InsertionPoint(before):
             again = source.clone()
@@ -289,7 +289,7 @@ class _Emitter:
         self.dead.append(op)
 
     def _untouched(self, plan: UntouchedPlan, op: Any) -> None:
-        """Keeps ops of a region that is manual over all axes; values enter as tiles."""
+        """Keep ops of a region that is manual over all axes; values enter as tiles."""
         if plan.entering is not None:
             tile = self.tiles[plan.entering]
             if op.results[0].type != tile.type:
@@ -322,7 +322,7 @@ class _Emitter:
 
 
 def _unannotate(op: Any, in_region: bool) -> None:
-    """Removes the annotations that describe how the whole op is split."""
+    """Remove the annotations that describe how the whole op is split."""
     attributes = op.attributes
     if not len(attributes):
         return
@@ -336,7 +336,7 @@ def _unannotate(op: Any, in_region: bool) -> None:
 
 
 def _say(remark: Remark, op: Op, handle: Any) -> None:
-    """Reports ``remark`` at the op's place."""
+    """Report ``remark`` at the op's place."""
     place = place_of(handle.location)
     if remark.code == NO_RULE.id:
         report(NO_RULE.at(place, op=op.called, why=op.why_whole, bytes=remark.bytes))
@@ -372,7 +372,7 @@ def _misfit(op: Any, actual: Any, expected: Any, sharding: Sharding) -> Exceptio
 
 
 def _describe(row: dict[str, Any], kind: Any, sharding: Sharding) -> None:
-    """Writes on an argument or result which whole array it is a tile of."""
+    """Write on an argument or result which whole array it is a tile of."""
     row[names.SHARDING] = ir.StringAttr.get(names.MANUAL)
     row[names.GLOBAL_TYPE] = ir.TypeAttr.get(kind)
     row[names.TILED_SHARDING] = ir.StringAttr.get(str(sharding))

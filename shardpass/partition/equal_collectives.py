@@ -27,7 +27,7 @@ OWN = frozenset({"channel_handle", CAUSE, AXES})  # attributes in which equal op
 
 
 def merge_equal(inside: OpList) -> list[Any]:
-    """Replaces collectives of a block by equal earlier ones; returns the ops without uses, users first."""
+    """Replace collectives of a block by equal earlier ones; returns the ops without uses, users first."""
     dead: dict[int, Any] = {}
     order: dict[Any, int] = {}
     todo = [named([inside], OPS)]
@@ -49,7 +49,7 @@ def merge_equal(inside: OpList) -> list[Any]:
 
 
 def _equal(ops: Iterable[Any]) -> list[list[Any]]:
-    """Groups the ``ops`` that are equal."""
+    """Group the ``ops`` that are equal."""
     groups: dict[Any, list[Any]] = {}
     for op in ops:
         key = _key(op)
@@ -59,7 +59,7 @@ def _equal(ops: Iterable[Any]) -> list[list[Any]]:
 
 
 def _key(op: Any) -> Any:
-    """Returns a key that equal ops share; None of an op that equals no other."""
+    """Return a key that equal ops share; None of an op that equals no other."""
     name, reducer = op.name, ""
     if len(op.regions):
         reducer = combiner_of(op) if name in OPS and len(op.operands) == 1 else ""

@@ -47,7 +47,7 @@ class Sends(enum.Enum):
 
 
 def planned(module: Any, *, sends: Sends = Sends.BYTES, remarks: bool = False) -> Iterator[Diagnostic]:
-    """Yields diagnostics on a propagated ``module``: redistributions by ``sends``, with ``remarks`` also waste."""
+    """Yield diagnostics on a propagated ``module``: redistributions by ``sends``, with ``remarks`` also waste."""
     with module.context, scope():  # planning makes splices, so it works on a copy
         table = spliced_table(copy_module(module))
         shardings = table.all_shardings()
@@ -88,7 +88,7 @@ def _redistribution(one: Redistribution, handles: Handles, sends: Sends, remarks
 
 
 def _text(sharding: Sharding, rank: int, mesh: PrimeMesh) -> str:
-    """Formats a sharding by the names of the program's axes; as a list of devices where nobody named them."""
+    """Format a sharding by the names of the program's axes; as a list of devices where nobody named them."""
     return spec_of(sharding, rank, mesh) if is_named(mesh.mesh) else str(sharding)
 
 

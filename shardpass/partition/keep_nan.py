@@ -40,7 +40,7 @@ QUIET_NAN: Mapping[str, int] = {"f16": 0x7E00, "bf16": 0x7FC0, "f32": 0x7FC00000
 
 
 def keep_nan(module: Any) -> bool:
-    """Rewrites the collectives of ``module`` in place; whether there were any.
+    """Rewrite the collectives of ``module`` in place; whether there were any.
 
     Reports SP315 of floats that stay as they are.
     """
@@ -57,14 +57,14 @@ def keep_nan(module: Any) -> bool:
 
 
 def takes_float_extreme(op: Any) -> bool:
-    """Whether ``op`` takes the max or min of floats across devices."""
+    """Return whether ``op`` takes the max or min of floats across devices."""
     if op.name not in REDUCTIONS or combiner_of(op) not in EXTREMES:
         return False
     return isinstance(op.operands[0].type.element_type, ir.FloatType)
 
 
 def _as_integers(op: Any, element: str) -> None:
-    """Replaces ``op`` by a collective of integers, with conversions of its operand before it and its result behind."""
+    """Replace ``op`` by a collective of integers, with conversions of its operand before it and its result behind."""
     bits, quiet = element_type(element).bits, QUIET_NAN[element]
     winner = quiet if combiner_of(op) == "maximum" else ~quiet
     integer = ir.IntegerType.get_signless(bits)
@@ -84,11 +84,11 @@ def _as_integers(op: Any, element: str) -> None:
 
 
 def _of(value: Any, element: Any) -> Any:
-    """Returns the type of ``value`` with another element type."""
+    """Return the type of ``value`` with another element type."""
     return ir.RankedTensorType.get(list(shape_of(value)), element)
 
 
 def _ordered(value: Any, bits: int) -> Any:
-    """Inverts all bits of ``value`` but the sign where it is negative."""
+    """Invert all bits of ``value`` but the sign where it is negative."""
     negative = hlo.shift_right_arithmetic(value, splat(value.type, bits - 1))  # all bits, or none
     return hlo.xor(value, hlo.and_(negative, splat(value.type, 2 ** (bits - 1) - 1)))

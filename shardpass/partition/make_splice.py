@@ -11,7 +11,7 @@ from shardpass.ops.families.concatenate import Piece, splice_op
 
 
 def make_splice(op: Any) -> None:
-    """Replaces ``op``, a concatenate, if it is of slices; erases slices without use."""
+    """Replace ``op``, a concatenate, if it is of slices; erases slices without use."""
     dim = int(ir.IntegerAttr(op.attributes["dimension"]).value)
     slices = [_part(value, dim) for value in op.operands]
     used: dict[Any, int] = {}
@@ -39,7 +39,7 @@ def make_splice(op: Any) -> None:
 
 
 def _part(value: Any, dim: int) -> tuple[Any, int, int]:
-    """Returns (array, first, last): the part of an array along ``dim`` that ``value`` is."""
+    """Return (array, first, last): the part of an array along ``dim`` that ``value`` is."""
     maker = None if isinstance(value.owner, ir.Block) else operation(value.owner)
     if maker is not None and maker.name == "stablehlo.slice":
         source = maker.operands[0]
@@ -53,7 +53,7 @@ def _part(value: Any, dim: int) -> tuple[Any, int, int]:
 
 
 def _merged(pieces: list[Piece]) -> list[Piece]:
-    """Merges adjacent pieces that are one run of an array."""
+    """Merge adjacent pieces that are one run of an array."""
     out: list[Piece] = []
     for piece in pieces:
         if out and (out[-1].operand, out[-1].limit) == (piece.operand, piece.start):

@@ -17,7 +17,7 @@ from shardpass.program.table import Table, forget, table_of
 
 
 def spliced_table(module: Any) -> Table:
-    """Returns the table of ``module``, after its concatenates of slices became splices. Raises as ``table_of``."""
+    """Return the table of ``module``, after its concatenates of slices became splices. Raises as ``table_of``."""
     table = table_of(module, "partition")
     if _make_splices(table):
         forget()
@@ -26,7 +26,7 @@ def spliced_table(module: Any) -> Table:
 
 
 def _make_splices(table: Table) -> bool:
-    """Rewrites concatenates of slices in every block as splices; returns whether there were any."""
+    """Rewrite concatenates of slices in every block as splices; returns whether there were any."""
     ops = list(table.program.body.every_op())
     cut = {value for op in ops if op.name == "stablehlo.slice" for value in op.results}
     joined = [op for op in ops if op.name == "stablehlo.concatenate" and not cut.isdisjoint(op.operands)]

@@ -22,5 +22,5 @@ class Tiles:
         return self._values[copy.array, copy.sharding]
 
     def put(self, array: int, sharding: Sharding, value: Any) -> None:
-        """Records that ``value`` holds ``array`` under ``sharding`` from here on."""
+        """Record that ``value`` holds ``array`` under ``sharding`` from here on."""
         self._values[array, sharding] = value

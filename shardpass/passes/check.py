@@ -120,7 +120,7 @@ class _Checker:
         boundary: bool = False,
         mesh: PrimeMesh,
     ) -> None:
-        """Reports what is wrong with a value of ``holder``: an op, main, or a block's argument."""
+        """Report what is wrong with a value of ``holder``: an op, main, or a block's argument."""
         array = self.program.arrays[value]
         if array is None:
             return

@@ -120,7 +120,7 @@ class _Work:
         return channels(self.module)
 
     def ends(self, op: Any) -> tuple[DimAxes, DimAxes] | None:
-        """Reads the splits of ``op``'s array before and after; None where the mesh cannot express them."""
+        """Read the splits of ``op``'s array before and after; None where the mesh cannot express them."""
         rank = _global_type(op).rank
         sides = (parse_sharding(get_text(op, name) or "") for name in (FROM, TO))
         source, target = (self.mesh.dims(s, rank) if isinstance(s, Sharding) else None for s in sides)
@@ -129,7 +129,7 @@ class _Work:
     # ---------------------------------------------------------------- behind what makes the array smaller
 
     def move_behind_user(self, op: Any) -> bool:
-        """Moves ``op`` behind its one user, where that is smaller; whether it did."""
+        """Move ``op`` behind its one user, where that is smaller; whether it did."""
         user = _only_user(op)
         ends = self.ends(op)
         if user is None or ends is None or operation(user.operands[0].owner) != op or not _received(op, self.mesh):
@@ -169,7 +169,7 @@ class _Work:
     # ---------------------------------------------------------------- sums
 
     def scatter(self, op: Any) -> None:
-        """Makes a reduce_scatter of the all_reduce that makes the operand of ``op``, where ``op`` splits its result."""
+        """Make a reduce_scatter of the all_reduce that makes the operand of ``op``, where ``op`` splits its result."""
         owner = op.operands[0].owner
         ends = self.ends(op)
         if isinstance(owner, ir.Block) or ends is None or _only_user(owner) is None:
@@ -204,7 +204,7 @@ class _Work:
             op.attributes[FROM] = ir.StringAttr.get(str(self.mesh.sharding(tuple(dims))))
 
     def _axes(self, total: Any) -> Axes | None:
-        """Returns the sub-axes that an all_reduce runs over; None where its groups follow none."""
+        """Return the sub-axes that an all_reduce runs over; None where its groups follow none."""
         groups = np.asarray(ir.DenseElementsAttr(total.attributes["replica_groups"]))
         if not groups.size or groups.min() < 0 or "use_global_device_ids" not in total.attributes:
             return None
@@ -217,7 +217,7 @@ class _Work:
 
 
 def _only_user(op: Any) -> Any:
-    """Returns the only op that uses the result of ``op``, once and in the same block; None where there is none such."""
+    """Return the only op that uses the result of ``op``, once and in the same block; None where there is none such."""
     uses = list(op.results[0].uses)
     if len(uses) != 1:
         return None

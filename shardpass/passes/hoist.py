@@ -119,7 +119,7 @@ class Hoist(ModulePass):
 
 
 def _loops(main: Any) -> list[Any]:
-    """Returns the loops that hold a redistribution, or a loop that does, inner ones first and otherwise in order."""
+    """Return the loops that hold a redistribution, or a loop that does, inner ones first and otherwise in order."""
     blocks = read_blocks(main)
     if not any(WHILE in inside.names for inside in blocks):
         return []
@@ -144,7 +144,7 @@ def _loops(main: Any) -> list[Any]:
 
 
 def _hoist_from(loop: Any, block: Any, most: int, devices: int | None) -> None:
-    """Moves redistributions of values that do not change out of ``loop``. O(ops of the block), and as much again for
+    """Move redistributions of values that do not change out of ``loop``. O(ops of the block), and as much again for
     each such redistribution.
     """
     redistributions = [op for op in map(operation, block.operations) if custom_call_target(op) == REDISTRIBUTE]
@@ -181,7 +181,7 @@ class _Body:
         self.changing = {a for k, a in enumerate(block.arguments) if k not in set(kept)}
 
     def chain(self, op: Any) -> list[Any] | None:
-        """Returns the ops of the block that ``op`` needs, in order, where all they take does not change; else None.
+        """Return the ops of the block that ``op`` needs, in order, where all they take does not change; else None.
 
         A redistribution in between leaves first, or both stay. What a barrier takes and passes is made in the loop.
         """
@@ -204,7 +204,7 @@ class _Body:
         return [made for made in dict.fromkeys(self.made.values()) if made in needed]
 
     def move(self, ops: list[Any]) -> None:
-        """Puts ``ops`` before the loop. One that the loop needs too stays, and a copy goes."""
+        """Put ``ops`` before the loop. One that the loop needs too stays, and a copy goes."""
         copies: dict[Any, Any] = dict(self.carried)
         going = set(ops)
         for op in ops:
@@ -221,7 +221,7 @@ class _Body:
 
 
 def _remark_that_it_stays(op: Any, growth: int, devices: int | None) -> None:
-    """Remarks on the bytes received each time round, where there are any."""
+    """Remark on the bytes received each time round, where there are any."""
     whole = ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
     source, target = (get_text(op, name) or "" for name in (FROM, TO))
     received = estimate_bytes(tuple(whole.shape), str(whole.element_type), source, target, num_devices=devices)

@@ -185,7 +185,7 @@ def _refuse_partitioned(main: Any, signature: Signature) -> None:
 
 
 def _of_main(main: Any, lists: OpLists) -> OpLists:
-    """Returns the lists of ``main`` alone; those of the module serve where it holds nothing else."""
+    """Return the lists of ``main`` alone; those of the module serve where it holds nothing else."""
     alone = OpLists(main)
     if lists.is_read and len(lists.blocks[0].ops) == 1:
         alone.take(lists.blocks[1:])
@@ -193,7 +193,7 @@ def _of_main(main: Any, lists: OpLists) -> OpLists:
 
 
 def _mark_manual(main: Any, lists: OpLists) -> None:
-    """Marks the ops of manual regions, where ``main`` holds an entry or an exit of one."""
+    """Mark the ops of manual regions, where ``main`` holds an entry or an exit of one."""
     if any(custom_call_target(op) in (TO_SHARD, TO_FULL) for op in named(lists.blocks, (CUSTOM_CALL,))):
         mark_manual(main)
         lists.changed()  # ops that stand on both sides of a border are copied

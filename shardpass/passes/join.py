@@ -121,7 +121,7 @@ class Join(ModulePass):
 
 
 def _groups(inside: OpList, kinds: Collection[str], most: int) -> list[list[Any]]:
-    """Collects the collectives of a block that are to be joined, and moves those of a group side by side."""
+    """Collect the collectives of a block that are to be joined, and move those of a group side by side."""
     keys: dict[int, Any] = {}
     for number, (op, name) in enumerate(zip(inside.ops, inside.names, strict=True)):
         if name in kinds and _bytes(op) < most and (key := _key(op)) is not None:
@@ -141,18 +141,18 @@ def _groups(inside: OpList, kinds: Collection[str], most: int) -> list[list[Any]
 
 
 def _beside(leader: int, number: int, order: Order, most: int) -> bool:
-    """Puts a collective into the group of ``leader``, if it may stand there. Returns whether it did."""
+    """Put a collective into the group of ``leader``, if it may stand there. Returns whether it did."""
     total = sum(_bytes(order.ops[i]) for i in (*order.group[leader], number))
     return total <= most and order.bring_together(leader, number, workspace=total)
 
 
 def _bytes(op: Any) -> int:
-    """Returns the bytes of ``op``'s operand or result, the greater of the two."""
+    """Return the bytes of ``op``'s operand or result, the greater of the two."""
     return max(sum(bytes_of(v.type) for v in side) for side in (op.operands, op.results))
 
 
 def _key(op: Any) -> Any:
-    """Returns a key that is equal for collectives that can be joined; None where this one cannot be."""
+    """Return a key that is equal for collectives that can be joined; None where this one cannot be."""
     own = {CHANNEL, CAUSE, AXES, *KINDS[op.name]}
     common = tuple((name, op.attributes[name]) for name in sorted(op.attributes) if name not in own)
     channel = str(op.attributes[CHANNEL]).partition("type")[2] if CHANNEL in op.attributes else ""
@@ -165,7 +165,7 @@ def _key(op: Any) -> Any:
 
 
 def _width(kind: Any) -> int:
-    """Bits of a number that may travel as an integer of as many; 0 for other elements."""
+    """Return the bits of a number that may travel as an integer of as many; 0 for other elements."""
     bits = element_type(str(kind)).bits
     return bits if bits in (16, 32, 64) and isinstance(kind, ir.IntegerType | ir.FloatType) else 0
 
@@ -174,7 +174,7 @@ def _width(kind: Any) -> int:
 
 
 def _join(members: list[Any]) -> None:
-    """Builds one collective in place of ``members``, which stand side by side, and what makes its operand before it."""
+    """Build one collective in place of ``members``, which stand side by side, and what makes its operand before it."""
     with ir.InsertionPoint(members[-1]), joined_location([op.location for op in members]):
         joined = _packed(members)
     causes = dict.fromkeys(text for op in members if (text := get_text(op, CAUSE)))
@@ -185,7 +185,7 @@ def _join(members: list[Any]) -> None:
 
 
 def _packed(members: list[Any]) -> Any:
-    """Builds a copy of the first of ``members`` that sends the elements of all, and cuts each one's result from its
+    """Build a copy of the first of ``members`` that sends the elements of all, and cut each one's result from its
     result.
     """
     first = members[0]
@@ -208,21 +208,21 @@ def _packed(members: list[Any]) -> Any:
 
 
 def _rows(op: Any) -> int:
-    """Counts the parts of the operand that go to different devices."""
+    """Count the parts of the operand that go to different devices."""
     if op.name == ALL_TO_ALL:
         return int(op.attributes["split_count"].value)
     return prod(shape_of(op.operands[0])) // prod(shape_of(op.results[0])) if op.name == REDUCE_SCATTER else 1
 
 
 def _parts(op: Any) -> int:
-    """Counts the parts of the result that come from different devices."""
+    """Count the parts of the result that come from different devices."""
     if op.name == ALL_TO_ALL:
         return int(op.attributes["split_count"].value)
     return prod(shape_of(op.results[0])) // prod(shape_of(op.operands[0])) if op.name == ALL_GATHER else 1
 
 
 def _matrix(op: Any, rows: int, kind: Any) -> Any:
-    """Builds the operand of ``op``, of elements ``kind``, as a matrix with one part in each of ``rows``."""
+    """Build the operand of ``op``, of elements ``kind``, as a matrix with one part in each of ``rows``."""
     value, shape = _as_bits(op.operands[0], kind), shape_of(op.operands[0])
     if rows > 1:
         dim = op.attributes[KINDS[op.name][0]].value
@@ -234,7 +234,7 @@ def _matrix(op: Any, rows: int, kind: Any) -> Any:
 
 
 def _tile(op: Any, part: Any, parts: int) -> Any:
-    """Builds the result of ``op`` from its columns of the joined result: its parts, side by side."""
+    """Build the result of ``op`` from its columns of the joined result: its parts, side by side."""
     if parts > 1:
         block, along = list(shape_of(op.operands[0])), op.attributes[KINDS[op.name][-1]].value
         if op.name == ALL_TO_ALL:
@@ -246,7 +246,7 @@ def _tile(op: Any, part: Any, parts: int) -> Any:
 
 
 def _as_bits(value: Any, kind: Any) -> Any:
-    """Reads ``value`` as elements of another type of the same width."""
+    """Read ``value`` as elements of another type of the same width."""
     wanted = ir.RankedTensorType.get(list(shape_of(value)), kind)
     return value if value.type == wanted else hlo.bitcast_convert(wanted, value)
 

@@ -71,7 +71,7 @@ class Partition(ModulePass):
         emit(plan, table.handles)
 
     def plan(self, module: Any) -> tuple[Table, ProgramPlan]:
-        """Plans what the pass builds. Returns the plan with the table that it is built from, for the machine named by
+        """Plan what the pass builds. Returns the plan with the table that it is built from, for the machine named by
         ``module``.
         """
         set_module_machine(module, machine_for(module, self.name, self.machine))

@@ -113,7 +113,7 @@ class Propagate(ModulePass):
             print(on_one_line(line), file=sys.stderr)
 
     def decided(self, module: Any) -> tuple[Decision, Handles]:
-        """Decides the shardings of ``module`` and writes the machine and the limit of the decision into it."""
+        """Decide the shardings of ``module`` and write the machine and the limit of the decision into it."""
         self.say_constraints(module)
         machine = machine_for(module, self.name, self.machine)
         set_module_machine(module, machine)
@@ -128,14 +128,14 @@ class Propagate(ModulePass):
         return decision, handles
 
     def refuse_unknown(self) -> None:
-        """Raises ShardpassError (SP107) where ``constraints`` is neither of its two values."""
+        """Raise ShardpassError (SP107) where ``constraints`` is neither of its two values."""
         if self.constraints not in (EXACT, FREE):
             raise OPTION_TYPE.error(
                 option="constraints", name=self.name, type="exact or free", value=self.constraints, default=EXACT
             )
 
     def say_constraints(self, module: Any) -> None:
-        """Says on ``module`` whether its constraints hold, before it is read."""
+        """Say on ``module`` whether its constraints hold, before it is read."""
         self.refuse_unknown()
         attributes = module.operation.attributes
         if self.constraints == FREE:
@@ -161,7 +161,7 @@ class Propagate(ModulePass):
 
 
 def barriers(program: Program, handles: Handles) -> dict[int, str]:
-    """Reads of each constraint, by its number, the one direction in which shardings pass, or NONE."""
+    """Read of each constraint, by its number, the one direction in which shardings pass, or NONE."""
     directions = {}
     for op in program.body.every_op():
         if op.kind is OpKind.CONSTRAINT and (direction := get_text(handles.ops[op.number], BARRIER)) is not None:
@@ -170,7 +170,7 @@ def barriers(program: Program, handles: Handles) -> dict[int, str]:
 
 
 def write(program: Program, handles: Handles, shardings: Shardings) -> None:
-    """Writes the shardings into the module: on arguments, results, and every op with arrays."""
+    """Write the shardings into the module: on arguments, results, and every op with arrays."""
     signature = handles.signature
     for value, row in zip(program.body.arguments, signature.arguments, strict=True):
         if value in shardings.of:
@@ -210,7 +210,7 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
 
 
 def _annotate(row: dict[str, Any], sharding: Sharding) -> None:
-    """Writes ``sharding`` into the attributes of an argument or result, in place of the user's annotation."""
+    """Write ``sharding`` into the attributes of an argument or result, in place of the user's annotation."""
     for name in ANNOTATIONS:
         row.pop(name, None)
     row[SHARDING] = ir.StringAttr.get(str(sharding))
@@ -226,7 +226,7 @@ class DecisionLog:
         self.handles = handles
 
     def conflicts(self) -> list[str]:
-        """Lists each op where two splits disagreed, which won, and why; and each change of the search."""
+        """List each op where two splits disagreed, which won, and why; and each change of the search."""
         lines = [f"{self._where(c.step)}: {describe(c, self.mesh)}" for c in self.engine.conflicts.values()]
         for change in self.decision.changes:
             place = "" if change.op is None else f"{self._place(change.op)}: "
@@ -234,7 +234,7 @@ class DecisionLog:
         return lines
 
     def trace(self) -> list[str]:
-        """Lists every step of propagation, in order."""
+        """List every step of propagation, in order."""
         lines = []
         for event in self.engine.events:
             operands = len(self.engine.steps[event.step].rule.operands)
@@ -259,5 +259,5 @@ class DecisionLog:
         return f"{self._place(of_engine.op)}: {of_engine.name}"
 
     def _place(self, op: int) -> Place:
-        """Returns the place of an op of the decided program, which may be a part of an op of the user's."""
+        """Return the place of an op of the decided program, which may be a part of an op of the user's."""
         return place_of(self.handles.ops[self.decision.parts.get(op, op)].location)

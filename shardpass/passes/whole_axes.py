@@ -68,7 +68,7 @@ class WholeAxes(ModulePass):
         return True
 
     def _all(self, mesh: PrimeMesh, arrays: Any, given: Any, rows: list[dict[str, Any]]) -> dict[int, Sharding]:
-        """Writes the shardings that change into ``rows``, and returns them by position."""
+        """Write the shardings that change into ``rows``, and return them by position."""
         changed = {}
         for index, (array, sharding, row) in enumerate(zip(arrays, given, rows, strict=True)):
             if array is None or sharding is None:
@@ -81,7 +81,7 @@ class WholeAxes(ModulePass):
 
 
 def can_hold(sharding: Sharding, array: Array, mesh: PrimeMesh) -> Sharding:
-    """Removes from ``sharding`` the axes that JAX cannot split ``array`` over.
+    """Remove from ``sharding`` the axes that JAX cannot split ``array`` over.
 
     Example: on a mesh x=8, y=2 an array of 12 x 6 rows split over ``x:(1)4`` and ``y`` is split over ``y`` alone.
     """
@@ -93,7 +93,7 @@ def can_hold(sharding: Sharding, array: Array, mesh: PrimeMesh) -> Sharding:
 
 
 def _even_whole(axes: Axes, size: int, mesh: PrimeMesh) -> Axes:
-    """Returns the longest beginning of ``axes`` that is made of whole axes and divides ``size``."""
+    """Return the longest beginning of ``axes`` that is made of whole axes and divides ``size``."""
     kept: Axes = ()
     for ref in mesh.refs(axes):
         more = kept + (mesh.numbered((ref,)) or ())

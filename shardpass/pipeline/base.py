@@ -60,7 +60,7 @@ class Option:
         return f"{self.spelling}: {self.type.__name__} = {show_value(self.default)}"
 
     def read(self, text: str) -> OptionValue:
-        """Parses a value from ``text``. Raises ValueError where it is not of the option's type.
+        """Parse a value from ``text``. Raises ValueError where it is not of the option's type.
 
         Booleans are read as LLVM's command line reads them: ``true``, ``TRUE``, ``True``, ``1``, and so on.
         """
@@ -79,7 +79,7 @@ _BOOLEANS: Mapping[str, bool] = {
 
 
 def show_value(value: OptionValue) -> str:
-    """Formats ``value`` for a pipeline; text that holds spaces, braces or commas is quoted."""
+    """Format ``value`` for a pipeline; text that holds spaces, braces or commas is quoted."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
@@ -108,7 +108,7 @@ class ModulePass(abc.ABC):
 
     @abc.abstractmethod
     def run(self, module: Any) -> bool | None:
-        """Changes ``module`` (an ``ir.Module``) in place; returns False if it is unchanged.
+        """Change ``module`` (an ``ir.Module``) in place; returns False if it is unchanged.
 
         Diagnostics that do not stop the work go through ``shardpass.diagnostics.report``; a reported error lets
         the pass finish and then fails the pipeline. Raises ``ShardpassError`` where it cannot go on.
@@ -116,14 +116,14 @@ class ModulePass(abc.ABC):
 
     @classmethod
     def options(cls) -> tuple[Option, ...]:
-        """Lists the pass's options, in the order of its fields.
+        """List the pass's options, in the order of its fields.
 
         Raises TypeError where a field is not a bool, int, float or str with a default.
         """
         return _options_of(cls)
 
     def __str__(self) -> str:
-        """Formats the pass as a pipeline writes it, with the options that are not the default."""
+        """Format the pass as a pipeline writes it, with the options that are not the default."""
         options = [
             f"{option.spelling}={show_value(getattr(self, option.name))}"
             for option in self.options()
@@ -134,7 +134,7 @@ class ModulePass(abc.ABC):
 
 @lru_cache(maxsize=256)
 def _options_of(cls: type[ModulePass]) -> tuple[Option, ...]:
-    """Computes the options once a class, as Python evaluates the text of every annotation for them."""
+    """Compute the options once a class, as Python evaluates the text of every annotation for them."""
     hints = typing.get_type_hints(cls)
     options = []
     for field in dataclasses.fields(cls):

@@ -34,7 +34,7 @@ class PassPage:
 
 
 def page_of(cls: type[ModulePass]) -> PassPage:
-    """Reads the page of the pass ``cls``.
+    """Read the page of the pass ``cls``.
 
     Raises ValueError where the docstring lacks a part: the description, a text for an option, Input, Output.
     """
@@ -54,7 +54,7 @@ def page_of(cls: type[ModulePass]) -> PassPage:
 
 
 def _option_texts(section: str) -> dict[str, str]:
-    """Returns name -> text; deeper lines continue the line above."""
+    """Return name -> text; deeper lines continue the line above."""
     texts: dict[str, str] = {}
     last = ""
     for line in textwrap.dedent(section).splitlines():

@@ -26,7 +26,7 @@ def plan_module(
     constraints: str = EXACT,
     machine: object = None,
 ) -> ProgramPlan:
-    """Plans a module that JAX lowered or that was written by hand; the module stays unchanged.
+    """Plan a module that JAX lowered or that was written by hand; the module stays unchanged.
 
     ``print(plan_module(text))`` lists every op that sends, its split and its collectives; ``plan.bytes_received``,
     ``plan.bytes_by_axes``, ``plan.seconds(machine)`` and ``plan.alive.peak`` are sums over what the plan lists. The
@@ -48,7 +48,7 @@ def plan_module(
 
 
 def plan_of(module: Any) -> ProgramPlan:
-    """Returns the plan of a propagated module, which becomes one with splices."""
+    """Return the plan of a propagated module, which becomes one with splices."""
     with module.context:
         table = spliced_table(module)
         return plan_program(table.program, table.all_shardings(), machine=machine_of(module))

@@ -43,7 +43,7 @@ P = TypeVar("P", bound=type[ModulePass])
 
 
 def register(cls: P) -> P:
-    """Class decorator: registers the pass under its ``name``.
+    """Register, as a class decorator, the pass under its ``name``.
 
     Raises TypeError where the class is not a complete pass, ValueError where another class has its name.
     """
@@ -61,17 +61,17 @@ def register(cls: P) -> P:
 
 
 def names() -> tuple[str, ...]:
-    """Lists the names of all passes of shardpass and its plugins, sorted. Loads none of them."""
+    """List the names of all passes of shardpass and its plugins, sorted. Loads none of them."""
     return tuple(sorted({*_OWN, *_registered, *_plugins()}))
 
 
 def own_names() -> tuple[str, ...]:
-    """Lists the names of shardpass's own passes."""
+    """List the names of shardpass's own passes."""
     return tuple(_OWN)
 
 
 def find(name: str) -> type[ModulePass] | None:
-    """Returns the pass called ``name``; None where there is no such pass.
+    """Return the pass called ``name``; None where there is no such pass.
 
     Raises ShardpassError (SP104) where the pass is known but its module cannot be imported.
     """
@@ -97,7 +97,7 @@ def find(name: str) -> type[ModulePass] | None:
 
 @lru_cache(maxsize=1)
 def _plugins() -> Mapping[str, str]:
-    """Lists passes of installed packages. Read once, as it searches all of site-packages."""
+    """List passes of installed packages. Read once, as it searches all of site-packages."""
     from importlib.metadata import entry_points
 
     return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}

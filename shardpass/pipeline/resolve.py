@@ -58,7 +58,7 @@ class Step:
         return str(self.own or self.text)
 
     def pass_names(self) -> frozenset[str]:
-        """Lists the names of its passes: one, or those of an anchor."""
+        """List the names of its passes: one, or those of an anchor."""
         if self.own is not None:
             return frozenset((self.own.name,))
         return frozenset(inner.name for element in parse(self.text) for inner in element.passes())
@@ -77,7 +77,7 @@ class _Source:
 
 
 def resolve(text: str, context: Any) -> tuple[Step, ...]:
-    """Resolves the pipeline ``text``: a named pipeline, MLIR's textual form, or a bare list of passes.
+    """Resolve the pipeline ``text``: a named pipeline, MLIR's textual form, or a bare list of passes.
 
     ``context`` is any ``ir.Context``. Raises ShardpassError: SP103 syntax, SP104 and SP105 passes that
     cannot be loaded or are unknown, SP106 to SP108 options, SP109 nesting, SP110 nothing to run.
@@ -108,7 +108,7 @@ def _steps(element: Element, source: _Source) -> tuple[Step, ...]:
 
 
 def _named(element: Element, source: _Source) -> tuple[Step, ...]:
-    """Expands a named pipeline. Each option goes to the one pass that has it, or to all that share it."""
+    """Expand a named pipeline. Each option goes to the one pass that has it, or to all that share it."""
     given = split_options(element.options or "", source.text, element.options_offset)
     steps = resolve(NAMED[element.name], source.context)
     if not given:
@@ -135,7 +135,7 @@ def _spelling(option: OptionText) -> str:
 
 
 def _check_filled(anchor: Element, source: _Source) -> None:
-    """Refuses an anchor without a pass, such as ``func.func()``, which MLIR does not accept."""
+    """Refuse an anchor without a pass, such as ``func.func()``, which MLIR does not accept."""
     if not anchor.children:
         expected = f"a pass inside {anchor.name}(...)"
         raise source.error(PIPELINE_SYNTAX, anchor.offset, expected=expected, found="nothing")
@@ -145,14 +145,14 @@ def _check_filled(anchor: Element, source: _Source) -> None:
 
 
 def _check_nested(inner: Element, anchor: Element, source: _Source) -> None:
-    """Refuses passes of shardpass nested in an anchor, as they run on the whole module."""
+    """Refuse passes of shardpass nested in an anchor, as they run on the whole module."""
     if inner.name in NAMED or registry.find(inner.name) is not None:
         raise source.error(NESTED_PASS, inner.offset, name=inner.name, anchor=anchor.name)
     _check_mlirs(inner, source)
 
 
 def _check_mlirs(element: Element, source: _Source) -> None:
-    """Asks MLIR whether it knows the pass and accepts its options."""
+    """Ask MLIR whether it knows the pass and accepts its options."""
     try:
         PassManager("any", source.context).add(str(element))
     except ValueError as error:
@@ -168,7 +168,7 @@ def _check_mlirs(element: Element, source: _Source) -> None:
 
 
 def near_names(name: str) -> tuple[str, ...]:
-    """Returns at most three names of passes and pipelines similar to ``name``, best first."""
+    """Return at most three names of passes and pipelines similar to ``name``, best first."""
     known = [*registry.names(), *NAMED, *_MLIRS]
     near = [k for k in known if k == f"shardpass-{name}"]
     near += [k for k in difflib.get_close_matches(name, known, 3, 0.6) if k not in near]
@@ -176,7 +176,7 @@ def near_names(name: str) -> tuple[str, ...]:
 
 
 def _instance(cls: type[ModulePass], element: Element, source: _Source) -> ModulePass:
-    """Makes the pass with the options of ``element``."""
+    """Make the pass with the options of ``element``."""
     return _with_options(cls, split_options(element.options or "", source.text, element.options_offset), source)
 
 
@@ -206,7 +206,7 @@ def _with_options(cls: type[ModulePass], given: Iterable[OptionText], source: _S
 
 
 def _read(written: OptionText, option: Option) -> OptionValue:
-    """Reads an option's value: a bare key switches a boolean on; any other option needs a value."""
+    """Read an option's value: a bare key switches a boolean on; any other option needs a value."""
     if written.value is not None:
         return option.read(written.value)
     if option.type is bool:

@@ -77,11 +77,11 @@ class Instruments:
         return after or (self.tree_dir is not None and not self.print_before_all)
 
     def printed(self, module: Any) -> str:
-        """Formats ``module`` with the flags for printing."""
+        """Format ``module`` with the flags for printing."""
         return str(module.operation.get_asm(**self._form))
 
     def print_to(self, pieces: Any, module: Any) -> None:
-        """Formats as ``printed``, in many pieces of bytes, so that the whole text is never in memory."""
+        """Format as ``printed``, in many pieces of bytes, so that the whole text is never in memory."""
         streamed.print_to(pieces, module, **self._form)
 
     @property
@@ -94,7 +94,7 @@ class Instruments:
 
 
 def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED) -> Any:
-    """Runs ``pipeline`` and returns the resulting ``ir.Module``; the input stays unchanged.
+    """Run ``pipeline`` and return the resulting ``ir.Module``; the input stays unchanged.
 
     ``text_or_module`` is MLIR text, bytecode, or another format that ``shardpass.ir.doors`` reads, an ``ir.Module``, or
     what ``jax.jit(f).lower(...)`` returns; ``pipeline`` a named
@@ -121,12 +121,12 @@ def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED)
 
 
 def run_in_place(module: Any, pipeline: str, instruments: Instruments = Instruments()) -> None:
-    """Runs as ``run_pipeline``, on ``module`` itself, which is left half-done where a pass fails."""
+    """Run as ``run_pipeline``, on ``module`` itself, which is left half-done where a pass fails."""
     run_steps(module, resolve(pipeline, module.context), instruments)
 
 
 def run_steps(module: Any, steps: tuple[Step, ...], instruments: Instruments = Instruments()) -> None:
-    """Runs as ``run_in_place``, with a resolved pipeline (``resolve``)."""
+    """Run as ``run_in_place``, with a resolved pipeline (``resolve``)."""
     compared = any(step.own is not None and step.own.compares for step in steps)
     with module.context, giving(copy_module(module) if compared else None):
         run = _Run(module, steps, instruments)
@@ -141,7 +141,7 @@ def run_steps(module: Any, steps: tuple[Step, ...], instruments: Instruments = I
 
 @contextmanager
 def _deep_regions() -> Iterator[None]:
-    """Raises Python's limit of recursion: functions that read, plan and emit regions call themselves at each level.
+    """Raise Python's limit of recursion: functions that read, plan and emit regions call themselves at each level.
 
     Calls among Python functions take no C stack (Python 3.11), so the interpreter's limit is only a number.
     """
@@ -155,7 +155,7 @@ def _deep_regions() -> Iterator[None]:
 
 @contextmanager
 def _no_search_for_cycles() -> Iterator[None]:
-    """Pauses Python's cycle collector: passes make few cycles, and each search visits all of JAX's objects."""
+    """Pause Python's cycle collector: passes make few cycles, and each search visits all of JAX's objects."""
     searching = gc.isenabled()
     gc.disable()
     try:
@@ -205,7 +205,7 @@ class _Run:
         return manager
 
     def _dump(self, manager: PassManager, when: str, names: list[str]) -> None:
-        """Adds a pass that prints the module on stderr, headed as MLIR heads it, for each of ``names``."""
+        """Add a pass that prints the module on stderr, headed as MLIR heads it, for each of ``names``."""
         for name in names:
 
             def show(operation: Any, handle: Any, name: str = name) -> None:
@@ -215,7 +215,7 @@ class _Run:
             manager.add(show, name=f"Print{when}", argument=f"print-{when.lower()}-{name}")
 
     def execute(self, manager: PassManager) -> ShardpassError | None:
-        """Runs all steps; returns the failure, None on success (reported errors are not counted here)."""
+        """Run all steps; returns the failure, None on success (reported errors are not counted here)."""
         sys.stderr.flush()  # what MLIR prints goes around Python's buffer
         try:
             manager.run(self.module.operation)
@@ -255,7 +255,7 @@ class _Run:
             raise _invalid(f"pass {own}", error) from None
 
     def _mlir_failed(self, error: Any) -> ShardpassError:
-        """Converts an error of MLIR that stopped the run, and that no pass of shardpass asked for."""
+        """Convert an error of MLIR that stopped the run, and that no pass of shardpass asked for."""
         following = [s for s in self.steps[self.entered + 1 :] if s.own is None]
         if self.entered >= 0 and not is_valid(self.module):
             return _invalid(f"pass {self.steps[self.entered]}", error)
@@ -272,7 +272,7 @@ def _invalid(culprit: str, error: Any) -> ShardpassError:
 
 
 def _everything(findings: list[Diagnostic], failure: ShardpassError | None) -> ShardpassError:
-    """Collects all diagnostics in one error: the failure, then errors, then the rest, each in the order reported."""
+    """Collect all diagnostics in one error: the failure, then errors, then the rest, each in the order reported."""
     rows = list(failure.diagnostics) if failure is not None else []
     rows += [d for d in findings if d not in rows]
     rows.sort(key=lambda d: d.severity is not Severity.ERROR)  # stable
@@ -285,7 +285,7 @@ def _everything(findings: list[Diagnostic], failure: ShardpassError | None) -> S
 
 @contextmanager
 def _mlirs_findings(context: Any) -> Iterator[None]:
-    """Reports warnings and remarks of MLIR's own passes (errors come with the exception)."""
+    """Report warnings and remarks of MLIR's own passes (errors come with the exception)."""
 
     def handle(diagnostic: Any) -> bool:
         report(from_mlir(diagnostic))

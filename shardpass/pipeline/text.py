@@ -45,7 +45,7 @@ class Element:
         return self.name if self.options is None else f"{self.name}{{{self.options}}}"
 
     def passes(self) -> Iterator[Element]:
-        """Lists the passes in it, itself included if it is one."""
+        """List the passes in it, itself included if it is one."""
         if self.children is None:
             yield self
         for child in self.children or ():
@@ -62,7 +62,7 @@ class OptionText:
 
 
 def place_in(text: str, offset: int) -> tuple[Place, str]:
-    """Returns the place of ``offset`` in the pipeline ``text``, and the text with a caret under it."""
+    """Return the place of ``offset`` in the pipeline ``text``, and the text with a caret under it."""
     shown = re.sub(r"\s", " ", text)
     start = max(0, offset - 90)
     return Place("<pipeline>", 1, offset + 1), f"{shown[start : start + 110]}\n{' ' * (offset - start)}^"
@@ -75,7 +75,7 @@ def syntax_error(text: str, offset: int, expected: str) -> ShardpassError:
 
 
 def parse(text: str) -> tuple[Element, ...]:
-    """Parses the elements of ``text``; none for blank text. Raises ShardpassError (SP103) with a caret."""
+    """Parse the elements of ``text``; none for blank text. Raises ShardpassError (SP103) with a caret."""
     torn = _NOT_TEXT.search(text)
     if torn is not None:
         raise syntax_error(text, torn.start(), "UTF-8")
@@ -123,7 +123,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _closing(text: str, at: int) -> int:
-    """Returns the offset of the bracket that closes the one at ``at``, past nested brackets and quotes."""
+    """Return the offset of the bracket that closes the one at ``at``, past nested brackets and quotes."""
     wanted = [_CLOSING[text[at]]]
     position = at + 1
     while position < len(text):
@@ -150,7 +150,7 @@ def _end_of_quote(text: str, at: int) -> int:
 
 
 def split_options(options: str, text: str = "", offset: int = 0) -> tuple[OptionText, ...]:
-    """Parses the options in ``options``, which stood between braces at ``offset`` of the pipeline ``text``.
+    """Parse the options in ``options``, which stood between braces at ``offset`` of the pipeline ``text``.
 
     Raises ShardpassError (SP103).
     """

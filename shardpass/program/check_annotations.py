@@ -29,7 +29,7 @@ class _Annotation:
 
 
 def check_annotations(module: Any) -> Iterator[Diagnostic]:
-    """Lists the errors of every ``mhlo.sharding`` in ``module``; for manual values only unreadable text."""
+    """List the errors of every ``mhlo.sharding`` in ``module``; for manual values only unreadable text."""
     readable: list[tuple[_Annotation, list[Sharding]]] = []
     for one in _annotations(module):
         try:

@@ -29,7 +29,7 @@ BORDERS = (TO_SHARD, TO_FULL)
 
 
 def scope_of(sharding: Sharding) -> str | None:
-    """Returns the scope of values with ``sharding``: None outside of manual regions."""
+    """Return the scope of values with ``sharding``: None outside of manual regions."""
     if sharding.is_manual:
         return MANUAL
     if not sharding.is_tiled or not sharding.manual or sharding.mesh is None:
@@ -38,7 +38,7 @@ def scope_of(sharding: Sharding) -> str | None:
 
 
 def set_scope(op: Any, scope: str) -> None:
-    """Marks ``op`` as inside a region, and the ops inside of it if it is control flow."""
+    """Mark ``op`` as inside a region, and the ops inside of it if it is control flow."""
     _mark(op, scope)
     if op.name in CONTROL_FLOW:
         for region in op.regions:
@@ -53,13 +53,13 @@ def _mark(op: Any, scope: str) -> None:
 
 
 def marked_scope(op: Any) -> str | None:
-    """Returns the scope that ``op`` is marked with."""
+    """Return the scope that ``op`` is marked with."""
     annotation = get_text(op, SHARDING)
     return MANUAL if annotation == MANUAL else get_text(op, SCOPE)
 
 
 def mark_manual(function: Any) -> None:
-    """Marks the ops of every manual region in ``function``, including those inside of loops and branches."""
+    """Mark the ops of every manual region in ``function``, including those inside of loops and branches."""
     top, nodes = _read_nodes(function.regions[0].blocks[0])
     if all(node.target not in BORDERS for node in nodes):
         return
@@ -99,7 +99,7 @@ class _Node:
 
 
 def _read_nodes(body: Any) -> tuple[list[_Node], list[_Node]]:
-    """Returns the ops of ``body``, and all ops including those of loops and branches below, outermost first."""
+    """Return the ops of ``body``, and all ops including those of loops and branches below, outermost first."""
     top: list[_Node] = []
     every: list[_Node] = []
     todo: list[tuple[Any, _Node | None]] = [(body, None)]
@@ -120,7 +120,7 @@ def _read_nodes(body: Any) -> tuple[list[_Node], list[_Node]]:
 
 
 def _forward(nodes: list[_Node]) -> None:
-    """Sets the scope of each op's results, as far as it follows from entries, exits and marks.
+    """Set the scope of each op's results, as far as it follows from entries, exits and marks.
 
     A block comes behind the block around it, so that the scopes of its captured values are known.
     """
@@ -141,7 +141,7 @@ def _forward(nodes: list[_Node]) -> None:
 
 
 def _scope_by_users(node: _Node, users: dict[Any, list[_Node]]) -> None:
-    """Gives an op that no entry reaches the scope of its users; users in other scopes get a copy."""
+    """Give an op that no entry reaches the scope of its users; users in other scopes get a copy."""
     using = [user for result in node.op.results for user in users.get(result, ())]
     # an entry takes values of the scope around it, which its own mark does not tell
     wanted = [user for user in using if user.scope is not None and user.target != TO_SHARD]
@@ -167,7 +167,7 @@ def _scope_by_users(node: _Node, users: dict[Any, list[_Node]]) -> None:
 
 
 def _outermost_place(user: _Node, node: _Node) -> _Node:
-    """Returns ``user``, or the outermost loop or branch around it, within ``node``'s block, that is in its scope."""
+    """Return ``user``, or the outermost loop or branch around it, within ``node``'s block, that is in its scope."""
     place = user
     while place.block != node.block and place.holder is not None and place.holder.scope == user.scope:
         place = place.holder
@@ -175,7 +175,7 @@ def _outermost_place(user: _Node, node: _Node) -> _Node:
 
 
 def _copy_for(node: _Node, users: list[_Node], place: _Node) -> _Node:
-    """Copies the op for ``users``, which are inside, into the block of ``place``; the original serves the others."""
+    """Copy the op for ``users``, which are inside, into the block of ``place``; the original serves the others."""
     here = place.block == node.block
     with ir.InsertionPoint(node.op) if here else ir.InsertionPoint.at_block_begin(place.block):
         copy = node.op.clone()
@@ -192,7 +192,7 @@ def _copy_for(node: _Node, users: list[_Node], place: _Node) -> _Node:
 
 
 def _implied_scope(op: Any) -> str | None:
-    """Returns the scope that the op's own sharding implies; unreadable text is reported later."""
+    """Return the scope that the op's own sharding implies; unreadable text is reported later."""
     try:
         sharding = parse_sharding(get_text(op, SHARDING) or "{replicated}")
     except ShardpassError:

@@ -28,7 +28,7 @@ class Models:
         self._known: dict[Any, OpModel[Any] | None] = {}
 
     def of(self, op: Any, entry: OpDef, types: Sequence[Any]) -> OpModel[Any] | None:
-        """Returns the model of ``op``, whose operands and results have ``types``; None where it is computed whole."""
+        """Return the model of ``op``, whose operands and results have ``types``; None where it is computed whole."""
         if not entry.context_free:
             return checked_model(entry.read(op), entry.read, op)
         key = (entry.name, *types, *_attributes(op), *_regions(op))
@@ -52,7 +52,7 @@ def _attributes(op: Any) -> list[Any]:
 
 
 def _regions(op: Any) -> list[Any]:
-    """Describes the computation of ``op``'s regions: each op by name, attributes and the places of its operands."""
+    """Describe the computation of ``op``'s regions: each op by name, attributes and the places of its operands."""
     if not len(op.regions):
         return []
     out: list[Any] = []

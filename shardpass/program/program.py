@@ -42,7 +42,7 @@ class Array:
 
 @lru_cache(maxsize=1 << 14)
 def array_of(shape: tuple[int, ...], element: ElementType) -> Array:
-    """Returns the shared ``Array`` of its type in all programs: tables of decisions are keyed by it."""
+    """Return the shared ``Array`` of its type in all programs: tables of decisions are keyed by it."""
     return Array(shape, element, element.bytes(prod(shape)))
 
 
@@ -123,7 +123,7 @@ class Block:
     returned: tuple[int, ...]
 
     def every_op(self) -> Iterator[Op]:
-        """Yields each op of the block and of the blocks inside, outermost first. Iterative: regions may nest deeply."""
+        """Yield each op of the block and of the blocks inside, outermost first. Iterative: regions may nest deeply."""
         stack = [iter(self.ops)]
         while stack:
             op = next(stack[-1], None)
@@ -185,22 +185,22 @@ class Program:
 
     @property
     def bytes(self) -> int:
-        """Counts the bytes of all arrays, whole."""
+        """Count the bytes of all arrays, whole."""
         return sum([array.bytes for array in self.arrays if array is not None])
 
     def array(self, value: int) -> Array:
-        """Returns the type of a value that is a ranked tensor."""
+        """Return the type of a value that is a ranked tensor."""
         array = self.arrays[value]
         if array is None:
             raise TypeError(f"value {value} is no ranked tensor")
         return array
 
     def elements(self, op: Op) -> tuple[tuple[ElementType, ...], tuple[ElementType, ...]]:
-        """Returns the element types of an op's operands and results, all ranked tensors."""
+        """Return the element types of an op's operands and results, all ranked tensors."""
         operands, results = ([self.array(value).element for value in side] for side in (op.operands, op.results))
         return tuple(operands), tuple(results)
 
 
 def constraints_of(program: Program) -> frozenset[int]:
-    """Lists the numbers of the program's constraints."""
+    """List the numbers of the program's constraints."""
     return frozenset(op.number for op in program.body.every_op() if op.kind is OpKind.CONSTRAINT)

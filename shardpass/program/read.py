@@ -86,7 +86,7 @@ class Handles:
 
 
 def read_program(module: Any, pipeline: str) -> tuple[Program, Handles]:
-    """Reads the facts of ``module``'s main, and the handles behind them.
+    """Read the facts of ``module``'s main, and the handles behind them.
 
     Raises ShardpassError: SP201 without @main, SP214 for a module that was not imported; ``pipeline`` is the named
     pipeline that would have done it.
@@ -155,7 +155,7 @@ class _Reader:
         return number
 
     def _annotation(self, attributes: Any, kind: Any, location: Any, place: int = 0, of: int = 1) -> ValueAnnotation:
-        """Reads the annotation in ``attributes`` of the value at ``place`` of ``of``."""
+        """Read the annotation in ``attributes`` of the value at ``place`` of ``of``."""
         attribute = attributes[SHARDING]
         shardings = self.texts.get((attribute, of))
         if shardings is None:
@@ -178,7 +178,7 @@ class _Reader:
         return Block(tuple(arguments), made, tuple([self._used(value) for value in end.operands]))
 
     def _used(self, value: Any) -> int:
-        """Returns the number of a used value; ops of regions that are not read define values unseen."""
+        """Return the number of a used value; ops of regions that are not read define values unseen."""
         number = self.number.get(value)
         return self._value(value) if number is None else number
 
@@ -214,7 +214,7 @@ class _Reader:
         return self._plain(op, number, operands, results, mesh, target, ranked)
 
     def _untouched(self, op: Any, number: int, mesh: PrimeMesh) -> Op:
-        """Reads an op of a region that is manual over all axes, and the contents of its control flow."""
+        """Read an op of a region that is manual over all axes, and the contents of its control flow."""
         name, values = op.name, (*op.operands, *op.results)
         operands = tuple([self._used(value) for value in op.operands])
         results = tuple([self._value(result) for result in op.results])
@@ -313,7 +313,7 @@ class _Reader:
         )
 
     def _scope(self, attributes: Any, op: Any) -> PrimeMesh:
-        """Returns the mesh as seen by ops of the region that ``op`` is in."""
+        """Return the mesh as seen by ops of the region that ``op`` is in."""
         attribute = attributes[SCOPE]
         if attribute not in self.scopes:
             scope = text(attribute)
@@ -343,7 +343,7 @@ def _vector(attributes: Any) -> Sharding | None:
 
 
 def _why_whole(entry: OpDef | None, ranked: bool, captured: tuple[int, ...], target: str) -> str:
-    """Explains to people why an op is computed whole."""
+    """Explain to people why an op is computed whole."""
     if entry is None:
         return "shardpass has no rule for this op"
     if not ranked:

@@ -35,7 +35,7 @@ class Shardings:
 
 
 def annotated_shardings(program: Program, handles: Handles) -> Shardings:
-    """Reads the shardings and the conflicts from the module's annotations."""
+    """Read the shardings and the conflicts from the module's annotations."""
     of = {
         value: annotation.sharding
         for value, annotation in program.annotations.items()
@@ -67,7 +67,7 @@ def annotated_shardings(program: Program, handles: Handles) -> Shardings:
 
 
 def split_text(op: Op, way: Factors) -> str:
-    """Formats the split of the loop nest of ``op``, a dimension for each factor of its rule, as mhlo text."""
+    """Format the split of the loop nest of ``op``, a dimension for each factor of its rule, as mhlo text."""
     assert op.model is not None
     given = dict(way)
     return str(op.mesh.sharding(tuple([given.get(factor, ()) for factor in range(len(op.model.rule.factors))])))

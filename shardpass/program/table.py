@@ -33,7 +33,7 @@ class Table:
     decided: Any = None
 
     def all_shardings(self) -> Shardings:
-        """Returns the shardings of all values: from propagation in this run, or else from the text."""
+        """Return the shardings of all values: from propagation in this run, or else from the text."""
         return annotated_shardings(self.program, self.handles) if self.shardings is None else self.shardings
 
 
@@ -42,7 +42,7 @@ _kept: ContextVar[Table | None] = ContextVar("_kept", default=None)
 
 @contextmanager
 def scope() -> Iterator[None]:
-    """Marks the run of one pipeline: no table outlives it."""
+    """Mark the run of one pipeline: no table outlives it."""
     token = _kept.set(None)
     try:
         yield
@@ -51,17 +51,17 @@ def scope() -> Iterator[None]:
 
 
 def keep(table: Table) -> None:
-    """Keeps ``table`` for the passes that follow."""
+    """Keep ``table`` for the passes that follow."""
     _kept.set(table)
 
 
 def forget() -> None:
-    """Forgets the table, as the module may have changed."""
+    """Forget the table, as the module may have changed."""
     _kept.set(None)
 
 
 def table_of(module: Any, pipeline: str) -> Table:
-    """Returns the kept table, if it is of ``module``; else reads one. Raises as ``read_program``."""
+    """Return the kept table, if it is of ``module``; else reads one. Raises as ``read_program``."""
     kept = _kept.get()
     if kept is not None and kept.handles.module is module:
         return kept

@@ -23,7 +23,7 @@ from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 
 
 def read(text: str, place: Place = NOWHERE) -> Sharding | TupleSharding:
-    """Parses ``text``. Raises ShardpassError (SP202) at ``place``, with the parser's finding as a note."""
+    """Parse ``text``. Raises ShardpassError (SP202) at ``place``, with the parser's finding as a note."""
     try:
         return parse_sharding(text)
     except ShardpassError as error:
@@ -31,14 +31,14 @@ def read(text: str, place: Place = NOWHERE) -> Sharding | TupleSharding:
 
 
 def at_place(error: ShardpassError, text: str, place: Place) -> ShardpassError:
-    """Converts an error of the sharding library to one at the annotation's place."""
+    """Convert an error of the sharding library to one at the annotation's place."""
     first = error.diagnostics[0]
     why = Diagnostic(Severity.NOTE, first.code, first.message, NOWHERE, first.remedy, first.excerpt)
     return BAD_SHARDING.error(place, text=text, notes=(why,))
 
 
 def read_for(text: str, types: list[Any], place: Place = NOWHERE) -> list[Sharding]:
-    """Parses one sharding for each of ``types``; a single one serves a single result.
+    """Parse one sharding for each of ``types``; a single one serves a single result.
 
     Raises ShardpassError: SP202 for text that cannot be read, SP210 where the count is wrong.
     """
@@ -59,7 +59,7 @@ def check(
     source: str,
     scope: str | None = None,
 ) -> Iterator[Diagnostic]:
-    """Yields the errors of ``sharding`` on a value of type ``kind`` in a module of ``devices`` devices.
+    """Yield the errors of ``sharding`` on a value of type ``kind`` in a module of ``devices`` devices.
 
     ``where`` names the value for people ("argument 0"), ``source`` the origin of ``devices``, ``scope`` the scope of
     the value's manual region (``program.manual_regions``).
@@ -102,7 +102,7 @@ def check(
 
 
 def uneven(sharding: Sharding, kind: Any, place: Place) -> Iterator[Diagnostic]:
-    """Yields remarks on dimensions that are padded (legal, but it costs)."""
+    """Yield remarks on dimensions that are padded (legal, but it costs)."""
     if not (sharding.is_tiled and isinstance(kind, ir.RankedTensorType)) or len(sharding.dims) != kind.rank:
         return
     counts = sharding.tile_counts(kind.rank)
@@ -117,11 +117,11 @@ def uneven(sharding: Sharding, kind: Any, place: Place) -> Iterator[Diagnostic]:
 
 
 def dividing(size: int, count: int) -> tuple[int, ...]:
-    """Returns the multiples of ``count`` nearest to ``size``, without 0: 30 over 8 gives 24 and 32."""
+    """Return the multiples of ``count`` nearest to ``size``, without 0: 30 over 8 gives 24 and 32."""
     below = size // count * count
     return (*([below] if below else ()), below + count)
 
 
 def words(sizes: Iterable[int]) -> str:
-    """Formats sizes as alternatives: ``24 or 32``."""
+    """Format sizes as alternatives: ``24 or 32``."""
     return " or ".join(map(str, sizes))

@@ -122,7 +122,7 @@ class Propagation:
             self.values[value].steps.append(index)
 
     def run(self) -> None:
-        """Runs every round to its fixpoint, for each of the user's priorities in turn."""
+        """Run every round to its fixpoint, for each of the user's priorities in turn."""
         self._begin()
         self._rounds()
         for priority in sorted({p for value in self.values for p in value.by_priority}):
@@ -135,18 +135,18 @@ class Propagation:
         self._tells = False
 
     def snapshot(self) -> tuple[DimAxes, ...]:
-        """Returns the splits of all values."""
+        """Return the splits of all values."""
         return tuple([value.dims for value in self.values])
 
     def restore(self, splits: Sequence[DimAxes]) -> None:
-        """Sets all values to a ``snapshot``; ``take_back`` undoes changes from here on."""
+        """Set all values to a ``snapshot``; ``take_back`` undoes changes from here on."""
         for value, dims in zip(self.values, splits, strict=True):
             if value.dims is not dims and value.dims != dims:
                 self._set(value, dims)
         self._journal = []
 
     def assign(self, splits: Mapping[int, DimAxes], *, settle: bool = True) -> None:
-        """Sets new splits of some values, and runs to the fixpoint again if ``settle``."""
+        """Set new splits of some values, and run to the fixpoint again if ``settle``."""
         changed = list(splits)
         for index in changed:
             self._change(index, splits[index])
@@ -157,17 +157,17 @@ class Propagation:
         self._ties()
 
     def changed(self) -> list[int]:
-        """Lists the values that changed since ``restore``."""
+        """List the values that changed since ``restore``."""
         return list(dict.fromkeys(index for index, _, _ in self._journal))
 
     def take_back(self) -> None:
-        """Undoes all changes since ``restore``."""
+        """Undo all changes since ``restore``."""
         while self._journal:
             index, dims, state = self._journal.pop()
             self.values[index].dims, self.values[index].state = dims, state
 
     def refusals(self) -> list[Conflict]:
-        """Lists the conflicts of the current splits."""
+        """List the conflicts of the current splits."""
         out = []
         for index in range(len(self.steps)):
             out += [Conflict(index, *refused) for refused in self._outcome(index).refusals]
@@ -181,7 +181,7 @@ class Propagation:
         self._ties()
 
     def _ties(self) -> None:
-        """Decides the ties that are left."""
+        """Decide the ties that are left."""
         while self.waiting:  # one at a time: a decision may settle the next tie
             tie = next(iter(self.waiting))
             del self.waiting[tie]
@@ -204,7 +204,7 @@ class Propagation:
                         queue.append(touched)
 
     def _step(self, index: int) -> list[int]:
-        """Joins the splits of one op's values; returns the values that changed.
+        """Join the splits of one op's values; returns the values that changed.
 
         The result depends only on the rule and the values' facts and splits, so equal steps in equal states (the
         layers of a network) are joined once.
@@ -220,7 +220,7 @@ class Propagation:
         return outcome
 
     def _decide(self, index: int) -> list[int]:
-        """Joins as ``_step``, and decides a tie by the dimension that is reduced further on."""
+        """Join as ``_step``, and decides a tie by the dimension that is reduced further on."""
         step = self.steps[index]
         return self._apply(index, self._joined(step, lambda f, axes: self._reduced_later(step, f, axes)))
 
@@ -244,7 +244,7 @@ class Propagation:
         return changed
 
     def _change(self, index: int, dims: DimAxes) -> None:
-        """Sets the split of a value; ``take_back`` undoes it."""
+        """Set the split of a value; ``take_back`` undoes it."""
         value = self.values[index]
         self._journal.append((index, value.dims, value.state))
         value.dims = dims
@@ -256,20 +256,20 @@ class Propagation:
         value.state = self._joins.state(value.facts, dims)
 
     def _begin(self) -> None:
-        """Numbers the facts and states of all values: equal ones get the same number."""
+        """Number the facts and states of all values: equal ones get the same number."""
         for value in self.values:
             value.facts = self._facts(value, 0)
             self._set(value, value.dims)
 
     def fix(self, index: int) -> None:
-        """Fixes the current split of the value, as if the user had annotated it."""
+        """Fix the current split of the value, as if the user had annotated it."""
         value = self.values[index]
         value.fixed = True
         value.facts = self._facts(value, sys.maxsize)
         self._set(value, value.dims)
 
     def _facts(self, value: Value, turn: int) -> Facts:
-        """Returns the facts of a value in the turn of a priority; equal facts are one object."""
+        """Return the facts of a value in the turn of a priority; equal facts are one object."""
         waiting = [given for priority, given in value.by_priority.items() if priority > turn]
         facts = Facts(
             value.shape,
@@ -282,7 +282,7 @@ class Propagation:
         return self._joins.facts(facts)
 
     def _reduced_later(self, step: Step, factor: int, axes: Axes) -> int:
-        """Counts bytes of the values joined along ``factor`` if ``axes`` split it: here, or further on.
+        """Count bytes of the values joined along ``factor`` if ``axes`` split it: here, or further on.
 
         Counts only values that the decision would change: values with that split already, and values that the user
         fixed, end the search.
@@ -314,7 +314,7 @@ class Propagation:
         return total
 
     def _takes(self, value: int, dim: int, axes: Axes) -> bool:
-        """Whether dimension ``dim`` of ``value`` may still be split over ``axes``, and is not yet."""
+        """Return whether dimension ``dim`` of ``value`` may still be split over ``axes``, and is not yet."""
         known = self.values[value]
         closed = known.fixed and dim not in known.open_dims
         return not closed and known.dims[dim][: len(axes)] != axes
@@ -322,7 +322,7 @@ class Propagation:
 
 @lru_cache(maxsize=4096)
 def tie(shape: tuple[int, ...]) -> Rule:
-    """Returns the rule of two values that hold the same array (a constraint, a function's result)."""
+    """Return the rule of two values that hold the same array (a constraint, a function's result)."""
     build = RuleBuilder([len(shape)], [len(shape)])
     for dim, size in enumerate(shape):
         factor = build.factor(size)
@@ -333,7 +333,7 @@ def tie(shape: tuple[int, ...]) -> Rule:
 
 @lru_cache(maxsize=4096)
 def border(outer: tuple[int, ...], inner: tuple[int, ...]) -> Rule:
-    """Returns the rule of a manual region's border: outer dimensions are (manual part, inner dimension)."""
+    """Return the rule of a manual region's border: outer dimensions are (manual part, inner dimension)."""
     build = RuleBuilder([len(outer)], [len(inner)])
     for dim, (whole, part) in enumerate(zip(outer, inner, strict=True)):
         if part and whole > part:
@@ -345,7 +345,7 @@ def border(outer: tuple[int, ...], inner: tuple[int, ...]) -> Rule:
 
 
 def describe(conflict: Conflict, mesh: PrimeMesh) -> str:
-    """Explains to people which split won and why."""
+    """Explain to people which split won and why."""
     return (
         f"split over {mesh.names(conflict.chosen)} ({conflict.chosen_bytes} bytes) "
         f"rather than {mesh.names(conflict.refused)} ({conflict.refused_bytes} bytes)"

@@ -23,7 +23,7 @@ from shardpass.propagation.engine import Propagation, Step
 
 
 def fix_implied(engine: Propagation, results: Iterable[int]) -> tuple[int, ...]:
-    """Fixes those of ``results`` (values of the engine, propagated) that follow from the user's annotations."""
+    """Fix those of ``results`` (values of the engine, propagated) that follow from the user's annotations."""
     dead: set[int] = set()
     following = tuple(each for each in results if not engine.values[each].fixed and _follows(engine, each, dead))
     for result in following:
@@ -32,7 +32,7 @@ def fix_implied(engine: Propagation, results: Iterable[int]) -> tuple[int, ...]:
 
 
 def _follows(engine: Propagation, result: int, dead: set[int]) -> bool:
-    """Whether a chain leads to a fixed value. ``dead`` collects the values from which none does."""
+    """Return whether a chain leads to a fixed value. ``dead`` collects the values from which none does."""
     todo, seen = [result], {result}
     while todo:
         index = todo.pop()
@@ -49,7 +49,7 @@ def _follows(engine: Propagation, result: int, dead: set[int]) -> bool:
 
 
 def _same_dims(engine: Propagation, step: Step, index: int) -> Iterator[int]:
-    """Returns the operands of ``step`` with all dimensions of its result ``index``, split alike."""
+    """Return the operands of ``step`` with all dimensions of its result ``index``, split alike."""
     rule, count = step.rule, len(step.rule.operands)
     if index not in step.values[count:] or not all(map(_is_plain, rule.factors)):
         return

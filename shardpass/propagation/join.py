@@ -91,7 +91,7 @@ def join(
     sizes: Sequence[int],
     reduced_later: ReducedLater | None = None,
 ) -> Outcome:
-    """Joins the splits of one step. ``frozen``: places of values that it only reads; ``sizes``: of sub-axes."""
+    """Join the splits of one step. ``frozen``: places of values that it only reads; ``sizes``: of sub-axes."""
     maps = (*rule.operands, *rule.results)
     votes: dict[int, dict[Axes, int]] = {}  # factor -> split -> bytes of the values that hold it
     proposals: list[dict[int, Axes]] = []
@@ -127,7 +127,7 @@ def _changes(
     sizes: Sequence[int],
     refusals: tuple[RefusedSplit, ...],
 ) -> Outcome:
-    """Extends each value's split by the joined splits."""
+    """Extend each value's split by the joined splits."""
     changes, waits = [], False
     now = {side.value: side.dims for side in sides}
     for place, (side, dim_map, own) in enumerate(zip(sides, (*rule.operands, *rule.results), proposals, strict=True)):
@@ -148,7 +148,7 @@ def _changes(
 
 
 def _preferred(factor: int, votes: Mapping[Axes, int], refusals: list[RefusedSplit]) -> Axes:
-    """Returns the split with most bytes in its favour."""
+    """Return the split with most bytes in its favour."""
     if len(votes) == 1:
         return next(iter(votes))
 
@@ -170,7 +170,7 @@ def _cost(
     factor: int,
     sizes: Sequence[int],
 ) -> int:
-    """Counts the bytes that move, over all devices, if ``factor`` gets the sub-axes that other factors want too.
+    """Count the bytes that move, over all devices, if ``factor`` gets the sub-axes that other factors want too.
 
     A value that splits another factor over them is gathered, or, where it has ``factor`` too, exchanged. Partial
     results are summed where nothing else was wanted of them.
@@ -194,7 +194,7 @@ def _cost(
 
 
 def _tied(joined: Mapping[int, Axes], cost: Mapping[int, int]) -> set[int]:
-    """Returns the factors that want a sub-axis at the same cost as another factor does."""
+    """Return the factors that want a sub-axis at the same cost as another factor does."""
     claims: dict[int, list[int]] = {}
     for factor, axes in joined.items():
         for axis in axes:
@@ -218,7 +218,7 @@ def _extended(
     order: Sequence[int],
     sizes: Sequence[int],
 ) -> DimAxes:
-    """Extends ``dims`` of a value, which project to ``own``, by the joined splits that it can take.
+    """Extend ``dims`` of a value, which project to ``own``, by the joined splits that it can take.
 
     ``order``: its factors; earlier factors choose sub-axes first.
     """
@@ -242,7 +242,7 @@ def _extended(
 
 
 def _grown(facts: Facts, dim: int, old: Axes, new: Axes, sizes: Sequence[int]) -> Axes:
-    """Extends ``old`` by ``new``, as far as it fits, if ``new`` continues it and the dimension may change."""
+    """Extend ``old`` by ``new``, as far as it fits, if ``new`` continues it and the dimension may change."""
     if len(new) <= len(old) or new[: len(old)] != old or (facts.fixed and dim not in facts.open_dims):
         return old
     length, size = len(old), facts.shape[dim]

@@ -34,16 +34,16 @@ class Joins:
         self._kinds: dict[object, tuple[int, Rule]] = {}  # which keeps the rule, and with it the identity
 
     def facts(self, facts: Facts) -> Facts:
-        """Returns the shared object for equal facts."""
+        """Return the shared object for equal facts."""
         return self._facts.setdefault(facts, facts)
 
     def state(self, facts: Facts, dims: DimAxes) -> int:
-        """Returns the number of ``facts``, an object of this table, with the split ``dims``."""
+        """Return the number of ``facts``, an object of this table, with the split ``dims``."""
         number = facts.states.get(dims)
         return facts.states.setdefault(dims, next(_numbers)) if number is None else number
 
     def kind(self, rule: Rule, frozen: frozenset[int], values: Sequence[int]) -> int:
-        """Returns a number, equal for steps with the same rule (shared by equal ops) and the same repeated values."""
+        """Return a number, equal for steps with the same rule (shared by equal ops) and the same repeated values."""
         same = () if len(set(values)) == len(values) else tuple(map(values.index, values))
         key = (id(rule), frozen, same)
         numbered = self._kinds.get(key)
@@ -51,7 +51,7 @@ class Joins:
 
 
 def joins(sizes: tuple[int, ...]) -> Joins:
-    """Returns the cache of joined splits for meshes whose sub-axes have ``sizes``."""
+    """Return the cache of joined splits for meshes whose sub-axes have ``sizes``."""
     cell = _kept(sizes)
     if len(cell[0].outcomes) > MOST_OUTCOMES:
         cell[0] = Joins()

@@ -53,7 +53,7 @@ class Propagated:
     # ---------------------------------------------------------------- values
 
     def _open(self, value: int, mesh: PrimeMesh, *, even: bool = False) -> None:
-        """Adds a value for ``value`` to the engine. ``even``: an argument or result of main, without annotation."""
+        """Add a value for ``value`` to the engine. ``even``: an argument or result of main, without annotation."""
         array = self.program.arrays[value]
         if array is not None:
             annotation = self.program.annotations.get(value, NO_ANNOTATION)
@@ -140,7 +140,7 @@ class Propagated:
             self.engine.add(Step(rule, values, op.name, frozen=FROZEN.get(barrier, frozenset())))
 
     def _tie(self, one: int, other: int, name: str) -> None:
-        """Ties two values that hold the same array."""
+        """Tie two values that hold the same array."""
         self.engine.add(Step(tie(self.engine.values[one].shape), (one, other), name))
 
     def _control_flow(self, op: Op) -> None:
@@ -171,7 +171,7 @@ class Propagated:
     # ---------------------------------------------------------------- results
 
     def table(self) -> Shardings:
-        """Returns the current shardings of all values, and how conflicts were decided."""
+        """Return the current shardings of all values, and how conflicts were decided."""
         present = self.present()
         conflicts = {
             step.op: describe(conflict, self.program.mesh)
@@ -181,21 +181,21 @@ class Propagated:
         return Shardings(present.of, present.results, conflicts)
 
     def present(self) -> Shardings:
-        """Returns the current shardings of all values, without conflicts."""
+        """Return the current shardings of all values, without conflicts."""
         return Shardings({value: self.sharding(index) for value, index in self.index.items()}, self.result_shardings())
 
     def result_shardings(self) -> tuple[Sharding | None, ...]:
-        """Returns the current shardings of main's results."""
+        """Return the current shardings of main's results."""
         return tuple([None if index is None else self.sharding(index) for index in self.results])
 
     def sharding(self, index: int) -> Sharding:
-        """Returns the current sharding of a value of the engine."""
+        """Return the current sharding of a value of the engine."""
         own = self.own.get(index)
         return self.meshes[index].sharding(self.engine.values[index].dims) if own is None else own
 
 
 def _replicated_axes(replicated_along: Sharding | None, mesh: PrimeMesh) -> frozenset[int]:
-    """Returns the sub-axes that must not split a value further; all, if the mesh cannot express them.
+    """Return the sub-axes that must not split a value further; all, if the mesh cannot express them.
 
     The text names them as of the whole mesh, in a manual region too.
     """
@@ -206,7 +206,7 @@ def _replicated_axes(replicated_along: Sharding | None, mesh: PrimeMesh) -> froz
 
 
 def _wait_for_turn(known: Value, given: tuple[int, ...]) -> None:
-    """Makes dimensions of a priority above 0 wait for their round."""
+    """Make dimensions of a priority above 0 wait for their round."""
     for dim, priority in enumerate(given):
         if priority and (known.dims[dim] or dim in known.open_dims):
             known.by_priority.setdefault(priority, {})[dim] = known.dims[dim]

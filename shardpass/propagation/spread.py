@@ -54,7 +54,7 @@ class Spreading:
         self._places: dict[tuple[int, int, bool], tuple[Place, ...]] = {}
 
     def spread(self, start: Iterable[Place], axes: Axes, across: bool, far: bool = True) -> Spread:
-        """Returns the changes if ``start`` is split over ``axes`` too."""
+        """Return the changes if ``start`` is split over ``axes`` too."""
         values = self.engine.values
         changed: dict[int, DimAxes] = {}
         reached: dict[int, int] = {}  # of each value the dimension that has the axes
@@ -78,7 +78,7 @@ class Spreading:
         return Spread(changed, set(reached.items()))
 
     def withdraw(self, start: Iterable[Place], axes: Axes, across: bool, far: bool = True) -> Spread:
-        """Returns the changes if ``start`` is no longer split over ``axes``."""
+        """Return the changes if ``start`` is no longer split over ``axes``."""
         values = self.engine.values
         changed: dict[int, DimAxes] = {}
         reached: set[Place] = set()
@@ -100,14 +100,14 @@ class Spreading:
         return Spread(changed, reached)
 
     def _with(self, known: Value, dim: int, axes: Axes) -> DimAxes | None:
-        """Returns the split of ``known`` with ``axes`` on dimension ``dim`` alone; None where that is impossible."""
+        """Return the split of ``known`` with ``axes`` on dimension ``dim`` alone; None where that is impossible."""
         key = (known.state, dim, axes)  # of what is shared by values that are alike
         if key not in self._extended:
             self._extended[key] = _with(known, known.dims, dim, axes, self.engine.mesh.sizes)
         return self._extended[key]
 
     def tied(self, value: int, dim: int, across: bool) -> tuple[Place, ...]:
-        """Returns the dimensions that steps tie to dimension ``dim`` of ``value``."""
+        """Return the dimensions that steps tie to dimension ``dim`` of ``value``."""
         key = (value, dim, across)
         places = self._places.get(key)
         if places is None:
@@ -125,7 +125,7 @@ class Spreading:
                         yield step.values[to], its_dim
 
     def _ties_of(self, rule: Rule, place: int, dim: int) -> tuple[tuple[int, int, bool], ...]:
-        """Returns the ties of ``rule`` to dimension ``dim`` of ``place``: (place, dimension, is reduced)."""
+        """Return the ties of ``rule`` to dimension ``dim`` of ``place``: (place, dimension, is reduced)."""
         key = (id(rule), place, dim)
         ties = self._ties.get(key)
         if ties is None:

@@ -22,7 +22,7 @@ _PALETTE = ("#8dd3c7", "#ffffb3", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#
 
 
 def plan_svg(plan: Plan) -> str:
-    """Draws the SVG document, as text."""
+    """Draw the SVG document, as text."""
     shown = stages(plan)
     dims = drawn_dimensions(plan)
     extent = "x".join(map(str, (*plan.shape, plan.element_type)))
@@ -90,7 +90,7 @@ def _cuts(shape: tuple[int, ...], dim: int, covers: list[Intervals]) -> list[int
 
 
 def _short(devices: list[int]) -> str:
-    """Formats device numbers with runs as ranges: 0-3 8."""
+    """Format device numbers with runs as ranges: 0-3 8."""
     runs: list[list[int]] = []
     for d in np.sort(devices).tolist():
         if runs and runs[-1][1] == d - 1:

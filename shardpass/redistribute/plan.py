@@ -73,7 +73,7 @@ class Plan:
         return not self.program
 
     def to_module(self) -> str:
-        """Returns the text of the partitioned module ``main(tile) -> tile`` (docs/architecture.md)."""
+        """Return the text of the partitioned module ``main(tile) -> tile`` (docs/architecture.md)."""
         # Imported on the first call: it loads MLIR, which planning does without.
         from shardpass.redistribute.program.module import LocalTile, module_text
 
@@ -86,7 +86,7 @@ class Plan:
         return f"<Plan {first}; {steps}, {last.strip()}>"
 
     def _repr_html_(self) -> str:
-        """Returns the steps as a table, for notebooks."""
+        """Return the steps as a table, for notebooks."""
         first, *_, last = str(self).splitlines()
         rows = [
             (step.kind.value, ", ".join(step.axes), str(list(step.tile_before)), str(list(step.tile_after)), step.bytes)

@@ -80,7 +80,7 @@ def plan_redistribution(
     memory_limit: int | str | None = "max",
     profile: str | Machine | None = None,
 ) -> Plan | TransferPlan:
-    """Plans an array of ``shape`` from one sharding to another.
+    """Plan an array of ``shape`` from one sharding to another.
 
     With lists of devices, or two shardings of JAX over meshes of different devices, the plan goes from one set of
     devices to another: a ``TransferPlan`` (docs/device_sets.md). Otherwise both are over the same devices.
@@ -126,7 +126,7 @@ def estimate_bytes(
     *,
     num_devices: int | None = None,
 ) -> int:
-    """Returns the bytes received by the busiest device under the default planner. Cached with the plans."""
+    """Return the bytes received by the busiest device under the default planner. Cached with the plans."""
     return plan_redistribution(shape, element_type, source, target, num_devices=num_devices).bytes_received
 
 
@@ -145,7 +145,7 @@ def _cached(
 
 
 def solve(problem: Problem, planner: str, terms: Terms) -> Plan:
-    """Returns a proved plan. Raises SP413 (over the memory limit), SP409 (the plan failed its proof)."""
+    """Return a proved plan. Raises SP413 (over the memory limit), SP409 (the plan failed its proof)."""
     before, after = (problem.element.bytes(math.prod(side.tile)) for side in (problem.source, problem.target))
     terms = replace(terms, tiles=(before, after))
     if (stack := stacked(problem)) is not None:
@@ -172,7 +172,7 @@ def _refuse_over_limit(limit: Limit, built: Builder, problem: Problem) -> None:
 
 
 def finished(problem: Problem, built: Builder, planner: str, terms: Terms) -> Plan:
-    """Proves the finished builder ``built`` and returns its plan. Raises SP409 where the proof fails."""
+    """Prove the finished builder ``built`` and return its plan. Raises SP409 where the proof fails."""
     plan = _plan(problem, built, planner, terms)
     if math.prod(problem.shape) != 0:
         try:
@@ -186,7 +186,7 @@ NARROW = re.compile("bf16|f8")  # floats that XLA's CPU client computes with, an
 
 
 def _as_bits(builder: Builder, terms: Terms) -> DeviceProgram:
-    """Returns the program, with values as bits where the machine sends such floats as wider ones."""
+    """Return the program, with values as bits where the machine sends such floats as wider ones."""
     wider = local_prices(terms.machine).floats_as_bits and NARROW.match(builder.element.mlir)
     moves = any(step.is_collective for step in builder.steps)
     return (ops.AsBits(), *builder.program) if wider and moves else tuple(builder.program)

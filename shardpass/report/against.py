@@ -36,7 +36,7 @@ class Against:
         return joined(rows)
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the comparison as plain values for JSON."""
+        """Return the comparison as plain values for JSON."""
         peers = {
             peer.way: {"bytes_received": peer.bytes_received, "kinds": dict(peer.kinds), "memory": peer.memory}
             for peer in self.peers
@@ -47,7 +47,7 @@ class Against:
 
 
 def against(ours: Report, ways: Sequence[str]) -> Against:
-    """Compares ``ours`` with the programs that each of ``ways`` makes of the same module."""
+    """Compare ``ours`` with the programs that each of ``ways`` makes of the same module."""
     result: dict[str, Peer] = {}
     failed = []
     for way in (OURS, *ways):

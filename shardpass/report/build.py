@@ -66,7 +66,7 @@ def explain_module(
     machine: Any = None,
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
-    """Explains ``module``, after ``pipeline`` has partitioned it in place where it is not partitioned yet.
+    """Explain ``module``, after ``pipeline`` has partitioned it in place where it is not partitioned yet.
 
     ``file``: what the report calls it. ``machine``: whose time is modelled; by default the one that the module names
     once it is partitioned. ``folders``: below which files of the user's program are quoted; None for any, of programs
@@ -83,7 +83,7 @@ def explain_module(
 def explain_built(
     module: Any, file: str, seen: Watched, *, machine: Any = None, folders: Sequence[Path] | None = None
 ) -> Explanation:
-    """Explains ``module`` as it is. ``seen``: the facts that were recorded while it was partitioned; other arguments as
+    """Explain ``module`` as it is. ``seen``: the facts that were recorded while it was partitioned; other arguments as
     of ``explain_module``.
     """
     machine = chosen(module_machine(module) if machine is None else machine)
@@ -135,7 +135,7 @@ def explain_built(
 
 
 def _decision(decision: Decision | None) -> dict[str, object] | None:
-    """Returns how near the best the decision is, and what it spends beyond propagation alone."""
+    """Return how near the best the decision is, and what it spends beyond propagation alone."""
     if decision is None or decision.bound is None:
         return None
     trade = {} if decision.trade is None else {"trade": decision.trade.as_dict()}
@@ -143,13 +143,15 @@ def _decision(decision: Decision | None) -> dict[str, object] | None:
 
 
 def called(module: Any, file: str) -> str:
-    """Names a program by its file; one that JAX lowered in this process by its function."""
+    """Name a program by its file; one that JAX lowered in this process by its function."""
     name = get_text(module.operation, "sym_name") or ""
     return name.removeprefix("jit_") if file == UNNAMED and name else file
 
 
 def is_partitioned(module: Any) -> bool:
-    """Whether @main's arguments or results have attributes that name the global arrays of which they are tiles."""
+    """Return whether @main's arguments or results have attributes that name the global arrays of which they are
+    tiles.
+    """
     signature = Signature(main_of(module))
     return any(TILED_SHARDING in row for row in (*signature.arguments, *signature.results))
 
@@ -186,7 +188,7 @@ _DECISION = re.compile(r"(?:stablehlo\.)?(.*), factor of size (\d+), (.*): (\d+)
 
 
 def _decision_text(message: str, expression: str) -> str:
-    """Describes a decision of the search by the user's expression.
+    """Describe a decision of the search by the user's expression.
 
     Example: ``x @ w: a dimension of 32 is split over data, and 13 values with it``.
     """
@@ -274,14 +276,14 @@ class _Rows:
         )
 
     def compute(self) -> tuple[WorkFact, ...]:
-        """Lists the seconds that each op of the plan computes, with the user's line."""
+        """List the seconds that each op of the plan computes, with the user's line."""
         seconds_of = self.plan.compute_by_op(self.machine)
         ops = ((number, self.by_number.get(number)) for number in seconds_of)
         frames = {number: NOWHERE if op is None else self.names.frame(op).place for number, op in ops}
         return tuple(WorkFact(number, frames[number], seconds) for number, seconds in seconds_of.items() if seconds)
 
     def constraints(self) -> tuple[ConstraintFact, ...]:
-        """Lists the constraints that cost most, among those that cost more than they must."""
+        """List the constraints that cost most, among those that cost more than they must."""
         result = []
         for one in costly_constraints(self.plan, self.shardings, MOST_CONSTRAINTS):
             array = self.program.array(one.op.results[0])
@@ -290,7 +292,7 @@ class _Rows:
         return tuple(result)
 
     def loops(self) -> tuple[LoopFact, ...]:
-        """Lists the collective matmuls of the plan: loops of products overlapped with a collective."""
+        """List the collective matmuls of the plan: loops of products overlapped with a collective."""
         result = []
         for loop in self.plan.loops or ():
             first, pair = self.by_number[loop.products[0][0]], loop.pair
@@ -315,7 +317,7 @@ class _Rows:
         return tuple(result)
 
     def _value(self, origin: Origin) -> int | None:
-        """Returns the value of the program that a collective moves."""
+        """Return the value of the program that a collective moves."""
         asked = self.by_number.get(origin.op)
         if asked is None:
             returned = self.program.body.returned
@@ -341,7 +343,7 @@ class _Rows:
         return self.program.mesh if asked is None else asked.mesh
 
     def _dims(self, origin: Origin, asked: Op | None) -> tuple[DimAxes, DimAxes] | None:
-        """Returns the splits before and after a redistribution, over the axes of the op's mesh."""
+        """Return the splits before and after a redistribution, over the axes of the op's mesh."""
         if not origin.source:
             return None
         mesh = self._mesh(asked)
@@ -377,7 +379,7 @@ class _Rows:
     def _split(
         self, origin: Origin, asked: Op | None, use: CollectiveUse, dims: tuple[DimAxes, DimAxes] | None
     ) -> tuple[Dims | None, Dims | None]:
-        """Returns the axes of each dimension before and after; of partial results each summand is split as their sum
+        """Return the axes of each dimension before and after; of partial results each summand is split as their sum
         is.
         """
         mesh = self._mesh(asked)
@@ -409,7 +411,7 @@ class _Rows:
         return text
 
     def _place(self, origin: Origin, asked: Op | None, plain: Row) -> tuple[Place, tuple[Place | str, ...]]:
-        """Returns the line and path of the op that needs the collective; for main's result, of the op that makes it."""
+        """Return the line and path of the op that needs the collective; for main's result, of the op that makes it."""
         value = self._value(origin)
         maker = None if value is None else self.names.makers.get(value)
         ops = [op for op in (asked, maker) if op is not None]
@@ -423,7 +425,7 @@ class _Rows:
     # ---------------------------------------------------------------- the program
 
     def ops(self) -> tuple[OpFact, ...]:
-        """Lists the ops of the program before it was partitioned."""
+        """List the ops of the program before it was partitioned."""
         body = self.program.body
         arguments = tuple(self._fact(value) for value in body.arguments if self.program.arrays[value] is not None)
         out = [OpFact(-1, "argument", NOWHERE, FORWARD, arguments)]

@@ -14,14 +14,14 @@ LEVELS = {Severity.ERROR: ERROR, Severity.WARNING: WARNING, Severity.REMARK: NOT
 
 
 def diagnostics_json(file: str, diagnostics: Sequence[Diagnostic]) -> str:
-    """Returns {"file", "summary": {severity: count}, "findings": [...]} as JSON; each finding has its notes."""
+    """Return {"file", "summary": {severity: count}, "findings": [...]} as JSON; each finding has its notes."""
     counts = Counter(str(one.severity) for one in diagnostics)
     findings = [as_dict(one) for one in diagnostics]
     return json.dumps({"file": file, "summary": dict(counts), "findings": findings}, indent=2)
 
 
 def as_dict(diagnostic: Diagnostic) -> dict[str, Any]:
-    """Converts a diagnostic to a dict, its notes likewise."""
+    """Convert a diagnostic to a dict, its notes likewise."""
     return {
         "severity": str(diagnostic.severity),
         "code": diagnostic.code,
@@ -35,7 +35,7 @@ def as_dict(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def diagnostics_sarif(file: str, diagnostics: Sequence[Diagnostic], tool: str) -> str:
-    """Returns a SARIF log of one run of the command ``tool``. Diagnostics without a place are put at ``file``,
+    """Return a SARIF log of one run of the command ``tool``. Diagnostics without a place are put at ``file``,
     the program.
     """
     return sarif(tool, [sarif_result(one, LEVELS[one.severity]) for one in diagnostics], file)
@@ -49,7 +49,7 @@ def sarif_result(
     replacements: Iterable[Replacement] = (),
     properties: Mapping[str, object] | None = None,
 ) -> SarifResult:
-    """Converts a diagnostic to a SARIF result of ``level``. ``fix`` and ``replacements``: the edit of the
+    """Convert a diagnostic to a SARIF result of ``level``. ``fix`` and ``replacements``: the edit of the
     user's files.
     """
     place = diagnostic.place

@@ -51,7 +51,7 @@ class Change:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Arrays before and after."""
+        """Return the arrays before and after."""
         return (self.before.count if self.before else 0), (self.after.count if self.after else 0)
 
     @property

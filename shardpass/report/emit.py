@@ -20,7 +20,7 @@ FORMS = (*SCHEDULES, "sarif")
 
 
 def emitted(report: Report, form: str) -> str:
-    """Writes ``report`` in one of FORMS. Raises ShardpassError (SP628) where the form is of a schedule and there is
+    """Write ``report`` in one of FORMS. Raises ShardpassError (SP628) where the form is of a schedule and there is
     none.
     """
     if form not in SCHEDULES:

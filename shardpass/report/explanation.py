@@ -38,7 +38,7 @@ class Explanation(Report):
         return difference(collectives_of(self), collectives_of(other))
 
     def against(self, *ways: str) -> Against:
-        """Compares with the programs of other partitioners: "xla", "shardy". Each compiles the program, in a process of
+        """Compare with the programs of other partitioners: "xla", "shardy". Each compiles the program, in a process of
         its own. ``print`` the result.
         """
         if self.partitioner != OURS:
@@ -47,7 +47,7 @@ class Explanation(Report):
         return against(self, ways or ("xla",))
 
     def emit(self, form: str) -> str:
-        """Writes the schedule for another tool: "perfetto", a trace; "model-explorer", a graph, and
+        """Write the schedule for another tool: "perfetto", a trace; "model-explorer", a graph, and
         "model-explorer-data", the seconds of its nodes. "sarif": the findings for review tools.
 
         Raises ShardpassError: SP140 for another form, SP628 for a program without a schedule.
@@ -61,5 +61,5 @@ class Explanation(Report):
         return report_markdown(self)
 
     def html(self, path: str | Path) -> None:
-        """Writes the report as one page that needs no other file."""
+        """Write the report as one page that needs no other file."""
         write_whole(path, to_html(self))

@@ -93,7 +93,7 @@ class Finding:
     kind: str = ANNOTATION
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the finding as plain values for JSON."""
+        """Return the finding as plain values for JSON."""
         return {
             "action": self.action,
             "kind": self.kind,
@@ -119,7 +119,7 @@ class Gap:
     rows: tuple[tuple[str, Figures], ...]
 
     def as_list(self) -> list[dict[str, object]]:
-        """Returns the rows as plain values for JSON."""
+        """Return the rows as plain values for JSON."""
         return [{"program": name, **asdict(figures)} for name, figures in self.rows]
 
 
@@ -149,10 +149,10 @@ class Findings(Sequence[Finding]):
         return iter(self.ranked)
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the findings as plain values for JSON."""
+        """Return the findings as plain values for JSON."""
         return {"found": [one.as_dict() for one in self.ranked], "why_not": self.why_not, "stopped": self.stopped}
 
 
 def headline(one: Finding) -> str:
-    """Returns the finding's sentence, with its line in front where it has one."""
+    """Return the finding's sentence, with its line in front where it has one."""
     return one.sentence if one.place == NOWHERE else f"{short(one.place)}: {one.sentence}"

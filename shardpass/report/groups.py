@@ -52,11 +52,11 @@ class Group(Totals):
 
     @property
     def folded(self) -> tuple[Folded, ...]:
-        """Its rows, those that repeat as one, most bytes first."""
+        """Return its rows, those that repeat as one, most bytes first."""
         return fold(self.rows)
 
     def parts(self, total: int, sort: str = BYTES) -> tuple[Group, ...]:
-        """Returns the parts of a line that receives more than half of ``total`` bytes: by where in a library its rows
+        """Return the parts of a line that receives more than half of ``total`` bytes: by where in a library its rows
         differ.
 
         () of a line that receives less, and of one whose rows differ nowhere.
@@ -74,14 +74,14 @@ class Group(Totals):
         return _sorted([self._part(step, tuple(rows), depth + 1) for step, rows in steps.items()], sort)
 
     def _part(self, step: Place | str | None, rows: tuple[Row, ...], depth: int) -> Group:
-        """Returns the part with the rows whose path goes on by ``step``; None: whose path ends."""
+        """Return the part with the rows whose path goes on by ``step``; None: whose path ends."""
         if step is None:
             return Group(self.key, rows, self.place, self.level + 1, depth)
         return Group(str(step), rows, step if isinstance(step, Place) else NOWHERE, self.level + 1, depth)
 
 
 def fold(rows: Iterable[Row]) -> tuple[Folded, ...]:
-    """Rows that differ in the indices of their arrays, in their names' numbers and in their bytes alone become one."""
+    """Fold rows that differ in array indices, in the numbers of their names, and in bytes alone into one."""
     same: dict[object, list[Row]] = {}
     for row in rows:
         array = folded_name(row.array)
@@ -106,7 +106,7 @@ def _folded(rows: Sequence[Row]) -> Folded:
 
 
 def group(rows: Iterable[Row], by: str = LINE, sort: str = BYTES) -> tuple[Group, ...]:
-    """Groups ``rows``, those with most bytes or time first, or in the order of the program."""
+    """Group ``rows``, those with most bytes or time first, or in the order of the program."""
     rows_of: dict[str, list[Row]] = {}
     for row in rows:
         rows_of.setdefault(_KEYS[by](row), []).append(row)
@@ -128,7 +128,7 @@ def _line(row: Row) -> str:
 
 
 def _depth(row: Row) -> int:
-    """Returns the number of path steps by which a row is grouped: 0 for a row with a line, else its whole path."""
+    """Return the number of path steps by which a row is grouped: 0 for a row with a line, else its whole path."""
     return 0 if row.place != NOWHERE else len(row.path)
 
 

@@ -26,12 +26,12 @@ ValueOf = Callable[[Origin], int | None]
 
 
 def type_text(shape: Any, element: str) -> str:
-    """Formats an array's type: ``f32[64,128]``."""
+    """Format an array's type: ``f32[64,128]``."""
     return f"{element}[{','.join(map(str, shape))}]"
 
 
 def memory_facts(module: Any, machine: str, built_ops: BuiltOps | None = None) -> MemoryFacts:
-    """Accounts for the memory of a built ``module`` as XLA's client for ``machine`` would compile it."""
+    """Account for the memory of a built ``module`` as XLA's client for ``machine`` would compile it."""
     memory = memory_of(module, CPU if machine == "cpu" else OTHERS)
     built_ops = BuiltOps(Watched()) if built_ops is None else built_ops
     account = memory.account
@@ -59,7 +59,7 @@ def _at(memory: ModuleMemory, built_ops: BuiltOps) -> list[tuple[int, int]]:
 
 
 def _holdings(memory: ModuleMemory, built_ops: BuiltOps) -> tuple[Holding, ...]:
-    """Returns the values alive at the peak, most bytes first; equal values of one line are merged."""
+    """Return the values alive at the peak, most bytes first; equal values of one line are merged."""
     rows: dict[tuple[str, str, Place], list[int]] = {}
     for buffer, size in memory.account.alive:
         rows.setdefault(built_ops.about(memory.values[buffer]), []).append(size)
@@ -77,28 +77,28 @@ class BuiltOps:
         ops: Mapping[int, Op] | None = None,
         value_of: ValueOf | None = None,
     ) -> None:
-        """Reads the marks of the watched pipeline. ``ops``: the program's ops by number. ``value_of``: returns an
+        """Read the marks of the watched pipeline. ``ops``: the program's ops by number. ``value_of``: returns an
         origin's value.
         """
         self.seen, self.names, self.ops, self.value_of = seen, names, ops or {}, value_of
         self.program: Program | None = None if seen.plan is None else seen.plan.program
 
     def number(self, op: Any) -> int | None:
-        """Returns the number of the program's op that ``op`` was built for; ``END`` if it was built for a result."""
+        """Return the number of the program's op that ``op`` was built for; ``END`` if it was built for a result."""
         origin = self._origin(op)
         if origin is None or self.program is None:
             return None
         return origin.op if origin.op < self.program.count else END
 
     def place(self, op: Any) -> Place:
-        """Returns the user's line that ``op`` comes from."""
+        """Return the user's line that ``op`` comes from."""
         number = self.number(op)
         if number is None or number == END or self.names is None:
             return user_place(op.location)
         return self.names.frame(self.ops[number]).place
 
     def about(self, value: Any) -> tuple[str, str, Place]:
-        """Returns the name of a value, the type of the whole array, and the line that makes it."""
+        """Return the name of a value, the type of the whole array, and the line that makes it."""
         if not isinstance(value, ir.OpResult):
             return "", "" if value is None else _type(value), NOWHERE
         op = value.owner
@@ -112,7 +112,7 @@ class BuiltOps:
         return next(iter(self.seen.origins(op.location)), None)
 
     def _value(self, op: Any, result: int) -> int | None:
-        """Returns the program's value whose data, or a part of it, is a result of ``op``."""
+        """Return the program's value whose data, or a part of it, is a result of ``op``."""
         origin = self._origin(op)
         if origin is None or self.value_of is None:
             return None

@@ -31,7 +31,7 @@ class InTurn:
         self.machine = machine
 
     def loop_of(self, origin: Origin, use: CollectiveUse) -> MatmulLoop | None:
-        """Returns the loop of which a collective is a permute; None for other collectives."""
+        """Return the loop of which a collective is a permute; None for other collectives."""
         if use.kind != "collective_permute" or not use.reason.endswith(BESIDE):
             return None
         ends = (origin.source, origin.target)
@@ -39,7 +39,7 @@ class InTurn:
         return next((loop for loop in result if _ends(loop) == ends), result[0] if result else None)
 
     def seconds(self, origins: Sequence[Origin], use: CollectiveUse) -> float | None:
-        """Models the seconds of a row's permutes, in all runs, beyond those of the products; None for other rows.
+        """Model the seconds of a row's permutes, in all runs, beyond those of the products; None for other rows.
 
         In proportion to their bytes, as ``shardpass-join`` combines permutes between the same devices.
         """
@@ -51,12 +51,12 @@ class InTurn:
 
 
 def hops(loop: MatmulLoop) -> int:
-    """Counts the permutes of a loop: each tile, or sum, passes all devices of its ring but one, for each product."""
+    """Count the permutes of a loop: each tile, or sum, passes all devices of its ring but one, for each product."""
     return (loop.pair.count - 1) * len(loop.pair.parts)
 
 
 def tile(loop: MatmulLoop) -> int:
-    """Bytes that a device receives by each permute of the loop."""
+    """Return the bytes that a device receives by each permute of the loop."""
     return loop.pair.bytes // loop.pair.count
 
 

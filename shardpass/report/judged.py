@@ -33,17 +33,17 @@ class Judged:
 
 
 def judged(report: Report, limit: int | None = None) -> tuple[Judged, ...]:
-    """Lists the findings of ``report``, and the lines at which a device receives ``limit`` bytes or more."""
+    """List the findings of ``report``, and the lines at which a device receives ``limit`` bytes or more."""
     return tuple(_judged(report, limit))
 
 
 def over(some: Sequence[Judged], limit: int | None) -> tuple[Judged, ...]:
-    """Selects the diagnostics of ``limit`` bytes or more; none without a limit."""
+    """Select the diagnostics of ``limit`` bytes or more; none without a limit."""
     return () if limit is None else tuple(one for one in some if one.bytes >= limit)
 
 
 def as_sarif(report: Report, some: Sequence[Judged], limit: int | None = None) -> str:
-    """Writes the SARIF log of ``shardpass-explain``; diagnostics that reach ``limit`` are errors."""
+    """Write the SARIF log of ``shardpass-explain``; diagnostics that reach ``limit`` are errors."""
     failing = set(map(id, over(some, limit)))
     properties = {
         "partitioner": report.partitioner,
@@ -114,7 +114,7 @@ def _result(one: Judged, fails: bool) -> SarifResult:
 
 
 def replacements(diff: str) -> Iterator[Replacement]:
-    """Yields the replacements of a unified diff: runs of removed and added lines, without the lines around them."""
+    """Yield the replacements of a unified diff: runs of removed and added lines, without the lines around them."""
     file, line = "", 0
     gone, come, start = 0, list[str](), 0
     for row in (*diff.splitlines(), " "):

@@ -23,7 +23,7 @@ _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e07b00"
 
 
 def model_explorer(report: Report) -> str:
-    """Writes the graph collection as JSON; ``report`` must have a schedule."""
+    """Write the graph collection as JSON; ``report`` must have a schedule."""
     plan = _plan(report)
     leaves = [number for number, span in enumerate(plan.spans) if span.tracks]
     graph = {
@@ -36,7 +36,7 @@ def model_explorer(report: Report) -> str:
 
 
 def node_data(report: Report) -> str:
-    """Writes the seconds of each node as JSON: of work all of them, of a collective those not overlapped by work."""
+    """Write the seconds of each node as JSON: of work all of them, of a collective those not overlapped by work."""
     plan = _plan(report)
     leaves = [(str(number), span) for number, span in enumerate(plan.spans) if span.tracks]
     results = {number: {"value": span.exposed if span.rows else span.seconds} for number, span in leaves}
@@ -75,7 +75,7 @@ def _node(report: Report, plan: Schedule, number: int) -> dict[str, Any]:
 
 
 def _layers(plan: Schedule, number: int) -> list[str]:
-    """Returns the loops around a node, the outermost first, and its line."""
+    """Return the loops around a node, the outermost first, and its line."""
     layers = [] if plan.spans[number].place == NOWHERE else [short(plan.spans[number].place)]
     outside = plan.around[number]
     while outside is not None:
@@ -86,7 +86,7 @@ def _layers(plan: Schedule, number: int) -> list[str]:
 
 
 def _makers(plan: Schedule, number: int) -> list[int]:
-    """Returns the nodes whose results a node uses: for a loop, its last node; without any, the inputs of the loop
+    """Return the nodes whose results a node uses: for a loop, its last node; without any, the inputs of the loop
     around.
     """
     result: dict[int, None] = {}
@@ -103,7 +103,7 @@ def _makers(plan: Schedule, number: int) -> list[int]:
 
 
 def _outside(plan: Schedule, number: int) -> Iterable[int]:
-    """Lists the inputs of the nearest enclosing loop that has any."""
+    """List the inputs of the nearest enclosing loop that has any."""
     outside = plan.around[number]
     while outside is not None and not plan.needs[outside]:
         outside = plan.around[outside]
@@ -129,7 +129,7 @@ def _attributes(report: Report, span: Span) -> list[tuple[str, str]]:
 
 
 def _overlays(plan: Schedule) -> dict[str, Any]:
-    """Returns the edges into and out of the collectives of each mesh axis."""
+    """Return the edges into and out of the collectives of each mesh axis."""
     edges: dict[str, list[dict[str, str]]] = {}
     for number, span in enumerate(plan.spans):
         if not span.tracks:

@@ -52,7 +52,7 @@ class Sources:
         self.folders = folders
 
     def line(self, place: Place) -> str:
-        """Returns the text of a line, without the space around it; "" where it may not be quoted."""
+        """Return the text of a line, without the space around it; "" where it may not be quoted."""
         if not place.line:
             return ""
         if self.folders is None:
@@ -60,13 +60,13 @@ class Sources:
         return source_line(place, self.folders)
 
     def text(self, file: str) -> str:
-        """Returns the text of a file; "" where it may not be quoted."""
+        """Return the text of a file; "" where it may not be quoted."""
         if self.folders is None:
             return "".join(linecache.getlines(file))
         return "\n".join(source_lines(file, self.folders))
 
     def expression(self, frame: Frame) -> str:
-        """Returns the variable to which the expression at ``frame`` is assigned, or its text; "" where unknown."""
+        """Return the variable to which the expression at ``frame`` is assigned, or its text; "" where unknown."""
         place = frame.place
         if not frame.end_line:
             return self.identifier(frame) or _starting_at(self._raw(place), place.column)
@@ -78,7 +78,7 @@ class Sources:
         return _expression(tuple(rows), place.column, frame.end_column)
 
     def identifier(self, frame: Frame) -> str:
-        """Returns the ``%name`` in MLIR's text of the argument at ``frame``, or of the value that its line assigns."""
+        """Return the ``%name`` in MLIR's text of the argument at ``frame``, or of the value that its line assigns."""
         place = frame.place
         row = self._raw(place) if place.file.endswith(".mlir") else ""
         match = _MLIRS.match(row[max(0, place.column - 1) :]) or _MLIRS.match(row.lstrip())
@@ -92,7 +92,7 @@ class Sources:
 
 @lru_cache(maxsize=4096)
 def _expression(rows: tuple[str, ...], start: int, end: int) -> str:
-    """Columns count bytes of UTF-8, from 0."""
+    """Return the text from column ``start`` to ``end``, in bytes of UTF-8 from 0."""
     raw = [row.encode() for row in rows]
     cut = [*raw]
     cut[-1] = cut[-1][:end]
@@ -109,7 +109,7 @@ def _expression(rows: tuple[str, ...], start: int, end: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _starting_at(row: str, start: int) -> str:
-    """Returns the longest expression of the statement ``row`` that starts at a column; the location has no end."""
+    """Return the longest expression of the statement ``row`` that starts at a column; the location has no end."""
     indent = len(row) - len(row.lstrip())
     try:
         nodes = list(ast.walk(ast.parse(row.strip())))
@@ -124,7 +124,7 @@ def _starting_at(row: str, start: int) -> str:
 
 
 def _called(text: str) -> str:
-    """Shortens a call to its function: ``jnp.take_along_axis(...)``."""
+    """Shorten a call to its function: ``jnp.take_along_axis(...)``."""
     match = re.match(r"[A-Za-z_][\w.]*\(", text)
     return f"{match[0]}...)" if match and len(match[0]) < LONGEST and text.endswith(")") else ""
 
@@ -138,13 +138,13 @@ def _is_expression(text: str) -> bool:
 
 
 def seen_frame(location: str, stack: str) -> Frame:
-    """Returns the user's frame; none for an op with a name stack whose only place is in a text without a file."""
+    """Return the user's frame; none for an op with a name stack whose only place is in a text without a file."""
     frame = user_frame(location)
     return NO_FRAME if stack and frame.place.file == UNNAMED else frame
 
 
 def path_of(location: str, stack: str) -> tuple[Place | str, ...]:
-    """Returns the ``Row.path`` of an op with this location and name stack."""
+    """Return the ``Row.path`` of an op with this location and name stack."""
     place, inner = seen_frame(location, stack).place, inner_places(location)
     if place == NOWHERE:
         return scopes(stack) or ((stack,) if stack else ())
@@ -181,7 +181,7 @@ class Names:
                     self._holders[value] = (op, place)
 
     def frame(self, op: Op) -> Frame:
-        """Returns the user's frame of an op."""
+        """Return the user's frame of an op."""
         frame = self._frames.get(op.number)
         if frame is None:
             known = op.number < len(self.locations)
@@ -190,25 +190,25 @@ class Names:
         return frame
 
     def stack(self, op: Op) -> str:
-        """Returns the op's name: ``jit(step)/transpose(jvp())/dot_general``."""
+        """Return the op's name: ``jit(step)/transpose(jvp())/dot_general``."""
         match = _NAME.match(self.locations[op.number]) if op.number < len(self.locations) else None
         return shown(mlir_unquoted(match[1])) if match else ""
 
     def path(self, op: Op) -> tuple[Place | str, ...]:
-        """Returns ``Row.path`` of the collectives that the op needs."""
+        """Return ``Row.path`` of the collectives that the op needs."""
         location = self.locations[op.number] if op.number < len(self.locations) else ""
         return path_of(location, self.stack(op))
 
     def where(self, op: Op) -> str:
-        """Returns ``Row.where`` of the collectives that the op needs."""
+        """Return ``Row.where`` of the collectives that the op needs."""
         return where(self.frame(op).place, self.path(op))
 
     def is_backward(self, op: Op) -> bool:
-        """Whether the op is part of a derivative."""
+        """Return whether the op is part of a derivative."""
         return op.number < len(self.locations) and "transpose(" in self.locations[op.number]
 
     def of(self, value: int) -> str:
-        """Returns the name of ``value``; "" where the program has no name for it."""
+        """Return the name of ``value``; "" where the program has no name for it."""
         name = self._known.get(value)
         if name is None:
             name = self._known[value] = self._find(value, gradients=True)
@@ -217,7 +217,7 @@ class Names:
     # ---------------------------------------------------------------- how
 
     def _find(self, value: int, *, gradients: bool) -> str:
-        """Follows ``value`` to the value whose data it has, and names that; "" for derivatives without ``gradients``.
+        """Follow ``value`` to the value whose data it has, and name that; "" for derivatives without ``gradients``.
 
         Each step goes to an earlier value, so the walk ends; it calls itself at most once, for the name of the value of
         which this is the gradient.
@@ -250,7 +250,7 @@ class Names:
         return name or next(filter(None, (self.sources.expression(self.frame(one)) for one in reversed(loops))), "")
 
     def _form_of(self, value: int, ends: Collection[int]) -> tuple[int, str]:
-        """Follows ``value`` through reshapes, copies and slices to its source, or to the first of ``ends``.
+        """Follow ``value`` through reshapes, copies and slice to its source, or to the first of ``ends``.
 
         Returns the source and the mark of a slice on the way, "[i]" or "".
         """
@@ -264,7 +264,7 @@ class Names:
         return value, cut
 
     def _behind(self, value: int) -> tuple[int, str] | None:
-        """Returns one step of ``_form_of``; None where ``value`` has its own name."""
+        """Return one step of ``_form_of``; None where ``value`` has its own name."""
         op = self.makers.get(value)
         if op is None:
             holder = self._holders.get(value)
@@ -285,7 +285,7 @@ class Names:
         return (op.operands[0], "[i]") if op.name in _CUT else None
 
     def _stacked(self, loop: Op, place: int) -> tuple[int, str] | None:
-        """Returns the value that each trip of a loop writes into a stacked result, as the ``ys`` of a scan."""
+        """Return the value that each trip of a loop writes into a stacked result, as the ``ys`` of a scan."""
         made = self.makers.get(loop.blocks[-1].returned[place])
         return (made.operands[1], "") if made is not None and made.name == "stablehlo.dynamic_update_slice" else None
 
@@ -302,7 +302,7 @@ class Names:
         return GRADIENT + expression if expression else ""
 
     def _primals(self, frame: Frame, sizes: tuple[int, ...]) -> frozenset[str]:
-        """Returns the names of the operands of forward ops at ``frame`` that have ``sizes`` and are no gradients
+        """Return the names of the operands of forward ops at ``frame`` that have ``sizes`` and are no gradients
         themselves.
 
         Ops of a library may share one frame: an update there has a gradient as its operand, and naming this gradient
@@ -318,7 +318,7 @@ class Names:
         return self._named_at[key]
 
     def _at(self, frame: Frame) -> list[Op]:
-        """Lists the forward ops whose frame is exactly ``frame``."""
+        """List the forward ops whose frame is exactly ``frame``."""
         if self._forward is None:
             self._forward = {}
             for op in self.program.body.every_op():

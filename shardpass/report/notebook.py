@@ -8,12 +8,12 @@ from shardpass.diagnostics.printable import as_html
 
 
 def preformatted(words: str) -> str:
-    """Formats ``words`` for a notebook with their line breaks and spaces."""
+    """Format ``words`` for a notebook with their line breaks and spaces."""
     return f'<pre style="line-height:1.25">{as_html(words)}</pre>'
 
 
 def framed(page: str, words: str) -> str:
-    """Puts ``page``, a whole document, into a frame that may run its script and reach nothing else; ``words`` are
+    """Put ``page``, a whole document, into a frame that may run its script and reach nothing else; ``words`` are
     folded below.
 
     Viewers that show no frames, as those of repositories, show the words.

@@ -42,7 +42,7 @@ _MARKUP = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
 
 
 def to_html(report: Report) -> str:
-    """Writes the page. Lines of the program are quoted where ``report.sources`` allows it."""
+    """Write the page. Lines of the program are quoted where ``report.sources`` allows it."""
     style = _asset("page.css")
     script = f'"use strict";\n(() => {{\n{"".join(_asset(f"{name}.js") for name in SCRIPTS)}}})();\n'
     return Template(_asset("page.html")).substitute(
@@ -57,12 +57,12 @@ def to_html(report: Report) -> str:
 
 
 def as_data(value: object) -> str:
-    """Writes JSON that stands in an element of HTML: no sign of it can end the element."""
+    """Write JSON that stands in an element of HTML: no sign of it can end the element."""
     return json.dumps(_for_eyes(value), separators=(",", ":"), allow_nan=False).translate(_MARKUP)
 
 
 def _for_eyes(value: Any) -> Any:
-    """Copies ``value`` with each text in it on one line, as scripts show it."""
+    """Copy ``value`` with each text in it on one line, as scripts show it."""
     if isinstance(value, str):
         return on_one_line(value)
     if isinstance(value, Mapping):

@@ -29,7 +29,7 @@ Plain = dict[str, Any]
 
 
 def contents(report: Report) -> Plain:
-    """Collects the report's facts as the page's scripts read them."""
+    """Collect the report's facts as the page's scripts read them."""
     folded = fold(report.rows)
     numbers = {id(row): number for number, one in enumerate(folded) for row in one.rows}
     ways = Ways(report)
@@ -106,7 +106,7 @@ def _finding(one: Finding) -> Plain:
 
 
 def place(where: Place) -> Plain:
-    """Formats a place twice: short, as the page shows it, and in full."""
+    """Format a place twice: short, as the page shows it, and in full."""
     return {"place": _short(where), "full": "" if where == NOWHERE else str(where)}
 
 
@@ -115,7 +115,7 @@ def _short(where: Place) -> str:
 
 
 def _received(rows: Sequence[Row]) -> list[Plain] | None:
-    """Returns the bytes of each row with the devices that receive them; None where all rows reach every device."""
+    """Return the bytes of each row with the devices that receive them; None where all rows reach every device."""
     if all(row.receivers is None for row in rows):
         return None
     return [{"bytes": row.bytes_received, "devices": row.receivers} for row in rows]
@@ -154,7 +154,7 @@ def _row(one: Folded, report: Report, ways: Ways) -> Plain:
 
 
 def _where(row: Row) -> Plain:
-    """Returns a row's line or, where none is known, its name scopes."""
+    """Return a row's line or, where none is known, its name scopes."""
     if row.place != NOWHERE or not row.path:
         return place(row.place)
     return {"place": row.where, "full": row.where}

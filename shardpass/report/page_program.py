@@ -23,7 +23,7 @@ Plain = dict[str, Any]
 
 
 def sections(report: Report) -> list[Plain]:
-    """Returns the lines of the program with their values, in the order of their first op. Constants are left out."""
+    """Return the lines of the program with their values, in the order of their first op. Constants are left out."""
     lines: dict[object, Plain] = {}
     for op in report.ops:
         if op.name == "stablehlo.constant":
@@ -71,7 +71,7 @@ def _add(op: OpFact, values: dict[object, Plain]) -> None:
 
 
 def course(report: Report, numbers: Mapping[int, int]) -> Plain | None:
-    """Returns memory and traffic by the number of the op; None of a module that was partitioned already.
+    """Return memory and traffic by the number of the op; None of a module that was partitioned already.
 
     ``memory``: [op, bytes alive], which hold until the next. ``traffic``: [op, row, bytes] of each collective, where
     ``numbers`` has the row by the ``id`` of a ``Row``. ``places``: [op, place] where ops of another line begin.
@@ -92,7 +92,7 @@ def course(report: Report, numbers: Mapping[int, int]) -> Plain | None:
 
 
 def _curve(memory: MemoryFacts, end: int) -> list[list[int]]:
-    """Returns the most bytes alive at each op; those with a negative number belong to the end of the program."""
+    """Return the most bytes alive at each op; those with a negative number belong to the end of the program."""
     most = {0: memory.arguments + memory.results}
     for number, size in memory.at:
         op = end if number < 0 else number
@@ -113,7 +113,7 @@ def _places(ops: Sequence[OpFact]) -> Iterator[list[Any]]:
 
 
 def _ranges(ops: Sequence[OpFact], marked: Sequence[bool]) -> list[list[int]]:
-    """Returns [first, last + 1] of the runs of ops that are marked."""
+    """Return [first, last + 1] of the runs of ops that are marked."""
     result: list[list[int]] = []
     for op, mark in zip(ops, marked, strict=True):
         if mark and result and result[-1][1] == op.number:

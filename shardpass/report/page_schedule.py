@@ -15,7 +15,7 @@ LEAST = 1e-4  # of the step: what is shorter is no bar
 
 
 def schedule(report: Report, numbers: Mapping[int, int]) -> dict[str, Any] | None:
-    """Prepares the schedule for the page; None where no seconds are known. ``numbers``: the page's row by ``id`` of a
+    """Prepare the schedule for the page; None where no seconds are known. ``numbers``: the page's row by ``id`` of a
     report's.
     """
     plan = report.schedule

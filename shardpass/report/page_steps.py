@@ -44,7 +44,7 @@ class Ways:
         return None if order is None or order == list(range(len(order))) else order
 
     def of(self, row: Row) -> int | None:
-        """Returns the number of the redistribution that ``row`` is a step of.
+        """Return the number of the redistribution that ``row`` is a step of.
 
         None where ``row`` belongs to no redistribution, or the redistribution has no step of its kind any more.
         """
@@ -73,7 +73,7 @@ class Ways:
 
 
 def _axes(groups: Any, mesh: Mesh) -> list[str]:
-    """Returns the axes along which the devices of a group differ; for a collective_permute, those of its pairs."""
+    """Return the axes along which the devices of a group differ; for a collective_permute, those of its pairs."""
     if not groups.size:
         return []
     places = mesh.position[groups]
@@ -82,7 +82,7 @@ def _axes(groups: Any, mesh: Mesh) -> list[str]:
 
 
 def _panel(stage: Stage, plan: Plan, drawn: Sequence[int | None], mesh: Mesh) -> Plain | None:
-    """Describes one state for the page; None where a dimension has too many parts to draw."""
+    """Describe one state for the page; None where a dimension has too many parts to draw."""
     order = [int(device) for device in mesh.order]
     others = [dim for dim in range(len(plan.shape)) if dim not in drawn]
     covers = {dim: [covered(stage.state, device, dim) for device in order] for dim in range(len(plan.shape))}
@@ -108,7 +108,7 @@ def _dimension(dim: int, size: int, covers: Sequence[Intervals], shown: Sequence
 
 
 def _followed(of: Sequence[int], mesh: Mesh) -> list[str]:
-    """Returns the axes along which the part changes, the axis of the longest stride first."""
+    """Return the axes along which the part changes, the axis of the longest stride first."""
     grid = np.array(of).reshape(mesh.shape)
     strides = {}
     for axis, (name, size) in enumerate(mesh.axes):

@@ -26,7 +26,7 @@ _MICRO = 1e6
 
 
 def perfetto(report: Report) -> str:
-    """Writes the trace as JSON; ``report`` must have a schedule."""
+    """Write the trace as JSON; ``report`` must have a schedule."""
     plan = report.schedule
     assert plan is not None
     tracks = (_LOOPS, *plan.tracks)
@@ -84,7 +84,7 @@ def _arguments(report: Report, span: Span) -> dict[str, Any]:
 
 
 def _flows(plan: Schedule, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Yields an arrow from within the slice that makes a value to the beginning of the slice that takes it."""
+    """Yield an arrow from within the slice that makes a value to the beginning of the slice that takes it."""
     number = 0
     for span, needs in zip(plan.spans, plan.needs, strict=True):
         for need in needs:

@@ -38,14 +38,14 @@ class Picture:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Sentences about the parts that are not drawn."""
+        """Return the sentences about the parts that are not drawn."""
         return self.grid.left_out
 
     def __rich__(self) -> RenderableType:
         return picture_text.rendered(self.grid)
 
     def svg(self) -> str:
-        """Returns the picture as an SVG document."""
+        """Return the picture as an SVG document."""
         return picture_svg.document(self.grid)
 
     def _repr_html_(self) -> str:
@@ -53,7 +53,7 @@ class Picture:
 
 
 def picture(sharding: Sharding | str, shape: Sequence[int]) -> Picture:
-    """Draws ``sharding`` (or its text) of an array of ``shape``.
+    """Draw ``sharding`` (or its text) of an array of ``shape``.
 
     Raises:
         ShardingError: the text is no sharding, it is of another rank, or it has no tiles (``{unknown}``).
@@ -67,7 +67,7 @@ def picture(sharding: Sharding | str, shape: Sequence[int]) -> Picture:
 
 
 def show(text: str, type_text: str, *, svg: Path | None = None, console: Console | None = None) -> None:
-    """Draws the sharding ``text`` of an array of type ``type_text`` (``f32[8,16]``), and writes it to ``svg``.
+    """Draw the sharding ``text`` of an array of type ``type_text`` (``f32[8,16]``), and write it to ``svg``.
 
     Raises:
         ShardingError: the text is no sharding, the type no array type, or there is nothing to draw.
@@ -85,7 +85,7 @@ def show(text: str, type_text: str, *, svg: Path | None = None, console: Console
 
 
 def pictures_of(text: str, type_text: str) -> list[Picture]:
-    """Returns the pictures that ``show`` draws: one, or one for each element of a tuple."""
+    """Return the pictures that ``show`` draws: one, or one for each element of a tuple."""
     shape = shape_of(type_text)
     parsed = parse_sharding(text)
     elements = list(parsed) if isinstance(parsed, TupleSharding) else [parsed]
@@ -93,12 +93,12 @@ def pictures_of(text: str, type_text: str) -> list[Picture]:
 
 
 def files_for(file: Path, count: int) -> list[Path]:
-    """Returns a file for each of ``count`` pictures: ``a.svg``, or ``a-0.svg`` and on where there are several."""
+    """Return a file for each of ``count`` pictures: ``a.svg``, or ``a-0.svg`` and on where there are several."""
     return [file] if count == 1 else [file.with_name(f"{file.stem}-{k}{file.suffix}") for k in range(count)]
 
 
 def shape_of(type_text: str) -> tuple[int, ...]:
-    """Reads the shape of ``f32[8,16]`` or ``tensor<8x16xf32>``.
+    """Read the shape of ``f32[8,16]`` or ``tensor<8x16xf32>``.
 
     Raises:
         ShardingParseError: ``type_text`` is no array type.

@@ -74,7 +74,7 @@ class Grid:
         return self.axes[0] is not None and self.axes[1] is None and len(self.pages[0][0]) > 1
 
     def row_text(self, row: tuple[Cell, ...]) -> str:
-        """Names the part of the dimension drawn as rows that a row covers."""
+        """Name the part of the dimension drawn as rows that a row covers."""
         axis = self.axes[0]
         if axis is None or not self.folded:
             return self.part_text(axis, row[0])
@@ -88,7 +88,7 @@ class Grid:
 
 
 def grid_of(sharding: Sharding, shape: Sequence[int]) -> Grid:
-    """Returns the grid of the tiles that ``sharding`` makes of an array of ``shape``.
+    """Return the grid of the tiles that ``sharding`` makes of an array of ``shape``.
 
     Raises:
         ShardingError: the sharding is of another rank, or has no tiles (``{unknown}``).
@@ -129,7 +129,7 @@ def grid_of(sharding: Sharding, shape: Sequence[int]) -> Grid:
 
 
 def _folded(cells: list[Cell]) -> list[list[list[Cell]]]:
-    """Cuts rows of one page; the last row may be shorter."""
+    """Cut rows of one page; the last row may be shorter."""
     width = MOST_CELLS if len(cells) > 4 * MOST_CELLS // 2 else MOST_CELLS // 2
     return [[cells[k : k + width] for k in range(0, len(cells), width)]]
 
@@ -139,7 +139,7 @@ def _drawn(counts: tuple[int, ...], axis: int | None, most: int) -> int:
 
 
 def _holders(sharding: Sharding, counts: tuple[int, ...]) -> Ints | None:
-    """Returns the devices of each tile, [tiles, copies]; None where all devices, or none that is named, hold the one
+    """Return the devices of each tile, [tiles, copies]; None where all devices, or none that is named, hold the one
     tile.
     """
     if sharding.is_maximal or sharding.mesh is None:

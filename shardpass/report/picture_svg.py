@@ -9,14 +9,14 @@ CELL_WIDTH, CELL_HEIGHT, MARGIN, HEADING = 92, 40, 72, 22
 
 
 def colour(number: int) -> str:
-    """Returns a light colour for tile ``number``: hues a golden angle apart, so that neighbours are far from each
+    """Return a light colour for tile ``number``: hues a golden angle apart, so that neighbours are far from each
     other.
     """
     return f"hsl({number * 137.508 % 360:.0f},62%,{82 - 8 * (number % 3)}%)"
 
 
 def document(drawn: Grid) -> str:
-    """Returns the picture as an SVG document."""
+    """Return the picture as an SVG document."""
     pages = [_page(drawn, page, 30 + k * _page_height(drawn)) for k, page in enumerate(drawn.pages)]
     width = max(MARGIN + len(drawn.pages[0][0]) * CELL_WIDTH + 10, 9 * len(drawn.title))
     bottom = 30 + len(drawn.pages) * _page_height(drawn)
@@ -71,7 +71,7 @@ def _tooltip(cell: Cell) -> str:
 
 
 def html(drawn: Grid) -> str:
-    """Returns the picture as HTML tables, for notebooks."""
+    """Return the picture as HTML tables, for notebooks."""
     rows, columns, pages = drawn.axes
     out = [f"<div><code>{as_html(drawn.title)}</code>"]
     for page in drawn.pages:

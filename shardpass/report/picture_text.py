@@ -15,7 +15,7 @@ STYLES = ("cyan", "yellow", "magenta", "green", "blue", "red", "bright_cyan", "b
 
 
 def rendered(drawn: Grid) -> RenderableType:
-    """Returns the grid as a rich renderable: a table for each page, then the sentences about parts left out."""
+    """Return the grid as a rich renderable: a table for each page, then the sentences about parts left out."""
     parts: list[RenderableType] = [Text(drawn.title, style="bold")]
     parts += [_page(drawn, page) for page in drawn.pages]
     if drawn.left_out:

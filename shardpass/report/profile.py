@@ -54,7 +54,7 @@ class Measured:
 
 
 def newest(folder: str | Path) -> tuple[Path, ...]:
-    """Returns the xplane files of the latest profile below ``folder``, or ``folder`` itself where it is one.
+    """Return the xplane files of the latest profile below ``folder``, or ``folder`` itself where it is one.
 
     Raises ShardpassError (SP629) where there is none.
     """
@@ -68,7 +68,7 @@ def newest(folder: str | Path) -> tuple[Path, ...]:
 
 
 def read_events(files: Sequence[Path]) -> Iterator[Event]:
-    """Yields the events of ops of HLO. Raises ShardpassError (SP629) for a file that is no profile."""
+    """Yield the events of ops of HLO. Raises ShardpassError (SP629) for a file that is no profile."""
     for file in files:
         try:
             yield from filter(None, map(_event, read_xplane(file.read_bytes())))
@@ -95,7 +95,7 @@ class Share:
 
 
 def join(events: Iterator[Event], module: str, rows: Sequence[Share], file: str) -> Measured:
-    """Joins the profile of the program ``module`` to ``rows``: returns the seconds of each.
+    """Join the profile of the program ``module`` to ``rows``: returns the seconds of each.
 
     Raises ShardpassError (SP630) where no event is of an op of the program ``module``.
     """

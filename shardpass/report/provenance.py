@@ -62,7 +62,7 @@ class Provenance:
         self._reached: dict[int, dict[Node, Annotated]] = {}
 
     def dims(self, value: int) -> DimAxes:
-        """Returns the sub-axes that split each dimension of ``value``."""
+        """Return the sub-axes that split each dimension of ``value``."""
         dims = self._dims.get(value)
         if dims is None:
             array = self.program.arrays[value]
@@ -70,7 +70,7 @@ class Provenance:
         return dims
 
     def of(self, value: int, axis: int) -> Annotated | None:
-        """Returns the annotation nearest to the split of ``value`` over ``axis``; None where none reaches it."""
+        """Return the annotation nearest to the split of ``value`` over ``axis``; None where none reaches it."""
         reached = self._nearest(axis)
         for dim, axes in enumerate(self.dims(value)):
             if axis in axes and (value, dim) in reached:
@@ -78,7 +78,7 @@ class Provenance:
         return None
 
     def at(self, value: int, dim: int, axis: int) -> Annotated | None:
-        """Traces as ``of``, for a dimension that an op splits over ``axis``, whether or not ``value`` itself is split
+        """Trace as ``of``, for a dimension that an op splits over ``axis``, whether or not ``value`` itself is split
         so.
         """
         reached, node = self._nearest(axis), (value, dim)
@@ -111,7 +111,9 @@ class Provenance:
         return reached
 
     def _says(self, annotated: Annotated, dim: int, axis: int) -> bool:
-        """Whether the annotation itself splits the dimension over ``axis``, rather than leave the dimension open."""
+        """Return whether the annotation itself splits the dimension over ``axis``, rather than leave the dimension
+        open.
+        """
         program = self.program
         if annotated.kind == RESULT:
             annotation = program.result_annotations[annotated.place].sharding
@@ -140,7 +142,7 @@ class Provenance:
         return ties
 
     def _tied(self, op: Op) -> Iterator[list[Node]]:
-        """Groups of dimensions that ``op`` ties together."""
+        """Group of dimensions that ``op`` ties together."""
         if op.kind is OpKind.SPLIT and op.model is not None:
             rule = op.model.rule
             if rule.independent:

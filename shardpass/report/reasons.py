@@ -58,7 +58,7 @@ class Reasons:
                     self._number(inner)
 
     def of(self, origin: Origin, kind: str, axes: str, cause: str, dims: tuple[DimAxes, DimAxes] | None) -> str:
-        """Returns the reason as a sentence. ``dims``: of a redistribution, the splits before and after it; ``cause``:
+        """Return the reason as a sentence. ``dims``: of a redistribution, the splits before and after it; ``cause``:
         the op's own attribute.
         """
         if origin.op == self.program.count and dims is not None:
@@ -96,7 +96,7 @@ class Reasons:
         return f"{_plain(cause)} must be {shown}"
 
     def _operand_resharded(self, plan: SplitPlan, index: int, source: DimAxes, target: DimAxes) -> str:
-        """Explains why an operand is resharded for its op, case 1 of the module's list."""
+        """Explain why an operand is resharded for its op, case 1 of the module's list."""
         op, mesh = plan.op, plan.op.mesh
         who, shown = self._called(op), spec(target, mesh)
         lost = _lost(source, target)
@@ -121,7 +121,7 @@ class Reasons:
         return f"{who} takes it as {shown}"
 
     def _users_of(self, plan: SplitPlan, index: int, axes: Sequence[int]) -> list[tuple[Axes, tuple[int, int]]]:
-        """Groups those of ``axes`` that split another value of the op by that value and its dimension."""
+        """Group those of ``axes`` that split another value of the op by that value and its dimension."""
         result: dict[tuple[int, int], list[int]] = {}
         for axis in axes:
             node = self._user_of(plan, index, axis)
@@ -130,7 +130,7 @@ class Reasons:
         return [(tuple(axes), node) for node, axes in result.items()]
 
     def _user_of(self, plan: SplitPlan, index: int, axis: int) -> tuple[int, int] | None:
-        """Finds another operand or a result of the op that is split over ``axis``, and its dimension."""
+        """Find another operand or a result of the op that is split over ``axis``, and its dimension."""
         op = plan.op
         if op.model is None:
             return None
@@ -147,7 +147,7 @@ class Reasons:
     # ---------------------------------------------------------------- partial results
 
     def _summed(self, plan: OpPlan, kind: str, axes: str) -> str:
-        """Explains why partial results are joined, case 2 of the module's list."""
+        """Explain why partial results are joined, case 2 of the module's list."""
         who = self._called(plan.op)
         if isinstance(plan, ControlFlowPlan):
             return f"each device adds up its own parts in {who}, and nothing in it reads the sum"
@@ -185,12 +185,12 @@ class Reasons:
         return f" (constraint at {self.names.where(self.names.makers[source.value])})"
 
     def result_name(self, place: int) -> str:
-        """Names a result of main by JAX's path, or by its number."""
+        """Name a result of main by JAX's path, or by its number."""
         name = self.results[place] if place < len(self.results) else ""
         return f"result {name.removeprefix('result') or place}"
 
     def _returned(self, place: int, dims: tuple[DimAxes, DimAxes]) -> str:
-        """Explains why a result of main is resharded, case 4 of the module's list."""
+        """Explain why a result of main is resharded, case 4 of the module's list."""
         mesh = self.program.mesh
         who = "as annotated" if place in self.annotated else "as no annotation splits it"
         return f"{self.result_name(place)} is given back as {spec(dims[1], mesh)}, {who}"

@@ -34,7 +34,7 @@ COMPUTE, COMMUNICATION = "compute", "communication"
 
 
 def _none() -> None:
-    """Returns None: the default of the ``find_`` fields whose facts are not known."""
+    """Return None: the default of the ``find_`` fields whose facts are not known."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Report(Totals):
 
     @cached_property
     def constraints(self) -> tuple[ConstraintFact, ...]:
-        """Constraints that cost more than they must, in program order; each is tried by planning without it."""
+        """Return the constraints that cost more than they must, in program order, each tried by planning without it."""
         return self.find_constraints()
 
     @cached_property
@@ -161,7 +161,7 @@ class Report(Totals):
         return COMMUNICATION if self.seconds > self.compute_seconds else COMPUTE
 
     def compute_by_line(self) -> tuple[tuple[Place, float], ...]:
-        """Seconds that a device computes for each of the user's lines, the most first."""
+        """Return the seconds that a device computes for each of the user's lines, the most first."""
         result: dict[Place, float] = {}
         for one in self.compute or ():
             result[one.place] = result.get(one.place, 0.0) + one.seconds
@@ -173,7 +173,7 @@ class Report(Totals):
         return sum(row.unknown_loops > 0 for row in self.rows)
 
     def bytes_at_most(self, trips: int) -> int:
-        """Sums bytes as ``total_bytes_received``, where each loop of unknown length runs ``trips`` times."""
+        """Sum bytes as ``total_bytes_received``, where each loop of unknown length runs ``trips`` times."""
         return most_received((row.bytes_at_most(trips), row.receivers) for row in self.rows)
 
     @property
@@ -182,17 +182,17 @@ class Report(Totals):
         return {one.key: (one.runs, one.bytes_received) for one in self.grouped(KIND)}
 
     def grouped(self, by: str = LINE, sort: str = "bytes") -> tuple[Group, ...]:
-        """Groups the rows by "line", "axis", "kind" or "array"; sorted by "bytes", "time", or their place in the
+        """Group the rows by "line", "axis", "kind" or "array"; sorted by "bytes", "time", or their place in the
         "program".
         """
         return group(self.rows, by, sort)
 
     def by_line(self) -> tuple[Group, ...]:
-        """Groups the rows by the user's lines, most bytes first."""
+        """Group the rows by the user's lines, most bytes first."""
         return self.grouped(LINE)
 
     def by_axis(self) -> tuple[Group, ...]:
-        """Groups the rows by mesh axes, most bytes first."""
+        """Group the rows by mesh axes, most bytes first."""
         return self.grouped(AXIS)
 
     @property
@@ -203,13 +203,13 @@ class Report(Totals):
     # ---------------------------------------------------------------- for programs
 
     def json(self) -> str:
-        """Writes every number of the report as JSON. Bytes are those received by one device; places count from 1, 0 is
+        """Write every number of the report as JSON. Bytes are those received by one device; places count from 1, 0 is
         unknown.
         """
         return json.dumps(self.as_dict(), indent=2)
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the report as plain values, which ``json`` writes."""
+        """Return the report as plain values, which ``json`` writes."""
         numbers = {id(row): number for number, row in enumerate(self.rows)}
         result: dict[str, object] = {
             "schema_version": SCHEMA_VERSION,
@@ -270,7 +270,7 @@ class Report(Totals):
 
 
 def _line(one: Group, total: int, numbers: Mapping[int, int]) -> dict[str, object]:
-    """Returns a line of the user's, or a part of one, as plain values; ``collectives`` by their numbers in the list of
+    """Return a line of the user's, or a part of one, as plain values; ``collectives`` by their numbers in the list of
     all.
     """
     return {
@@ -284,7 +284,7 @@ def _line(one: Group, total: int, numbers: Mapping[int, int]) -> dict[str, objec
 
 
 def _loop(loop: LoopFact) -> dict[str, object]:
-    """Returns a collective matmul as plain values, under the keys of the schema."""
+    """Return a collective matmul as plain values, under the keys of the schema."""
     fields = {**asdict(loop), "place": str(loop.place)}
     return {"held" if name == "resident_bytes" else name: value for name, value in fields.items()}
 

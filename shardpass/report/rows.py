@@ -36,12 +36,12 @@ _NUMBER = re.compile(r"\d+(?![A-Za-z\d])")  # conv2d keeps its 2
 
 
 def folded_name(name: str) -> str:
-    """Replaces indices of lists in a name: ``params['layers'][*]['w1']``."""
+    """Replace indices of lists in a name: ``params['layers'][*]['w1']``."""
     return _INDEX.sub("[*]", name)
 
 
 def scopes(stack: str) -> tuple[str, ...]:
-    """Returns the name scopes of a name stack, those that differ in a number alike.
+    """Return the name scopes of a name stack, those that differ in a number alike.
 
     ``("M", "Dense_*")`` of "jit(step)/transpose(jvp(M))/Dense_0/dot_general": without the functions that are compiled,
     without what derives and batches, without control flow, and without the op.
@@ -58,12 +58,12 @@ def _unwrapped(part: str) -> str:
 
 
 def short(place: Place) -> str:
-    """Formats a place as ``train.py:41``: without folders and column; "-" for nowhere."""
+    """Format a place as ``train.py:41``: without folders and column; "-" for nowhere."""
     return "-" if place == NOWHERE else f"{place.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{place.line}"
 
 
 def where(place: Place, path: Iterable[Place | str]) -> str:
-    """Returns the ``Row.where`` of a row at this place and path."""
+    """Return the ``Row.where`` of a row at this place and path."""
     return short(place) if place != NOWHERE else "/".join(map(str, path)) or "-"
 
 
@@ -141,11 +141,11 @@ class Row:
         return self.bytes_each * self.times if self.counted else 0
 
     def bytes_at_most(self, trips: int) -> int:
-        """Counts bytes as ``bytes_received``, where each loop of unknown length runs ``trips`` times."""
+        """Count bytes as ``bytes_received``, where each loop of unknown length runs ``trips`` times."""
         return self.bytes_received * int(trips**self.unknown_loops)
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the row as plain values for JSON; ``place`` becomes file, line, column."""
+        """Return the row as plain values for JSON; ``place`` becomes file, line, column."""
         fields: dict[str, object] = {name: getattr(self, name) for name in self.__slots__ if name != "place"}
         fields["path"] = [str(step) for step in self.path]
         place = {"file": self.place.file, "line": self.place.line, "column": self.place.column}
@@ -367,7 +367,7 @@ class HintFact:
 
     @property
     def code(self) -> str:
-        """Returns the annotation to write."""
+        """Return the annotation to write."""
         if self.kind == "argument":
             return f"in_shardings: {self.name} = {self.spec}"
         return f"with_sharding_constraint({self.name}, {self.spec})"

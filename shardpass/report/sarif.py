@@ -88,7 +88,7 @@ def sarif(
     rules: Sequence[SarifRule] = (),
     properties: Mapping[str, object] | None = None,
 ) -> str:
-    """Returns the log of one run of ``command``, as text.
+    """Return the log of one run of ``command``, as text.
 
     ``file``: where results without a file are put. ``rules``: of which those are written that have results; a rule with
     the id of a diagnostic is described by the tables of diagnostics where it is not given. ``properties``: of the run.
@@ -155,7 +155,7 @@ def _changes(one: SarifResult) -> list[dict[str, Any]]:
 
 
 def _replacement(change: Replacement) -> dict[str, Any]:
-    """Converts ``change`` to SARIF's region, in which whole lines end at the first column of the next line."""
+    """Convert ``change`` to SARIF's region, in which whole lines end at the first column of the next line."""
     region = {
         "startLine": change.line,
         "startColumn": 1,
@@ -176,7 +176,7 @@ _OF_URIS = frozenset(b"-./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopq
 
 
 def uri(file: str) -> str:
-    """Returns a path as RFC 3986 writes it, relative where it lies below the working directory: other bytes are
+    """Return a path as RFC 3986 writes it, relative where it lies below the working directory: other bytes are
     ``%20``, ...
     """
     if os.path.isabs(file):

@@ -90,7 +90,7 @@ class Schedule:
         return max(0.0, self.one_by_one - self.seconds)
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the schedule as plain values for JSON."""
+        """Return the schedule as plain values for JSON."""
         return {
             "seconds": self.seconds,
             "one_by_one_seconds": self.one_by_one,
@@ -114,12 +114,12 @@ class Schedule:
 
 
 def links(axes: Iterable[str]) -> tuple[str, ...]:
-    """Returns the links that a collective over ``axes`` takes: whole axes, as parts of one share its links."""
+    """Return the links that a collective over ``axes`` takes: whole axes, as parts of one share its links."""
     return tuple(dict.fromkeys(name.split(":")[0] for name in axes)) or (LINK,)
 
 
 def beside(lists: Iterable[Sequence[Task]]) -> tuple[Task, ...]:
-    """Concatenates several lists of tasks that run beside one another."""
+    """Concatenate several lists of tasks that run beside one another."""
     out: list[Task] = []
     for tasks in lists:
         first = len(out)
@@ -128,18 +128,18 @@ def beside(lists: Iterable[Sequence[Task]]) -> tuple[Task, ...]:
 
 
 def alone(tasks: Sequence[Task]) -> Task | None:
-    """Returns the only task that takes time, if there is just one and nothing is inside of it."""
+    """Return the only task that takes time, if there is just one and nothing is inside of it."""
     timed = [task for task in tasks if task.seconds or task.inside]
     return timed[0] if len(timed) == 1 and not timed[0].inside else None
 
 
 def schedule_of(tasks: Sequence[Task], rows: Sequence[Row], in_flight: int = 1) -> Schedule:
-    """Schedules ``tasks``, whose keys are ``Mark`` with numbers of ``rows``; ``in_flight``: collectives at once."""
+    """Schedule ``tasks``, whose keys are ``Mark`` with numbers of ``rows``; ``in_flight``: collectives at once."""
     return made_of(schedule(tasks, in_flight), tasks, rows)
 
 
 def made_of(slots: Sequence[Slot], tasks: Sequence[Task], rows: Sequence[Row], compiler: str = "") -> Schedule:
-    """Returns the schedule of ``slots``, in which ``tasks`` run; ``compiler``: whose order it is."""
+    """Return the schedule of ``slots``, in which ``tasks`` run; ``compiler``: whose order it is."""
     bare = exposed(slots)
     seconds: dict[int, float] = {}
     for key, share in bare.items():
@@ -159,7 +159,7 @@ def made_of(slots: Sequence[Slot], tasks: Sequence[Task], rows: Sequence[Row], c
 
 
 def _parts(mark: Mark, share: float, rows: Sequence[Row]) -> Mapping[int, float]:
-    """Divides the seconds ``share`` of a collective among its rows in the ratio of their own seconds."""
+    """Divide the seconds ``share`` of a collective among its rows in the ratio of their own seconds."""
     whole = sum(rows[number].seconds for number in mark.rows)
     return {number: share * rows[number].seconds / whole for number in mark.rows} if whole else {}
 
@@ -181,7 +181,7 @@ def _span(slot: Slot, bare: Mapping[Mark, float]) -> Span:
 
 
 def _graph(tasks: Sequence[Task], slots: Sequence[Slot]) -> tuple[tuple[tuple[int, ...], ...], tuple[int | None, ...]]:
-    """Returns ``needs`` and ``around`` of the slots, across tasks without time."""
+    """Return ``needs`` and ``around`` of the slots, across tasks without time."""
     places = {id(slot.task): number for number, slot in enumerate(slots)}
     needs: dict[int, tuple[int, ...]] = {}
     around: dict[int, int | None] = {}

@@ -38,7 +38,7 @@ def schedule_module(
     names: Mapping[int, str],
     in_flight: int = 1,
 ) -> Schedule:
-    """Schedules the ops of a built ``module``. ``in_flight``: collectives at once.
+    """Schedule the ops of a built ``module``. ``in_flight``: collectives at once.
 
     ``ops``: those of ``rows``; ``number_of``: an op's number in the program; ``names``: its ops' names by number.
     """
@@ -66,7 +66,7 @@ class _Tasks:
         self.own: set[Any] = set()  # ops with the name of the program's op
 
     def share(self, body: Any) -> None:
-        """Counts the ops that were built for each op of the program."""
+        """Count the ops that were built for each op of the program."""
         built: dict[int, list[Any]] = {}
         sent: dict[int, list[Any]] = {}
         for op in _every(body):
@@ -88,7 +88,7 @@ class _Tasks:
         return tuple(tasks)
 
     def _block(self, block: Any, runs: int, made: dict[Any, int]) -> Iterator[Task]:
-        """Yields the tasks of a block. ``runs``: how often a step runs the block. ``made``: the task that makes each
+        """Yield the tasks of a block. ``runs``: how often a step runs the block. ``made``: the task that makes each
         value.
         """
         place = 0
@@ -100,7 +100,7 @@ class _Tasks:
             made.update((result, place - 1) for result in op.results)
 
     def _tasks(self, op: Any, runs: int, needs: tuple[int, ...]) -> Iterator[Task]:
-        """Yields the tasks of one op, each of which needs the task before: a collective, and the copies for it."""
+        """Yield the tasks of one op, each of which needs the task before: a collective, and the copies for it."""
         name, row, number = op.name, self.row_of.get(op), self.numbers.get(op)
         if name in CONTROL_FLOW:
             yield self._control_flow(op, runs, needs)
@@ -118,7 +118,7 @@ class _Tasks:
             yield Task(Mark(name), 0.0, (), needs)
 
     def _control_flow(self, op: Any, runs: int, needs: tuple[int, ...]) -> Task:
-        """Returns a loop as its condition and body; of a conditional all branches, one after the other, as work counts
+        """Return a loop as its condition and body; of a conditional all branches, one after the other, as work counts
         them.
         """
         trips = (trip_count(op) or 1) if op.name == _LOOP else 1
@@ -134,7 +134,7 @@ class _Tasks:
 
 
 def _every(block: Any) -> Iterator[Any]:
-    """Yields the ops of a block and of the control flow in it."""
+    """Yield the ops of a block and of the control flow in it."""
     todo = [block]
     while todo:
         for op in map(operation, todo.pop().operations):

@@ -24,7 +24,7 @@ SOURCES = frozenset({".c", ".cc", ".cpp", ".hlo", ".jl", ".mlir", ".py", ".pyi",
 
 
 def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) -> str:
-    """Returns the text at ``place``, without the space around it; "" where it may not be quoted, or is not there."""
+    """Return the text at ``place``, without the space around it; "" where it may not be quoted, or is not there."""
     if not place.line or not place.file:
         return ""
     lines = _lines(place.file, tuple(folders))
@@ -33,7 +33,7 @@ def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) ->
 
 
 def source_lines(file: str, folders: Sequence[Path]) -> tuple[str, ...]:
-    """Reads the lines of ``file``, without their ends; () where it may not be quoted, or is not there."""
+    """Read the lines of ``file``, without their ends; () where it may not be quoted, or is not there."""
     return _lines(file, tuple(folders))
 
 

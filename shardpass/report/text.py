@@ -41,7 +41,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def text(report: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None) -> str:
-    """Formats the report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen
+    """Format the report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen
     holds.
     """
     table = table_lines(report, width, by=by, sort=sort, top=top)
@@ -51,7 +51,7 @@ def text(report: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byt
 def table_lines(
     report: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None
 ) -> list[str]:
-    """Formats the part of the report that is there before edits are looked for, as ``text`` does."""
+    """Format the part of the report that is there before edits are looked for, as ``text`` does."""
     lines = list(_head(report, width))
     if report.rows:
         lines += _Table(report, width, by, sort, top).lines(SCREEN - len(lines) - _below(report))
@@ -75,7 +75,7 @@ def _below(report: Report) -> int:
 
 
 def _head(report: Report, width: int) -> Iterator[str]:
-    """Yields the head: the program, its bytes, time and memory."""
+    """Yield the head: the program, its bytes, time and memory."""
     over = "".join(f" {name}={size}" for name, size in report.mesh)
     by = PARTITIONED.get(report.partitioner, "")
     yield shortened(f"{report.file}: {counted(report.devices, 'device')}{',' if over else ''}{over}{by}", width)
@@ -113,7 +113,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
 
 
 def _too_much(report: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
-    """Says by how much memory does not fit, and which arrays need most."""
+    """Say by how much memory does not fit, and which arrays need most."""
     limit = report.memory_limit or 0
     over = memory.total - limit
     listed = "; at the peak" if memory.holdings else ""  # XLA's statistics list nothing
@@ -131,7 +131,7 @@ def _time(report: Report) -> str:
 
 
 def step_text(report: Report) -> str:
-    """Describes a device's computation: its time, the line that needs most, and whether compute or communication bounds
+    """Describe a device's computation: its time, the line that needs most, and whether compute or communication bounds
     the step; "" where that is not known.
     """
     compute, step = report.compute_seconds, report.step_seconds
@@ -146,7 +146,7 @@ def step_text(report: Report) -> str:
 
 
 def overlap_text(report: Report) -> str:
-    """Describes the time of a step in which collectives run beside work that does not need them; "" where that is not
+    """Describe the time of a step in which collectives run beside work that does not need them; "" where that is not
     known.
     """
     plan = report.schedule
@@ -161,7 +161,7 @@ def overlap_text(report: Report) -> str:
 
 
 def _measured(report: Report, width: int) -> Iterator[str]:
-    """Lists the measured times of collectives, by line, beside the modelled ones."""
+    """List the measured times of collectives, by line, beside the modelled ones."""
     known = report.measured
     if known is None or not report.rows:
         return
@@ -181,7 +181,7 @@ def _measured(report: Report, width: int) -> Iterator[str]:
 
 
 def exposed_by_line(report: Report) -> dict[Place, float]:
-    """Seconds in which the collectives of a line run and nothing computes."""
+    """Return the seconds in which the collectives of a line run and nothing computes."""
     out: dict[Place, float] = {}
     for row, share in zip(report.rows, () if report.schedule is None else report.schedule.exposed, strict=False):
         line = _line(row.place)
@@ -190,12 +190,12 @@ def exposed_by_line(report: Report) -> dict[Place, float]:
 
 
 def _line(place: Place) -> Place:
-    """Formats a place without its column."""
+    """Format a place without its column."""
     return replace(place, column=0)
 
 
 def findings_rest(report: Report, width: int = WIDTH, shown: int = 0) -> Iterator[str]:
-    """Formats the edits that save, each with its diff and its figures, behind the first ``shown``."""
+    """Format the edits that save, each with its diff and its figures, behind the first ``shown``."""
     findings = report.findings
     if findings is None or findings.why_not:
         return
@@ -210,7 +210,7 @@ def findings_rest(report: Report, width: int = WIDTH, shown: int = 0) -> Iterato
 
 
 def gap_lines(report: Report, width: int = WIDTH) -> Iterator[str]:
-    """Formats the figures of the program made in other ways: what is left to save, and how it can be had."""
+    """Format the figures of the program made in other ways: what is left to save, and how it can be had."""
     gap = report.gap
     if gap is None:
         return
@@ -225,7 +225,7 @@ def gap_lines(report: Report, width: int = WIDTH) -> Iterator[str]:
 
 
 def findings_text(report: Report, findings: Findings, width: int = 80) -> str:
-    """Formats the findings of a report alone."""
+    """Format the findings of a report alone."""
     return "\n".join(_listed(report.partitioner, findings, width))
 
 
@@ -236,14 +236,14 @@ def _listed(partitioner: str, findings: Findings, width: int) -> Iterator[str]:
 
 
 def findings_title(partitioner: str, *, several: bool) -> str:
-    """Returns the line on top of findings."""
+    """Return the line on top of findings."""
     compiler = COMPILERS.get(partitioner)
     with_others = ", each with those above it" if several else ""
     return f"findings, {'planned by shardpass' if compiler is None else f'compiled by {compiler}'}{with_others}:"
 
 
 def finding_lines(one: Finding, number: int, width: int) -> Iterator[str]:
-    """Formats one finding: its sentence, its diff, and its figures."""
+    """Format one finding: its sentence, its diff, and its figures."""
     yield from wrapped(headline(one), width, f"{number}. ", "   ")
     if one.diff:
         yield from (f"   {row}".rstrip() for row in one.diff.splitlines())
@@ -260,7 +260,7 @@ def finding_lines(one: Finding, number: int, width: int) -> Iterator[str]:
 
 
 def figures_text(one: Finding) -> str:
-    """Formats the figures that a finding changes, before and after."""
+    """Format the figures that a finding changes, before and after."""
     before, after = one.before, one.after
     figures = (
         ("received", show_bytes(before.bytes), show_bytes(after.bytes)),
@@ -279,7 +279,7 @@ def _totals(report: Report) -> Iterator[str]:
 
 
 def _loops(report: Report, width: int) -> Iterator[str]:
-    """Lists the products that overlap with a collective, those of the largest array first."""
+    """List the products that overlap with a collective, those of the largest array first."""
     if report.loops:
         yield ""
         yield from wrapped("products in turn with a collective, whose time passes behind them:", width)
@@ -303,7 +303,7 @@ def _constraints(report: Report, width: int) -> Iterator[str]:
 
 
 def _decided(report: Report, width: int) -> Iterator[str]:
-    """Yields the shardings of the search that save most, with their annotations; where none is known, the changes of
+    """Yield the shardings of the search that save most, with their annotations; where none is known, the changes of
     the search.
     """
     if not report.decided:
@@ -319,14 +319,14 @@ def _decided(report: Report, width: int) -> Iterator[str]:
 
 
 def decided_saving(one: DecidedFact) -> str:
-    """Formats the bytes that a decision saves; where it saves work alone, the time."""
+    """Format the bytes that a decision saves; where it saves work alone, the time."""
     if one.saves > 0:
         return f"{show_bytes(one.saves)} of {show_bytes(one.before)}"
     return f"{show_seconds(one.seconds_before - one.seconds_after)} of {show_seconds(one.seconds_before)}"
 
 
 def _search_changes(report: Report, width: int) -> Iterator[str]:
-    """Lists the changes of the search, those that save most first."""
+    """List the changes of the search, those that save most first."""
     paying = [one for one in report.changes if one.saved > 0]
     moves = sorted(paying, key=lambda one: -one.saved)[:MOST_DECISIONS]
     if moves:
@@ -339,7 +339,7 @@ def _search_changes(report: Report, width: int) -> Iterator[str]:
 
 
 def _decision(report: Report, width: int) -> Iterator[str]:
-    """Describes how near the best sharding the decision is, and what it spends beyond propagation alone."""
+    """Describe how near the best sharding the decision is, and what it spends beyond propagation alone."""
     if report.decision is not None and report.rows:
         yield ""
         yield from wrapped(f"the shardings are {report.decision['text']}", width, "", "  ")
@@ -375,7 +375,7 @@ class _Table:
     top: int | None
 
     def lines(self, room: int) -> Iterator[str]:
-        """Yields the lines of the groups with their rows, as far as there is ``room``; the others as one line each."""
+        """Yield the lines of the groups with their rows, as far as there is ``room``; the others as one line each."""
         total, top = self._total, self.top
         groups = self.report.grouped(self.by, self.sort)
         shown = groups[:top] if top else groups
@@ -404,13 +404,13 @@ class _Table:
         return max(1, self.report.total_bytes_received)
 
     def _group(self, one: Group, room: int) -> list[str]:
-        """Formats a group; where it has parts and not all rows have ``room``, with the most expensive rows."""
+        """Format a group; where it has parts and not all rows have ``room``, with the most expensive rows."""
         most = None if self.top == 0 else MOST_ROWS
         whole = ["", *self._inside(one, most, most)]
         return whole if most is None or len(whole) <= room else ["", *self._inside(one, most, 0)]
 
     def _inside(self, one: Group, most: int | None, others: int | None) -> Iterator[str]:
-        """Yields the lines of a group with ``most`` of its rows; or with its parts, ``most`` rows of the first,
+        """Yield the lines of a group with ``most`` of its rows; or with its parts, ``most`` rows of the first,
         ``others`` of the rest.
         """
         yield self._heading(one)
@@ -466,17 +466,17 @@ class _Table:
 
 
 def wrapped(words: str, width: int, first: str = "", rest: str = "  ") -> list[str]:
-    """Breaks ``words`` into lines of at most ``width`` columns; a word is broken only if it alone is longer."""
+    """Break ``words`` into lines of at most ``width`` columns; a word is broken only if it alone is longer."""
     return textwrap.wrap(words, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def shortened(words: str, width: int) -> str:
-    """Cuts ``words`` to ``width`` columns."""
+    """Cut ``words`` to ``width`` columns."""
     return words if len(words) <= width else words[: width - 3] + "..."
 
 
 def counted(number: int, what: str) -> str:
-    """Formats a number with its noun: ``1 device``, ``2 devices``."""
+    """Format a number with its noun: ``1 device``, ``2 devices``."""
     return f"{number:,} {what if number == 1 else 'axes' if what == 'axis' else what + 's'}"
 
 
@@ -485,7 +485,7 @@ def _share(part: int, total: int) -> str:
 
 
 def show_bytes(count: int) -> str:
-    """Formats ``count`` bytes with a unit, in about three digits: '48.0 KiB'."""
+    """Format ``count`` bytes with a unit, in about three digits: '48.0 KiB'."""
     size, unit = float(count), 0
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
@@ -493,13 +493,13 @@ def show_bytes(count: int) -> str:
 
 
 def show_apart(before: int, after: int) -> tuple[str, str]:
-    """Formats two sizes; in bytes where a unit hides that they differ: '5,119 B' and '5,120 B', both 5.0 KiB."""
+    """Format two sizes; in bytes where a unit hides that they differ: '5,119 B' and '5,120 B', both 5.0 KiB."""
     texts = show_bytes(before), show_bytes(after)
     return (f"{before:,} B", f"{after:,} B") if before != after and texts[0] == texts[1] else texts
 
 
 def show_flops(count: float) -> str:
-    """Formats in about three figures: ``6.66 GFLOP``."""
+    """Format in about three figures: ``6.66 GFLOP``."""
     for unit, size in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3)):
         if count >= size:
             return f"{count / size:.3g} {unit}"
@@ -507,7 +507,7 @@ def show_flops(count: float) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Formats in about three figures: 12.3 us, 4.56 ms."""
+    """Format in about three figures: 12.3 us, 4.56 ms."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

@@ -22,7 +22,7 @@ class Times:
         self._all = np.arange(devices)[None]
 
     def of(self, op: Any, use: CollectiveUse) -> float:
-        """Seconds of all the times that it runs."""
+        """Return the seconds of all the times that it runs."""
         if not use.bytes_each or not use.counted:
             return 0.0
         return self._once(op, use) * use.times

@@ -88,7 +88,7 @@ class Watched:
     moves: list[Origin] = field(default_factory=list)
 
     def origins(self, location: Any) -> tuple[Origin, ...]:
-        """Returns the origins of the op at ``location``: several where small collectives were combined."""
+        """Return the origins of the op at ``location``: several where small collectives were combined."""
         text = location.name_str if isinstance(location, ir.NameLoc) else ""
         moves = [self.moves[int(number)] for number in _MOVE.findall(text)]
         return tuple(dict.fromkeys(moves)) or tuple(dict.fromkeys(_origins(text)))
@@ -99,7 +99,7 @@ def _origins(text: str) -> list[Origin]:
 
 
 def watch(module: Any, pipeline: str) -> Watched:
-    """Runs ``pipeline`` on ``module``, in place. Raises as ``run_in_place``."""
+    """Run ``pipeline`` on ``module``, in place. Raises as ``run_in_place``."""
     seen = Watched()
     watched = [_watched(step, seen) for step in resolve(pipeline, module.context)]
     run_steps(module, tuple(watched))
@@ -199,11 +199,11 @@ def _move(first: Origin, attributes: Any) -> Origin:
 
 
 def marked(location: Any, mark: str) -> Any:
-    """Appends ``mark`` to the name of ``location``."""
+    """Append ``mark`` to the name of ``location``."""
     name, stack = named(location)
     return ir.Location.name(f"{name}/{mark}" if name else mark, stack)
 
 
 def marks(text: str) -> Sequence[str]:
-    """Lists the marks in a name, for callers that show the name without them."""
+    """List the marks in a name, for callers that show the name without them."""
     return [match[0] for match in (*_MARK.finditer(text), *_MOVE.finditer(text))]

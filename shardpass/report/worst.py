@@ -23,12 +23,12 @@ class Worst:
 
 
 def micro(seconds: float) -> str:
-    """Seconds as the page writes them."""
+    """Return the seconds as the page writes them."""
     return show_seconds(seconds).replace("us", "\u00b5s")
 
 
 def worst(report: Report) -> Worst:
-    """Returns the first of these that the report has: a finding, the constraint that costs most, the hint that saves
+    """Return the first of these that the report has: a finding, the constraint that costs most, the hint that saves
     most, the line by which a device receives most.
     """
     for finding in report.findings or ():

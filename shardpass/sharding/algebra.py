@@ -28,7 +28,7 @@ from shardpass.sharding.notes import Kind
 
 
 def slices(sharding: Sharding, shape: Sequence[int], device: int) -> tuple[slice, ...]:
-    """Returns the part of an array of ``shape`` on ``device``, without padding (so it may be empty).
+    """Return the part of an array of ``shape`` on ``device``, without padding (so it may be empty).
 
     Raises:
         ShardingError: a rank or a device that the sharding has not, or a sharding without tiles.
@@ -43,7 +43,7 @@ def slices(sharding: Sharding, shape: Sequence[int], device: int) -> tuple[slice
 
 
 def from_tiles(index: Ints, counts: Sequence[int]) -> Sharding:
-    """Returns the sharding in which device d holds tile ``index[d]`` of a grid of ``counts``. int64 [devices, rank].
+    """Return the sharding in which device d holds tile ``index[d]`` of a grid of ``counts``. int64 [devices, rank].
 
     Raises:
         ShardingError: a tile without a device, or tiles with different numbers of devices.
@@ -65,7 +65,7 @@ def from_tiles(index: Ints, counts: Sequence[int]) -> Sharding:
 
 
 def refines(finer: Sharding, coarser: Sharding) -> bool:
-    """Whether ``finer`` splits further than ``coarser``: each device's fine tile lies in its coarse tile.
+    """Return whether ``finer`` splits further than ``coarser``: each device's fine tile lies in its coarse tile.
 
     Raises:
         ShardingError: shardings of different numbers of dimensions or devices.
@@ -84,7 +84,7 @@ def refines(finer: Sharding, coarser: Sharding) -> bool:
 
 
 def compose(first: Sharding, second: Sharding) -> Sharding:
-    """Returns the sharding of an array that combines two operands, each broadcast where the other is split.
+    """Return the sharding of an array that combines two operands, each broadcast where the other is split.
 
     A dimension split by both must be split alike. Copies are intersected: a device holds tile (i, j) of the result if
     it holds tile i of the first and tile j of the second operand.
@@ -108,7 +108,7 @@ def compose(first: Sharding, second: Sharding) -> Sharding:
 
 
 def transpose(sharding: Sharding, perm: Sequence[int]) -> Sharding:
-    """Returns the sharding of the transposed array: dimension k of the result is ``perm[k]`` of the operand.
+    """Return the sharding of the transposed array: dimension k of the result is ``perm[k]`` of the operand.
 
     Raises:
         ShardingError: ``perm`` is no permutation of the sharding's dimensions.
@@ -121,7 +121,7 @@ def transpose(sharding: Sharding, perm: Sequence[int]) -> Sharding:
 
 
 def reshape(sharding: Sharding, shape: Sequence[int], new_shape: Sequence[int]) -> Sharding | None:
-    """Returns the sharding of a row-major reshape that keeps the elements of each device; None if impossible.
+    """Return the sharding of a row-major reshape that keeps the elements of each device; None if impossible.
 
     Raises:
         ShardingError: shapes of different sizes, or a sharding of another rank.
@@ -143,7 +143,7 @@ def reshape(sharding: Sharding, shape: Sequence[int], new_shape: Sequence[int]) 
 
 
 def _one_axis_a_dimension(sharding: Sharding, shape: tuple[int, ...]) -> Sharding:
-    """Returns the same tiles on a separate mesh: an axis for each dimension, and one for the copies."""
+    """Return the same tiles on a separate mesh: an axis for each dimension, and one for the copies."""
     devices = sharding.tile_devices()
     axes = tuple((f"axis_{k}", size) for k, size in enumerate(devices.shape))
     mesh = Mesh(axes, devices.reshape(-1))
@@ -151,7 +151,7 @@ def _one_axis_a_dimension(sharding: Sharding, shape: tuple[int, ...]) -> Shardin
 
 
 def _reshaped(sharding: Sharding, mesh: Mesh, shape: tuple[int, ...], new_shape: tuple[int, ...]) -> Sharding | None:
-    """Reshapes as ``reshape``, as far as the digits of ``mesh`` allow."""
+    """Reshape as ``reshape``, as far as the digits of ``mesh`` allow."""
     pending = _flat_digits(mesh, sharding.dims, shape)
     parts = []
     for k, size in enumerate(new_shape):
@@ -190,7 +190,7 @@ def _flat_digits(mesh: Mesh, dims: tuple[Axes, ...], shape: tuple[int, ...]) -> 
 
 
 def _leading(pending: _Pending, top: int, low: int) -> list[Digit]:
-    """Removes the major digits that cut the numbers ``low`` to ``top``, and returns them as digits of the mesh."""
+    """Remove the major digits that cut the numbers ``low`` to ``top``, and return them as digits of the mesh."""
     out: list[Digit] = []
     while top > low and top in pending:
         stride, size, of_mesh = pending.pop(top)
@@ -225,6 +225,6 @@ def _same_devices(first: Sharding, second: Sharding) -> None:
 
 
 def _said_with(sharding: Sharding, *like: Sharding) -> Sharding:
-    """Restates ``sharding`` with the axes of ``like``, where these can express it."""
+    """Restate ``sharding`` with the axes of ``like``, where these can express it."""
     mesh = common_mesh(like)
     return (sharding.on(mesh) if mesh is not None else None) or sharding

@@ -19,7 +19,7 @@ _SUB_AXIS = re.compile(r"(?P<name>.*):\((?P<pre>\d+)\)(?P<size>\d+)", re.DOTALL)
 
 
 def joined(mesh: Mesh, axes: Iterable[AxisRef]) -> Axes:
-    """Returns the normal form of ``axes``, major to minor: ``x:(1)2, x:(2)2`` on an axis x of 4 is ``x``."""
+    """Return the normal form of ``axes``, major to minor: ``x:(1)2, x:(2)2`` on an axis x of 4 is ``x``."""
     out: list[AxisRef] = []
     for axis in axes:
         if mesh.ref_size(axis) == 1:
@@ -39,12 +39,12 @@ def joined(mesh: Mesh, axes: Iterable[AxisRef]) -> Axes:
 
 
 def in_mesh_order(mesh: Mesh, axes: Iterable[AxisRef]) -> Axes:
-    """Returns the normal form of a set of axes, in mesh order from major to minor."""
+    """Return the normal form of a set of axes, in mesh order from major to minor."""
     return joined(mesh, sorted(axes, key=mesh.digit, reverse=True))
 
 
 def check_disjoint(mesh: Mesh, places: Iterable[tuple[Axes, str]], *, ones: bool = False) -> None:
-    """Raises ShardingError where a part of an axis is used twice; each place is its axes and its name for people.
+    """Raise ShardingError where a part of an axis is used twice; each place is its axes and its name for people.
 
     ``ones``: check axes of size 1 too, whose repetition is harmless but refused by XLA and Shardy.
     """
@@ -64,7 +64,7 @@ def check_disjoint(mesh: Mesh, places: Iterable[tuple[Axes, str]], *, ones: bool
 
 
 def refs(mesh: Mesh, digits: Iterable[Digit]) -> Axes | None:
-    """Returns the axes and sub-axes of ``mesh`` that are ``digits`` of the mesh position; None if one is not."""
+    """Return the axes and sub-axes of ``mesh`` that are ``digits`` of the mesh position; None if one is not."""
     out: list[AxisRef] = []
     for stride, size in digits:
         top = stride * size
@@ -82,7 +82,7 @@ def refs(mesh: Mesh, digits: Iterable[Digit]) -> Axes | None:
 
 
 def _covering(mesh: Mesh, top: int) -> str | None:
-    """Returns the axis that contains the digit of size 2 or more whose upper end is ``top``."""
+    """Return the axis that contains the digit of size 2 or more whose upper end is ``top``."""
     for name, size in mesh.axes:
         low = mesh.strides[name]
         if low < top <= low * size:
@@ -91,7 +91,7 @@ def _covering(mesh: Mesh, top: int) -> str | None:
 
 
 def part_name(name: str, pre: int, size: int, of: int) -> str:
-    """Names the part (pre, size) of an axis ``name`` of size ``of``: ``x:(1)2``, or ``x`` for the whole axis."""
+    """Name the part (pre, size) of an axis ``name`` of size ``of``: ``x:(1)2``, or ``x`` for the whole axis."""
     if size == of:
         return name
     match = _SUB_AXIS.fullmatch(name)
@@ -101,5 +101,5 @@ def part_name(name: str, pre: int, size: int, of: int) -> str:
 
 
 def numbered_axes(sizes: Iterable[int]) -> tuple[tuple[str, int], ...]:
-    """Makes axes axis_0, axis_1.. of ``sizes``, for a mesh without names."""
+    """Make axes axis_0, axis_1.. of ``sizes``, for a mesh without names."""
     return tuple((f"axis_{k}", size) for k, size in enumerate(sizes))

@@ -32,7 +32,7 @@ from shardpass.sharding.notes import Kind
 
 
 def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Mesh | None:
-    """Finds the coarsest mesh whose whole axes express each of ``shardings``.
+    """Find the coarsest mesh whose whole axes express each of ``shardings``.
 
     Shardings that name no devices are ignored. The axes of ``prefer`` (else of the first mesh whose names a user
     gave) are kept, cut into sub-axes ``x:(pre)size`` where need be; other axes are called axis_0, axis_1...
@@ -48,7 +48,7 @@ def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Me
 
 
 def unreduced_over_all(sharding: Sharding, rank: int, devices: int) -> Sharding:
-    """Restates ``{unreduced}``, which has no mesh, as a partial sum over one axis of all ``devices``; keeps others."""
+    """Restate ``{unreduced}``, which has no mesh, as a partial sum over one axis of all ``devices``; keeps others."""
     if not sharding.is_unreduced or sharding.mesh is not None:
         return sharding
     mesh = Mesh((("axis_0", devices),))
@@ -82,12 +82,12 @@ def _common_mesh(written: tuple[_AxesOnMesh, ...], prefer: Mesh | None) -> Mesh 
 
 
 def is_named(mesh: Mesh) -> bool:
-    """Whether somebody named the axes: shardings that are lists of devices have ``axis_0``, ``axis_1``."""
+    """Return whether somebody named the axes: shardings that are lists of devices have ``axis_0``, ``axis_1``."""
     return any(name != f"axis_{k}" for k, name in enumerate(mesh.names))
 
 
 def _orders(n: int, prefer: Mesh | None, meshes: Sequence[Mesh]) -> list[Mesh]:
-    """Lists the device orders to try, each as a mesh: the preferred, the plain, then those of the shardings."""
+    """List the device orders to try, each as a mesh: the preferred, the plain, then those of the shardings."""
     plain = Mesh((("axis_0", n),))
     first = [] if prefer is None else [prefer]
     out: list[Mesh] = []
@@ -98,7 +98,7 @@ def _orders(n: int, prefer: Mesh | None, meshes: Sequence[Mesh]) -> list[Mesh]:
 
 
 def _cuts(written: Iterable[_AxesOnMesh], order: Mesh) -> set[int] | None:
-    """Returns the strides at which the axes cut the positions of ``order``; None where some axes have none there."""
+    """Return the strides at which the axes cut the positions of ``order``; None where some axes have none there."""
     cuts: set[int] = set()
     for mesh, lists in written:
         for axes in lists:
@@ -111,7 +111,7 @@ def _cuts(written: Iterable[_AxesOnMesh], order: Mesh) -> set[int] | None:
 
 
 def _chain(cuts: set[int], n: int) -> list[Digit] | None:
-    """Returns the digits, major to minor, between neighbouring cuts; None where one does not divide the next."""
+    """Return the digits, major to minor, between neighbouring cuts; None where one does not divide the next."""
     points = sorted(cuts | {1, n})
     digits: list[Digit] = []
     for low, high in itertools.pairwise(points):

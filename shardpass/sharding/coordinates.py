@@ -18,13 +18,13 @@ from shardpass.sharding.mesh import AxisRef, Mesh
 
 
 def number(mesh: Mesh, axes: Iterable[AxisRef]) -> Ints:
-    """Returns the number of each device on ``axes``. int64 [devices]."""
+    """Return the number of each device on ``axes``. int64 [devices]."""
     by_position = dg.values([mesh.digit(axis) for axis in axes], mesh.size)
     return by_position if mesh.is_iota else by_position[mesh.position]
 
 
 def groups(mesh: Mesh, axes: Iterable[AxisRef | str]) -> Ints:
-    """Returns the devices that differ on ``axes`` alone, one group a row, in the order of ``axes``. int64 [groups,
+    """Return the devices that differ on ``axes`` alone, one group a row, in the order of ``axes``. int64 [groups,
     size].
 
     Rows are sorted by the position of their first device in the mesh.
@@ -37,14 +37,14 @@ def groups(mesh: Mesh, axes: Iterable[AxisRef | str]) -> Ints:
 
 
 def device_digits(mesh: Mesh, axes: Axes) -> tuple[Digit, ...] | None:
-    """Returns the number on ``axes`` in digits of the device number; None where the device order allows none."""
+    """Return the number on ``axes`` in digits of the device number; None where the device order allows none."""
     if mesh.is_iota:
         return dg.merge(map(mesh.digit, axes))
     return dg.digits_of(number(mesh, axes), _count(mesh, axes))
 
 
 def digits_on(mesh: Mesh, axes: Axes, other: Mesh) -> tuple[Digit, ...] | None:
-    """Returns the number on ``axes`` of ``mesh`` in digits of the position in ``other``; None if there are none."""
+    """Return the number on ``axes`` of ``mesh`` in digits of the position in ``other``; None if there are none."""
     if mesh.same_order(other):
         return dg.merge(map(mesh.digit, axes))
     return dg.digits_of(number(mesh, axes)[other.order], _count(mesh, axes))

@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def merge(digits: Iterable[Digit]) -> tuple[Digit, ...]:
-    """Returns the normal form: no digit of size 1, no neighbours that are one digit."""
+    """Return the normal form: no digit of size 1, no neighbours that are one digit."""
     out: list[Digit] = []
     for stride, size in digits:
         if size == 1:
@@ -41,7 +41,7 @@ def total(digits: Iterable[Digit]) -> int:
 
 
 def values(digits: Sequence[Digit], n: int) -> Ints:
-    """Returns the number that ``digits`` write, at each position 0..n-1. int64 [n]."""
+    """Return the number that ``digits`` write, at each position 0..n-1. int64 [n]."""
     positions = np.arange(n, dtype=np.int64)
     out = np.zeros(n, dtype=np.int64)
     for stride, size in digits:
@@ -51,7 +51,7 @@ def values(digits: Sequence[Digit], n: int) -> Ints:
 
 
 def digits_of(table: Ints, count: int) -> tuple[Digit, ...] | None:
-    """Finds the digits that write ``table`` (values 0..count-1 at each position); None if none do. O(n log n)."""
+    """Find the digits that write ``table`` (values 0..count-1 at each position); None if none do. O(n log n)."""
     n = len(table)
     reversed_digits: list[Digit] = []  # minor to major
     rest, left = table, count
@@ -73,13 +73,13 @@ def digits_of(table: Ints, count: int) -> tuple[Digit, ...] | None:
 
 
 def iota(shape: Sequence[int], perm: Sequence[int]) -> tuple[Digit, ...]:
-    """Returns the digits of ``iota(prod).reshape(shape).transpose(perm)``, row-major, merged."""
+    """Return the digits of ``iota(prod).reshape(shape).transpose(perm)``, row-major, merged."""
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     return merge((strides[p], shape[p]) for p in perm)
 
 
 def take(digits: list[Digit], count: int) -> tuple[Digit, ...] | None:
-    """Removes the major part of ``digits`` that makes ``count`` values and returns it; None if cuts do not nest."""
+    """Remove the major part of ``digits`` that makes ``count`` values and return it; None if cuts do not nest."""
     out: list[Digit] = []
     while count > 1:
         if not digits:
@@ -99,7 +99,7 @@ def take(digits: list[Digit], count: int) -> tuple[Digit, ...] | None:
 
 
 def missing(digits: Iterable[Digit], n: int) -> tuple[Digit, ...]:
-    """Returns the digits of 0..n-1 that ``digits`` (disjoint) leave out, major to minor, merged."""
+    """Return the digits of 0..n-1 that ``digits`` (disjoint) leave out, major to minor, merged."""
     out: list[Digit] = []
     top = n
     for stride, size in sorted(digits, reverse=True):
@@ -112,7 +112,7 @@ def missing(digits: Iterable[Digit], n: int) -> tuple[Digit, ...]:
 
 
 def shape_and_perm(digits: Sequence[Digit]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns shape and transpose of the iota that counts through ``digits``, which cover all positions."""
+    """Return shape and transpose of the iota that counts through ``digits``, which cover all positions."""
     order = sorted(range(len(digits)), key=lambda k: -digits[k][0])
     rank = {k: place for place, k in enumerate(order)}
     return tuple(digits[k][1] for k in order), tuple(rank[k] for k in range(len(digits)))

@@ -13,7 +13,7 @@ _WIDTH = 76
 
 
 def excerpt(text: str, offset: int, length: int = 1) -> str:
-    """Quotes the line of ``text`` at ``offset``, with a caret under it; a long line is cut around the place."""
+    """Quote the line of ``text`` at ``offset``, with a caret under it; a long line is cut around the place."""
     start = text.rfind("\n", 0, offset) + 1
     end = text.find("\n", offset)
     line = text[start : end if end >= 0 else len(text)]
@@ -34,14 +34,14 @@ def place_of(text: str, offset: int) -> Place:
 
 
 def placed(error: ShardingError, text: str, offset: int, length: int = 1) -> ShardingParseError:
-    """Adds the place ``offset`` of ``text`` to ``error``."""
+    """Add the place ``offset`` of ``text`` to ``error``."""
     first = error.diagnostics[0]
     shown = replace(first, place=place_of(text, offset), excerpt=excerpt(text, offset, length))
     return ShardingParseError(shown, *error.diagnostics[1:])
 
 
 def fault(code: Code, text: str, offset: int, length: int = 1, **values: object) -> ShardingParseError:
-    """Makes the error ``code`` at ``offset`` of ``text``, with an excerpt."""
+    """Make the error ``code`` at ``offset`` of ``text``, with an excerpt."""
     error = code.exception(
         Diagnostic(
             code.severity,

@@ -29,7 +29,7 @@ from shardpass.sharding.tile_assignment import Part
 
 
 def cut(digits: Sequence[Digit], counts: Sequence[int]) -> list[Part] | None:
-    """Cuts ``digits`` into one part for each of ``counts``, major to minor; None where the cuts do not nest."""
+    """Cut ``digits`` into one part for each of ``counts``, major to minor; None where the cuts do not nest."""
     left = list(digits)
     parts: list[Part] = []
     for count in counts:
@@ -41,7 +41,7 @@ def cut(digits: Sequence[Digit], counts: Sequence[int]) -> list[Part] | None:
 
 
 def from_digits(dims: Sequence[Part], subgroups: Mapping[Kind, Part], notes: Notes = PLAIN) -> Sharding:
-    """Makes the sharding over a plain mesh whose dimensions are split by digits of the device number.
+    """Make the sharding over a plain mesh whose dimensions are split by digits of the device number.
 
     ``dims`` and ``subgroups`` together hold each device once.
     """
@@ -54,7 +54,7 @@ def from_digits(dims: Sequence[Part], subgroups: Mapping[Kind, Part], notes: Not
 
 
 def from_grid(devices: Ints, counts: Sequence[int], kinds: Sequence[Kind], notes: Notes = PLAIN) -> Sharding:
-    """Makes the sharding of a grid of ``counts``, filled row-major with ``devices``, a permutation of 0..n-1.
+    """Make the sharding of a grid of ``counts``, filled row-major with ``devices``, a permutation of 0..n-1.
 
     The last dimensions of the grid are subgroups of ``kinds``, each kind once and in XLA's order; copies ascend.
     """

@@ -34,7 +34,7 @@ class AxisRef:
 
     @property
     def bare(self) -> str:
-        """Formats the axis for readers: ``x``, ``x:(1)2``; in quotes if the name is unclear without them."""
+        """Format the axis for readers: ``x``, ``x:(1)2``; in quotes if the name is unclear without them."""
         return bare(self.name) + self.part
 
     @property
@@ -128,7 +128,7 @@ class Mesh:
 
     @cached_property
     def device_digits(self) -> tuple[Digit, ...] | None:
-        """Returns ``order`` as an iota: the digits, major to minor, of which the device ids are the values; or None.
+        """Return ``order`` as an iota: the digits, major to minor, of which the device ids are the values; or None.
 
         The positions of the mesh, row-major, count through these digits of the device number.
         """
@@ -137,7 +137,7 @@ class Mesh:
         return digits_of(self.position, self.size)
 
     def ref(self, axis: AxisRef | str) -> AxisRef:
-        """Returns ``axis`` in normal form: a sub-axis that is the whole axis has no size.
+        """Return ``axis`` in normal form: a sub-axis that is the whole axis has no size.
 
         Raises:
             ShardingError: the mesh has no such axis, or the sub-axis is none of it.
@@ -148,14 +148,14 @@ class Mesh:
         return self.sizes[axis.name] if axis.size is None else axis.size
 
     def digit(self, axis: AxisRef) -> Digit:
-        """Returns the digit of the mesh position that ``axis`` (in normal form) is."""
+        """Return the digit of the mesh position that ``axis`` (in normal form) is."""
         stride = self.strides[axis.name]
         if axis.size is None:
             return stride, self.sizes[axis.name]
         return stride * (self.sizes[axis.name] // (axis.pre * axis.size)), axis.size
 
     def same_order(self, other: Mesh) -> bool:
-        """Whether both meshes have the same devices in the same order, whatever their axes."""
+        """Return whether both meshes have the same devices in the same order, whatever their axes."""
         if self._ids is None or other._ids is None:
             return self._ids is other._ids and self.size == other.size
         return np.array_equal(self._ids, other._ids)

@@ -78,7 +78,7 @@ class Sharding:
         manual: Iterable[AxisRef | str] = (),
         reduction: str = "sum",
     ) -> Sharding:
-        """Makes a tiled sharding: ``dims[k]`` holds the axes that split dimension k, major to minor; names: whole axes.
+        """Make a tiled sharding: ``dims[k]`` holds the axes that split dimension k, major to minor; names: whole axes.
 
         Over the axes ``unreduced`` the value is a partial sum, or a partial ``reduction``: sum, max or min.
 
@@ -104,7 +104,7 @@ class Sharding:
         return UNKNOWN
 
     def replaced(self, *, notes: Notes | None = None, reduction: str | None = None) -> Sharding:
-        """Returns the same sharding with other notes, or another operation for its partial sums."""
+        """Return the same sharding with other notes, or another operation for its partial sums."""
         kept = self.notes if notes is None else notes
         return replace(self, reduction=reduction or self.reduction, notes=kept)
 
@@ -142,7 +142,7 @@ class Sharding:
 
     @property
     def _simplest(self) -> Kind:
-        """Returns the simplest equivalent kind: a tiled sharding may be replicated, manual or unreduced as a whole."""
+        """Return the simplest equivalent kind: a tiled sharding may be replicated, manual or unreduced as a whole."""
         if self.is_replicated:
             return Kind.REPLICATED
         if self.is_manual:
@@ -150,7 +150,7 @@ class Sharding:
         return Kind.UNREDUCED if self.is_unreduced else self.kind
 
     def _covered_by(self, axes: Axes) -> bool:
-        """Whether ``axes`` span the mesh, and nothing is split."""
+        """Return whether ``axes`` span the mesh, and nothing is split."""
         mesh = self.mesh
         if mesh is None or not axes or any(self.dims):
             return False
@@ -189,7 +189,7 @@ class Sharding:
         return tuple(math.prod(map(size, axes)) for axes in self.dims)
 
     def tile_counts(self, rank: int) -> tuple[int, ...]:
-        """Returns the number of tiles into which each of ``rank`` dimensions is cut.
+        """Return the number of tiles into which each of ``rank`` dimensions is cut.
 
         Raises:
             ShardingError: the sharding splits another number of dimensions.
@@ -202,7 +202,7 @@ class Sharding:
         return counts
 
     def tile_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Returns the shape of every tile of an array of ``shape``: ceil(size / count), the last ones padded.
+        """Return the shape of every tile of an array of ``shape``: ceil(size / count), the last ones padded.
 
         Raises:
             ShardingError: the sharding is of another rank, or ``{unknown}``.
@@ -213,7 +213,7 @@ class Sharding:
         return tuple([-(-size // count) for size, count in zip(shape, counts, strict=True)])
 
     def tile_offsets(self, shape: Sequence[int], num_devices: int | None = None) -> Ints:
-        """Returns the base offset map: row d is the offset of device d's tile. int64 [devices, rank].
+        """Return the base offset map: row d is the offset of device d's tile. int64 [devices, rank].
 
         An offset past the end (of an empty last tile) is the size of the dimension, as in XLA. ``{replicated}`` names
         no devices: its map has ``num_devices`` rows, or one.
@@ -233,7 +233,7 @@ class Sharding:
         return offsets
 
     def tile_index(self) -> Ints:
-        """Returns the index of each device's tile along each dimension, int64 [devices, dims]. Read-only."""
+        """Return the index of each device's tile along each dimension, int64 [devices, dims]. Read-only."""
         kept: Ints | None = self.__dict__.get("_tile_index")
         if kept is not None:
             return kept
@@ -247,7 +247,7 @@ class Sharding:
         return index
 
     def tile_assignment(self) -> tuple[tuple[int, ...], Ints]:
-        """Returns XLA's grid of devices: its dimensions, subgroups last, and the devices in row-major order (int64).
+        """Return XLA's grid of devices: its dimensions, subgroups last, and the devices in row-major order (int64).
 
         Raises:
             ShardingError: the sharding names no devices.
@@ -259,11 +259,11 @@ class Sharding:
         return grid.counts, grid.devices
 
     def number(self, axes: Iterable[AxisRef]) -> Ints:
-        """Returns the coordinate of each device on ``axes``, major to minor, as one number. int64 [devices]."""
+        """Return the coordinate of each device on ``axes``, major to minor, as one number. int64 [devices]."""
         return coordinates.number(self._countable(), axes)
 
     def groups(self, axes: Iterable[AxisRef | str]) -> Ints:
-        """Returns the devices that differ on ``axes`` alone, one group a row, in the order of ``axes``. int64 [groups,
+        """Return the devices that differ on ``axes`` alone, one group a row, in the order of ``axes``. int64 [groups,
         size].
 
         Rows are sorted by the position of their first device in the mesh.
@@ -271,7 +271,7 @@ class Sharding:
         return coordinates.groups(self._countable(), axes)
 
     def tile_devices(self) -> Ints:
-        """Returns the devices that hold each tile: int64 [*tile counts, copies], copies in ascending order."""
+        """Return the devices that hold each tile: int64 [*tile counts, copies], copies in ascending order."""
         mesh = self._countable()
         counts = self.tile_counts(len(self.dims))
         if len(counts) > 60:
@@ -282,7 +282,7 @@ class Sharding:
     # ---------------------------------------------------------------- meaning
 
     def on(self, mesh: Mesh) -> Sharding | None:
-        """Restates the same meaning with axes (and parts of axes) of ``mesh``; None where that is impossible."""
+        """Restate the same meaning with axes (and parts of axes) of ``mesh``; None where that is impossible."""
         own = self.mesh
         if own is None or own is mesh or self.kind is not Kind.TILED or own == mesh:
             return self
@@ -349,11 +349,11 @@ class Sharding:
         return self._text
 
     def _repr_html_(self) -> str:
-        """Shows the text, and which devices hold each tile, in notebooks."""
+        """Show the text, and which devices hold each tile, in notebooks."""
         return grid_html(self._text, None if self._counts is None else self.tile_index())
 
     def text(self, *, metadata: bool = False) -> str:
-        """Formats as ``str(self)``, with metadata if asked for; a partial max or min without named mesh needs that."""
+        """Format as ``str(self)``, with metadata if asked for; a partial max or min without named mesh needs that."""
         if not metadata:
             return self._text
         entries, named = self.notes.metadata, self.notes.named
@@ -375,7 +375,7 @@ class Sharding:
             raise table.ShardingError(*self.notes.problems)
 
     def _countable(self) -> Mesh:
-        """Returns the mesh. Raises if it is too large for a table with a row for each of its devices."""
+        """Return the mesh. Raises if it is too large for a table with a row for each of its devices."""
         self._need_meaning()
         if self.mesh is None:
             raise _no_tiles(self, "it names no devices")
@@ -420,7 +420,7 @@ def _tiled(
 
 @lru_cache(maxsize=65536)
 def _on(sharding: Sharding, mesh: Mesh, devices: int, rank: int) -> Sharding | None:
-    """Restates ``sharding`` on ``mesh``; ``devices`` and ``rank`` tell replicated shardings apart in the cache."""
+    """Restate ``sharding`` on ``mesh``; ``devices`` and ``rank`` tell replicated shardings apart in the cache."""
     own = sharding.mesh
     assert own is not None
     if mesh.size != devices:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=4096)
 def prime_factors(n: int) -> tuple[int, ...]:
-    """Returns the prime factors of ``n`` >= 1, ascending."""
+    """Return the prime factors of ``n`` >= 1, ascending."""
     factors = []
     p = 2
     while p * p <= n:
@@ -22,5 +22,5 @@ def prime_factors(n: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def divisors(n: int) -> tuple[int, ...]:
-    """Returns the divisors of ``n`` >= 1 that are greater than 1, ascending."""
+    """Return the divisors of ``n`` >= 1 that are greater than 1, ascending."""
     return tuple(d for d in range(2, n + 1) if n % d == 0)

@@ -54,7 +54,7 @@ class EscapeError(ValueError):
 
 
 def c_quoted(name: str, quote: str = "'") -> str:
-    """Quotes ``name`` with the escapes of C, which XLA reads but does not print."""
+    """Quote ``name`` with the escapes of C, which XLA reads but does not print."""
     if name.isprintable() and quote not in name and "\\" not in name:
         return f"{quote}{name}{quote}"
     return quote + "".join(_c_letter(letter, quote) for letter in name) + quote
@@ -70,7 +70,7 @@ def _c_letter(letter: str, quote: str) -> str:
 
 
 def c_unquoted(body: str) -> str:
-    """Unquotes ``body``, the text between quotes.
+    """Unquote ``body``, the text between quotes.
 
     Raises:
         EscapeError: an escape that C does not have.
@@ -90,7 +90,7 @@ def c_unquoted(body: str) -> str:
 
 
 def _c_code(match: re.Match[str]) -> bytes | None:
-    """Returns the bytes that an escape stands for; None where C has no such escape."""
+    """Return the bytes that an escape stands for; None where C has no such escape."""
     if (octal := match["octal"]) is not None:
         return bytes([int(octal, 8)]) if int(octal, 8) < 256 else None
     if (digits := match["hex"]) is not None:
@@ -106,7 +106,7 @@ def _c_code(match: re.Match[str]) -> bytes | None:
 
 
 def mlir_quoted(name: str) -> str:
-    """Quotes ``name`` as a string of MLIR's text."""
+    """Quote ``name`` as a string of MLIR's text."""
     return '"' + "".join(map(_mlir_letter, name)) + '"'
 
 
@@ -119,7 +119,7 @@ def _mlir_letter(letter: str) -> str:
 
 
 def mlir_unquoted(body: str) -> str:
-    r"""Unquotes ``body``, the text between the quotes of an MLIR string; bytes that are no UTF-8 stay ``\FF``."""
+    r"""Unquote ``body``, the text between the quotes of an MLIR string; bytes that are no UTF-8 stay ``\FF``."""
     return _MLIR.sub(_mlir_value, body) if "\\" in body else body
 
 
@@ -141,7 +141,7 @@ codecs.register_error("shardpass.escaped", _escaped)
 
 
 def python_unquoted(body: str) -> str:
-    """Unquotes ``body``, the text between the quotes of a Python string; ``repr`` writes such text.
+    """Unquote ``body``, the text between the quotes of a Python string; ``repr`` writes such text.
 
     Raises:
         EscapeError: an escape that Python does not have, or that names a letter (``\\N``).
@@ -163,17 +163,17 @@ def _python_value(match: re.Match[str]) -> str:
 
 
 def shown(name: str) -> str:
-    """Formats ``name`` on one line, with letters that cannot be printed as escapes of C."""
+    """Format ``name`` on one line, with letters that cannot be printed as escapes of C."""
     return name if name.isprintable() else "".join(x if x.isprintable() else _c_letter(x, "") for x in name)
 
 
 def bare(name: str) -> str:
-    """Formats ``name`` without quotes where a list of names stays clear (``x,y``); else as ``c_quoted``."""
+    """Format ``name`` without quotes where a list of names stays clear (``x,y``); else as ``c_quoted``."""
     return name if _PLAIN.fullmatch(name) else c_quoted(name)
 
 
 def listed(text: str) -> list[str]:
-    """Lists the items of a list of ``bare`` names, each as written: ``x``, ``x:(1)2``, ``'a,b'``."""
+    """List the items of a list of ``bare`` names, each as written: ``x``, ``x:(1)2``, ``'a,b'``."""
     if not text:
         return []
     if "'" not in text:

@@ -69,7 +69,7 @@ class TileAssignment:
 def tile_assignment(
     mesh: Mesh, dims: Iterable[Axes], *, maximal: Axes, manual: Axes, unreduced: Axes
 ) -> TileAssignment:
-    """Makes the tile assignment in which ``dims`` split the array and other axes are subgroups; the rest are copies."""
+    """Make the tile assignment in which ``dims`` split the array and other axes are subgroups; the rest are copies."""
     by_kind = ((Kind.MAXIMAL, maximal), (Kind.MANUAL, manual), (Kind.UNREDUCED, unreduced))
     subgroups = [(kind, axes) for kind, axes in by_kind if axes]
     parts = [tuple(map(mesh.digit, axes)) for axes in (*dims, *(axes for _, axes in subgroups))]

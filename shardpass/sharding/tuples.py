@@ -44,7 +44,7 @@ class TupleSharding:
         return next((e.num_devices for e in self.elements if e.num_devices is not None), None)
 
     def __str__(self) -> str:
-        """Prints the tuple as XLA does: every fifth element from the sixth on has its index in a comment."""
+        """Print the tuple as XLA does: every fifth element from the sixth on has its index in a comment."""
         parts = (f"/*index={k}*/{e}" if k and k % 5 == 0 else str(e) for k, e in enumerate(self.elements))
         return "{" + ", ".join(parts) + "}"
 

@@ -19,12 +19,12 @@ def comma_separated(numbers: Iterable[int]) -> str:
 
 
 def list_text(devices: Ints) -> str:
-    """Formats a V1 device list: ``0,2,1,3``."""
+    """Format a V1 device list: ``0,2,1,3``."""
     return comma_separated(devices.tolist())
 
 
 def iota_text(digits: Iterable[Digit]) -> str:
-    """Formats a V2 device order, from digits that cover all positions: ``[2,4]T(1,0)``."""
+    """Format a V2 device order, from digits that cover all positions: ``[2,4]T(1,0)``."""
     parts = merge(digits)
     if len(parts) < 2:
         return f"[{parts[0][1] if parts else 1}]"
@@ -33,7 +33,7 @@ def iota_text(digits: Iterable[Digit]) -> str:
 
 
 def subgroups_text(kinds: Sequence[str]) -> str:
-    """Formats the attribute that names the subgroups, the last dimensions of a tile assignment, after a blank."""
+    """Format the attribute that names the subgroups, the last dimensions of a tile assignment, after a blank."""
     if not kinds:
         return ""
     if list(kinds) == ["replicated"]:
@@ -42,23 +42,23 @@ def subgroups_text(kinds: Sequence[str]) -> str:
 
 
 def tiles_text(counts: Iterable[int], devices: str, kinds: Sequence[str]) -> str:
-    """Formats a tile assignment without braces; ``devices``: a V1 list, or ``<=`` and a V2 order."""
+    """Format a tile assignment without braces; ``devices``: a V1 list, or ``<=`` and a V2 order."""
     return f"devices=[{comma_separated(counts)}]{devices}{subgroups_text(kinds)}"
 
 
 def group_text(group: tuple[str, int] | None) -> str:
-    """Formats ``shard_as`` or ``shard_like`` with the number of the group, after a blank."""
+    """Format ``shard_as`` or ``shard_like`` with the number of the group, after a blank."""
     return f" {group[0]} {group[1]}" if group else ""
 
 
 def mesh_text(axes: Iterable[tuple[str, int]], device_ids: str | None = None) -> str:
-    """Formats a V3 mesh: ``mesh['x'=4,'y'=2], device_ids=([2,4]T(1,0))``; no ids where devices count up."""
+    """Format a V3 mesh: ``mesh['x'=4,'y'=2], device_ids=([2,4]T(1,0))``; no ids where devices count up."""
     shown = ",".join(f"{c_quoted(name)}={size}" for name, size in axes)
     return f"mesh[{shown}]" if device_ids is None else f"mesh[{shown}], device_ids=({device_ids})"
 
 
 def with_metadata(text: str, entries: Sequence[str], *, named: bool) -> str:
-    """Inserts ``metadata={..}`` before the last brace of ``text``; the named form (V3) always has a list."""
+    """Insert ``metadata={..}`` before the last brace of ``text``; the named form (V3) always has a list."""
     if not entries:
         return text
     listed = ", ".join("{" + entry + "}" for entry in entries)

@@ -48,11 +48,11 @@ class Wanted:
         return f"{self.kind}{over}"
 
     def equals(self, row: Collective) -> bool:
-        """Whether ``row`` has this kind and exactly these axes."""
+        """Return whether ``row`` has this kind and exactly these axes."""
         return row.kind == self.kind and (self.axes is None or self.axes == set(row.axes))
 
     def covers(self, row: Collective) -> bool:
-        """Whether ``row`` has this kind and works over all of these axes."""
+        """Return whether ``row`` has this kind and works over all of these axes."""
         return row.kind == self.kind and (self.axes is None or self.axes <= set(row.axes))
 
 
@@ -182,7 +182,7 @@ def _violations(program: Collectives, expectation: Expectation) -> Iterator[Viol
 
 
 def is_at(row: Collective, place: str) -> bool:
-    """Whether a collective is at ``place``: "model.py", "model.py:41", "model.py:attention", "model.py:Model.*".
+    """Return whether a collective is at ``place``: "model.py", "model.py:41", "model.py:attention", "model.py:Model.*".
 
     The file may have folders in front. A function matches by its own name or with its classes, also where the line is
     in a function inside of it.

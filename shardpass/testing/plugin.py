@@ -154,7 +154,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether an open file is the one at ``path``."""
+    """Return whether an open file is the one at ``path``."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:

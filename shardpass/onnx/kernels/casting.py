@@ -18,7 +18,7 @@ POWERS = "float8_e8m0fnu"
 
 
 def cast(array: Any, kind: np.dtype[Any], attributes: Mapping[str, Any]) -> Array:
-    """Casts ``array`` to ``kind`` by the op's attributes: floats of 8 bits saturate unless these forbid it.
+    """Cast ``array`` to ``kind`` by the op's attributes: floats of 8 bits saturate unless these forbid it.
 
     An integer of less than 8 bits has the last bits of a wider one, as in NumPy.
     """
@@ -36,7 +36,7 @@ def cast(array: Any, kind: np.dtype[Any], attributes: Mapping[str, Any]) -> Arra
 
 
 def _power_of_two(array: Array, attributes: Mapping[str, Any]) -> Array:
-    """Rounds to the exponent of a float of 32 bits, which is all of the type; NaN and infinities become NaN.
+    """Round to the exponent of a float of 32 bits, which is all of the type; NaN and infinities become NaN.
 
     Numbers between two powers are rounded up by ``round_mode``, or to the nearest power, from the middle on up.
     """

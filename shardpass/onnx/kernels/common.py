@@ -20,29 +20,29 @@ class Unsupported(Exception):
 
 
 def numbers(value: Any, what: str) -> list[int]:
-    """Returns the integers of an input that must be constant."""
+    """Return the integers of an input that must be constant."""
     return [int(number) for number in constant(value, what).reshape(-1)]
 
 
 def constant(value: Any, what: str) -> np.ndarray:
-    """Returns an input that must be constant."""
+    """Return an input that must be constant."""
     if not isinstance(value, np.ndarray | np.generic):
         raise Unsupported(f"its {what} must be constant")
     return np.asarray(value)
 
 
 def optional(inputs: Sequence[Any], index: int) -> Any:
-    """Returns the input number ``index``; None where the node leaves it out."""
+    """Return the input number ``index``; None where the node leaves it out."""
     return inputs[index] if index < len(inputs) else None
 
 
 def each(function: Callable[..., Array]) -> Kernel:
-    """Makes the kernel of an op that is a function of its inputs alone."""
+    """Make the kernel of an op that is a function of its inputs alone."""
     return lambda node, inputs: (function(*inputs),)
 
 
 def axes_of(node: Node, inputs: Sequence[Any]) -> list[int] | None:
-    """Returns the axes of an op, from an attribute (older opsets) or the second input; None: not given."""
+    """Return the axes of an op, from an attribute (older opsets) or the second input; None: not given."""
     if node.attributes.get("axes"):
         return list(node.attributes["axes"])
     given = optional(inputs, 1)
@@ -50,7 +50,7 @@ def axes_of(node: Node, inputs: Sequence[Any]) -> list[int] | None:
 
 
 def dtype_of(number: int) -> np.dtype[Any]:
-    """Returns NumPy's type for an element type of ONNX."""
+    """Return NumPy's type for an element type of ONNX."""
     from onnx import helper
 
     try:

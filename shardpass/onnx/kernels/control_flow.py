@@ -39,7 +39,7 @@ def _if(node: Node, inputs: Sequence[Any], run: Run) -> tuple[Array, ...]:
 
 
 def _array(value: Any) -> Any:
-    """Checks a branch's result: an array, or a sequence of arrays, which JAX treats as several results."""
+    """Check a branch's result: an array, or a sequence of arrays, which JAX treats as several results."""
     if isinstance(value, list):
         return [jnp.asarray(item) for item in value]
     if not isinstance(value, jax.Array | np.ndarray):
@@ -107,7 +107,7 @@ def _are_arrays(values: Sequence[Any]) -> bool:
 
 
 def _condition_stays(body: Any) -> bool:
-    """Whether the body returns its own condition argument, or a constant true."""
+    """Return whether the body returns its own condition argument, or a constant true."""
     import onnx
 
     made_by = {name: node for node in body.node for name in node.output}
@@ -135,7 +135,7 @@ def _scanned(body: Any, states: Sequence[Any], trips: int, run: Run) -> tuple[Ar
 
 
 def _unrolled(body: Any, states: list[Any], trips: int | None, condition: Any, run: Run) -> tuple[Array, ...] | None:
-    """Builds the iterations in sequence; None where a condition is not constant, or where they are too many."""
+    """Build the iterations in sequence; None where a condition is not constant, or where they are too many."""
     scanned: list[list[Any]] = [[] for _ in range(len(body.output) - 1 - len(states))]
     index = 0
     while (trips is None or index < trips) and bool(np.asarray(condition).reshape(-1)[0]):

@@ -41,7 +41,7 @@ def _conv_integer(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _centred(array: Any, zero: Any, axis: int) -> Array:
-    """Subtracts the zero point from the integers; a kernel may have one for each output channel."""
+    """Subtract the zero point from the integers; a kernel may have one for each output channel."""
     wide = jnp.asarray(array).astype(jnp.int32)
     if zero is None:
         return wide
@@ -62,7 +62,7 @@ def _qlinear_conv(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _conv_transpose(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Computes a convolution of the array, dilated between its elements, by the reversed kernel."""
+    """Compute a convolution of the array, dilated between its elements, by the reversed kernel."""
     x, kernel, bias = jnp.asarray(inputs[0]), jnp.asarray(inputs[1]), optional(inputs, 2)
     group, rank = node.attributes.get("group", 1), x.ndim - 2
     strides = list(node.attributes.get("strides") or [1] * rank)
@@ -91,7 +91,7 @@ def _conv_transpose(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 def _transposed_pads(
     node: Node, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], extra: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Returns the elements to cut off before and after, along each axis."""
+    """Return the elements to cut off before and after, along each axis."""
     rank, auto = len(sizes), node.attributes.get("auto_pad", "NOTSET")
     wanted = node.attributes.get("output_shape")
     if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):

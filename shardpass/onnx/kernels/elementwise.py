@@ -29,7 +29,7 @@ def _mean(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _divide(a: Array, b: Array) -> Array:
-    """Divides; integers are rounded to zero."""
+    """Divide; integers are rounded to zero."""
     if not jnp.issubdtype(jnp.result_type(a), jnp.integer):
         return jnp.divide(a, b)
     shape = np.broadcast_shapes(np.shape(a), np.shape(b))
@@ -47,7 +47,7 @@ def _mod(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _power(x: Array, y: Array) -> Array:
-    """Computes powers in the wider type, as 2 ** 0.5 is no integer; the result has the type of the base."""
+    """Compute powers in the wider type, as 2 ** 0.5 is no integer; the result has the type of the base."""
     kind = jnp.result_type(x)
     if jnp.issubdtype(kind, jnp.integer) and jnp.issubdtype(jnp.result_type(y), jnp.floating):
         x = jnp.asarray(x).astype(jnp.result_type(y))
@@ -55,7 +55,7 @@ def _power(x: Array, y: Array) -> Array:
 
 
 def _shift(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Shifts; by the width of the type, or by more, leaves zeros, or copies of the sign."""
+    """Shift; by the width of the type, or by more, leaves zeros, or copies of the sign."""
     array, by = jnp.broadcast_arrays(*inputs)
     if node.attributes["direction"] == "LEFT":
         return (jax.lax.shift_left(array, by),)

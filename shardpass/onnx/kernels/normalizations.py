@@ -26,13 +26,13 @@ def _layer_norm(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def per_channel(values: Any, rank: int) -> Array:
-    """Reshapes a vector to axis 1 of an array of ``rank``."""
+    """Reshape a vector to axis 1 of an array of ``rank``."""
     values = jnp.asarray(values)
     return values.reshape((1, -1) + (1,) * (rank - 2)) if rank > 1 else values
 
 
 def _batch_norm(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Normalizes; in training mode by the batch's mean and variance, whose running values are outputs too."""
+    """Normalize; in training mode by the batch's mean and variance, whose running values are outputs too."""
     x, scale, bias, mean, variance = inputs
     rank, epsilon = jnp.ndim(x), node.attributes.get("epsilon", 1e-5)
     running: tuple[Array, ...] = ()
@@ -68,7 +68,7 @@ def _lp_norm(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _lrn(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Divides by a sum of squares over a window of channels."""
+    """Divide by a sum of squares over a window of channels."""
     x, size = jnp.asarray(inputs[0]), node.attributes["size"]
     alpha, beta, bias = (
         node.attributes.get(name, default) for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))

@@ -40,7 +40,7 @@ def _max_pool(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _indices(node: Node, x: Array, places: Sequence[Window]) -> Array:
-    """Returns the index of each window's greatest element, counted over the whole array.
+    """Return the index of each window's greatest element, counted over the whole array.
 
     The elements at one place of all windows are a strided slice of the padded array; the first of the greatest counts.
     """
@@ -103,7 +103,7 @@ def _global_lp(node: Node, x: Array, over: tuple[int, ...]) -> Array:
 
 
 def _max_unpool(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Puts each element at the place from which the pool selected it; zeros elsewhere."""
+    """Put each element at the place from which the pool selected it; zeros elsewhere."""
     x, indices, shape = jnp.asarray(inputs[0]), jnp.asarray(inputs[1]), optional(inputs, 2)
     kernel = node.attributes["kernel_shape"]
     strides = node.attributes.get("strides") or [1] * len(kernel)

@@ -33,7 +33,7 @@ def _matmul_integer(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def centred(array: Array, zero: Any, contracted: int) -> Array:
-    """Subtracts the zero point, or one for each row or column, from the integers, in 32 bits."""
+    """Subtract the zero point, or one for each row or column, from the integers, in 32 bits."""
     wide = jnp.asarray(array).astype(jnp.int32)
     if zero is None:
         return wide
@@ -56,7 +56,7 @@ def _per_row(scale: Any) -> Array:
 
 
 def requantized(product: Array, factor: Array, zero: Any) -> Array:
-    """Converts sums of 32 bits to the integers that the next op reads."""
+    """Convert sums of 32 bits to the integers that the next op reads."""
     kind = jnp.result_type(zero)
     limits = jnp.iinfo(kind)
     scaled = jnp.round(product.astype(jnp.float32) * factor) + jnp.asarray(zero).astype(jnp.float32)

@@ -23,7 +23,7 @@ Step = Callable[[Array, State], State]
 
 
 def _functions(node: Node, direction: int, defaults: Sequence[str]) -> list[Function]:
-    """Returns the activations of one direction; parameters go in order to those that take some."""
+    """Return the activations of one direction; parameters go in order to those that take some."""
     names = [*(node.attributes.get("activations") or [])]
     names = [name.decode() if isinstance(name, bytes) else name for name in names] or [*defaults, *defaults]
     alphas = iter(node.attributes.get("activation_alpha") or [])
@@ -66,7 +66,7 @@ def _activation(name: str, alphas: Any, betas: Any) -> Function:
 
 
 def _lstm(node: Node, inputs: Sequence[Any], direction: int, bound: Function) -> Step:
-    """Gates in the order input, output, forget, cell; peepholes in the order input, output, forget."""
+    """Gate in the order input, output, forget, cell; peepholes in the order input, output, forget."""
     first, cell, last = _functions(node, direction, ("Sigmoid", "Tanh", "Tanh"))
     w, r, b = _weights(inputs, direction)
     peepholes = optional(inputs, 7)
@@ -85,7 +85,7 @@ def _lstm(node: Node, inputs: Sequence[Any], direction: int, bound: Function) ->
 
 
 def _gru(node: Node, inputs: Sequence[Any], direction: int, bound: Function) -> Step:
-    """Gates in the order update, reset, hidden."""
+    """Gate in the order update, reset, hidden."""
     gate, hidden = _functions(node, direction, ("Sigmoid", "Tanh"))
     w, r, b = _weights(inputs, direction)
     wz, wr, wh = jnp.split(w, 3)
@@ -141,7 +141,7 @@ def _recurrent(make: Callable[[Node, Sequence[Any], int, Function], Step], state
 
 
 def _directions(node: Node) -> tuple[bool, ...]:
-    """Lists for each direction whether it runs backwards."""
+    """List for each direction whether it runs backwards."""
     name = node.attributes.get("direction", "forward")
     return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[name]
 

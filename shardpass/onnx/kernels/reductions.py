@@ -25,7 +25,7 @@ def _reduction(function: Callable[..., Array]) -> Kernel:
 
 
 def _extreme(function: Callable[..., Array], greatest: bool) -> Callable[..., Array]:
-    """Reduces to the extreme; for no elements, to the least or the greatest value of the type."""
+    """Reduce to the extreme; for no elements, to the least or the greatest value of the type."""
 
     def reduced(array: Array, **over: Any) -> Array:
         kind = array.dtype

@@ -48,7 +48,7 @@ def _resize(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _resized_axes(node: Node, inputs: Sequence[Any], shape: Sequence[int]) -> list[_Axis]:
-    """Returns the axes, for inputs X, roi, scales and sizes; opset 10 has X and scales."""
+    """Return the axes, for inputs X, roi, scales and sizes; opset 10 has X and scales."""
     older = len(inputs) == 2
     axes = [axis % len(shape) for axis in node.attributes.get("axes") or range(len(shape))]
     roi = None if older else _present(optional(inputs, 1), "roi")
@@ -76,7 +76,7 @@ def _resized_axes(node: Node, inputs: Sequence[Any], shape: Sequence[int]) -> li
 
 
 def _present(value: Any, what: str) -> Any:
-    """Returns an input, which counts as left out if it has no elements."""
+    """Return an input, which counts as left out if it has no elements."""
     return None if value is None or 0 in np.shape(value) else constant(value, what)
 
 
@@ -108,7 +108,7 @@ def _along(node: Node, x: Array, axis: _Axis) -> Array:
 
 
 def _coordinates(mode: str, axis: _Axis) -> tuple[np.ndarray, np.ndarray]:
-    """Returns each result element's place among the array's elements, and which lie outside of the cut."""
+    """Return each result element's place among the array's elements, and which lie outside of the cut."""
     y = np.arange(axis.count, dtype=np.float64)
     length, last = axis.scale * axis.size, axis.size - 1
     outside = np.zeros(axis.count, bool)
@@ -133,7 +133,7 @@ def _coordinates(mode: str, axis: _Axis) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _weights(node: Node, ratios: np.ndarray, scale: float) -> tuple[np.ndarray, int]:
-    """Returns the weights of the elements around each place, and the first of them, counted from the left neighbour."""
+    """Return the weights of the elements around each place, and the first of them, counted from the left neighbour."""
     mode = node.attributes.get("mode", "nearest")
     if mode == "nearest":
         return _nearest(node.attributes.get("nearest_mode", "round_prefer_floor"), ratios), 0
@@ -166,7 +166,7 @@ def _nearest(mode: str, ratios: np.ndarray) -> np.ndarray:
 
 
 def _upsample(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Resizes as opset 9's op, with elements at y / scale."""
+    """Resize as opset 9's op, with elements at y / scale."""
     attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor", **node.attributes}
     return _resize(node.with_attributes(attributes), inputs)
 

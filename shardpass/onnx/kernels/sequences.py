@@ -38,7 +38,7 @@ def _concat(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _split(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Splits; without sizes, into single elements; by one number, into parts of that size, the last maybe smaller."""
+    """Split; without sizes, into single elements; by one number, into parts of that size, the last maybe smaller."""
     array, split, axis = inputs[0], optional(inputs, 1), node.attributes.get("axis", 0)
     size = np.shape(array)[axis]
     if split is None:

@@ -77,7 +77,7 @@ def _slice(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def parts(array: Any, axis: int, split: Any, count: int) -> list[Array]:
-    """Splits an array along an axis: into the sizes in ``split``, or ``count`` even parts, the last smaller."""
+    """Split an array along an axis: into the sizes in ``split``, or ``count`` even parts, the last smaller."""
     size = np.shape(array)[axis]
     if split is not None:
         sizes = numbers(split, "split")
@@ -120,7 +120,7 @@ def _trilu(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _reverse_sequence(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Reverses the first elements of each row, as many as its length."""
+    """Reverse the first elements of each row, as many as its length."""
     array, lengths = jnp.asarray(inputs[0]), jnp.asarray(inputs[1])
     batch, time = node.attributes.get("batch_axis", 1), node.attributes.get("time_axis", 0)
     places = jax.lax.broadcasted_iota(np.int64, array.shape, time)

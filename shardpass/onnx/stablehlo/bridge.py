@@ -73,22 +73,22 @@ class Program:
     outputs: tuple[str, ...]
 
     def known(self) -> dict[int, Any]:
-        """Returns the values of main's arguments that are weights, by number."""
+        """Return the values of main's arguments that are weights, by number."""
         return dict(enumerate(self.weights.values(), len(self.inputs)))
 
     def arguments(self, inputs: Mapping[str, Any]) -> list[Any]:
-        """Returns the arguments of main, for values of the graph's inputs by name."""
+        """Return the arguments of main, for values of the graph's inputs by name."""
         return [*(np.asarray(inputs[name]) for name in self.inputs), *self.weights.values()]
 
 
 def to_stablehlo(model: Model, configuration: str | None = None) -> Program:
-    """Converts ``model`` for one of its configurations, the first by default."""
+    """Convert ``model`` for one of its configurations, the first by default."""
     outputs = tuple(info.name for info in model.proto.graph.output)
     return _program(model, configuration, outputs)
 
 
 def program_of_all_values(model: Model, configuration: str | None = None) -> Program:
-    """Converts ``model``, with all arrays that its nodes compute and that are no constants as results."""
+    """Convert ``model``, with all arrays that its nodes compute and that are no constants as results."""
     return _program(model, configuration, None)
 
 
@@ -127,7 +127,7 @@ def _program(model: Model, configuration: str | None, wanted: tuple[str, ...] | 
 
 
 def _with_names(text: str, names: Sequence[str]) -> str:
-    """Renames the program's arguments as in the model; JAX calls them values[0], values[1] and so on."""
+    """Rename the program's arguments as in the model; JAX calls them values[0], values[1] and so on."""
 
     def named(match: re.Match[str]) -> str:
         name = names[int(match[1])]
@@ -142,7 +142,7 @@ def _made(model: Model, known: Mapping[str, Any]) -> list[str]:
 
 
 def _name_places(module: Any, model: Model) -> None:
-    """Gives each op the place of its node, which JAX keeps in the name of its scope."""
+    """Give each op the place of its node, which JAX keeps in the name of its scope."""
     places = [
         ir.Location.name(str(node), ir.Location.file(model.place.file or "model.onnx", node.number + 1, 1))
         for node in model.nodes
@@ -164,7 +164,7 @@ def _configuration(model: Model, name: str | None) -> Configuration | None:
 
 
 def _initializers(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Separates weights from constants that define shapes and axes."""
+    """Separate weights from constants that define shapes and axes."""
     from onnx import numpy_helper
 
     weights: dict[str, Any] = {}
@@ -181,7 +181,7 @@ def _initializers(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _large_constants(model: Model) -> Iterator[tuple[str, Any]]:
-    """Returns the values of Constant nodes in which some exporters keep weights."""
+    """Return the values of Constant nodes in which some exporters keep weights."""
     for node in model.nodes:
         value = node.attributes.get("value") if node.op == "Constant" else None
         if value is not None and math.prod(value.dims) > MOST_FOLDED:
@@ -216,7 +216,7 @@ def _output(model: Model, name: str, known: Mapping[str, Any]) -> Any:
 
 
 def _annotated(model: Model, node: Node, configuration: Configuration, name: str, rank: int) -> str | None:
-    """Returns a node's annotation of one of its tensors, as XLA writes it."""
+    """Return a node's annotation of one of its tensors, as XLA writes it."""
     for annotation in node.annotations:
         if annotation.configuration != configuration.name:
             continue
@@ -227,7 +227,7 @@ def _annotated(model: Model, node: Node, configuration: Configuration, name: str
 
 
 def _written(model: Model, node: Node | str, configuration: Configuration, spec: ShardingSpec, rank: int) -> str:
-    """Formats a spec as XLA does; one that names some of the devices is widened to all, with a remark."""
+    """Format a spec as XLA does; one that names some of the devices is widened to all, with a remark."""
     count, name = configuration.num_devices, spec.tensor_name
     if is_uneven(spec, count):
         wider = widened(spec, count)
@@ -243,7 +243,7 @@ def _written(model: Model, node: Node | str, configuration: Configuration, spec:
 
 
 def _split_arguments(module: Any, model: Model, configuration: Configuration, names: Sequence[str]) -> None:
-    """Gives the arguments of main the shardings from beside the model."""
+    """Give the arguments of main the shardings from beside the model."""
     signature = Signature(main_of(module))
     for name, attributes in zip(names, signature.arguments, strict=True):
         if name in model.given:

@@ -18,7 +18,7 @@ from shardpass.sharding.notations.onnx_sharding import spec_of_sharding
 
 
 def propagated(model: Model, configuration: Configuration) -> dict[str, Layout]:
-    """Returns the layout of each value that a node computes, for one configuration.
+    """Return the layout of each value that a node computes, for one configuration.
 
     Raises ShardpassError: SP706 as ``to_stablehlo``.
     """

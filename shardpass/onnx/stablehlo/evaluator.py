@@ -17,7 +17,7 @@ NAME = "onnx's reference evaluator"
 
 
 def evaluator_of(model: Model, program: Program) -> Reference:
-    """Returns the evaluator of a model, on the arguments of its program."""
+    """Return the evaluator of a model, on the arguments of its program."""
 
     def run(arguments: Sequence[Any]) -> list[Any]:
         from onnx import version_converter

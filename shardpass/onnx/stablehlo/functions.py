@@ -28,7 +28,7 @@ class Body:
 
 
 def body_of(node: Node, opset: int, values: Sequence[Any]) -> Body | None:
-    """Returns ONNX's body of a node of ``opset``, for the types of its inputs; None where the op has none."""
+    """Return ONNX's body of a node of ``opset``, for the types of its inputs; None where the op has none."""
     from onnx import defs
 
     try:
@@ -49,7 +49,7 @@ def body_of(node: Node, opset: int, values: Sequence[Any]) -> Body | None:
 
 
 def _at_most(versions: list[int], opset: int) -> int:
-    """Returns the newest body for an opset, or the oldest where all are newer: bodies are of equal meaning."""
+    """Return the newest body for an opset, or the oldest where all are newer: bodies are of equal meaning."""
     return max((version for version in versions if version <= opset), default=min(versions))
 
 
@@ -81,7 +81,7 @@ def _type_bytes(value: Any) -> bytes:
 
 
 def local_body(function: Any, node: Node) -> Body:
-    """Returns the body of a function that the model defines."""
+    """Return the body of a function that the model defines."""
     return _body(function, node, {attribute.name: attribute for attribute in function.attribute_proto})
 
 
@@ -93,7 +93,7 @@ def _body(function: Any, node: Node, defaults: Mapping[str, Any]) -> Body:
 
 
 def _bound(proto: Any, number: int, given: Mapping[str, Any]) -> Node:
-    """Binds the attributes to which a node of a body refers, in its graphs too."""
+    """Bind the attributes to which a node of a body refers, in its graphs too."""
     made = type(proto)()
     made.CopyFrom(proto)
     _bind(made, given)

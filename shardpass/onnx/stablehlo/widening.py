@@ -17,7 +17,7 @@ from shardpass.sharding.notations.onnx_spec import ShardingSpec
 
 
 def is_uneven(spec: ShardingSpec, num_devices: int) -> bool:
-    """Whether StableHLO cannot express the spec because of its devices."""
+    """Return whether StableHLO cannot express the spec because of its devices."""
     holders = spec.holders()
     everyone = [device for group in holders for device in group]
     if len(holders) == 1 and len(everyone) == 1:
@@ -28,7 +28,7 @@ def is_uneven(spec: ShardingSpec, num_devices: int) -> bool:
 
 
 def widened(spec: ShardingSpec, num_devices: int) -> ShardingSpec | None:
-    """Returns the spec with copies on the devices that it does not name; None if shards would have unequal copies."""
+    """Return the spec with copies on the devices that it does not name; None if shards would have unequal copies."""
     holders = [list(dict.fromkeys(group)) for group in spec.holders()]
     each, rest = divmod(num_devices, len(holders))
     named = [device for group in holders for device in group]
@@ -43,5 +43,5 @@ def widened(spec: ShardingSpec, num_devices: int) -> ShardingSpec | None:
 
 
 def whole(spec: ShardingSpec, num_devices: int) -> ShardingSpec:
-    """Makes a spec for the whole tensor on all devices."""
+    """Make a spec for the whole tensor on all devices."""
     return replace(spec, device=(-1,), groups=MappingProxyType({-1: tuple(range(num_devices))}), dims=())

@@ -30,7 +30,7 @@ NARROW = ("f16", "bf16")
 
 
 def _decimal(number: float) -> str:
-    """Formats ``number`` as MLIR writes a float, exactly."""
+    """Format ``number`` as MLIR writes a float, exactly."""
     return f"{number:.17e}"
 
 
@@ -51,7 +51,7 @@ class _Features:
         return value if value.type == kind else hlo.convert(kind, value)
 
     def spread(self, value: Any) -> Any:
-        """Broadcasts one number for each feature to all elements of the feature."""
+        """Broadcast one number for each feature to all elements of the feature."""
         return hlo.broadcast_in_dim(self.like, value, i64_array([self.feature]))
 
     def sum(self, value: Any) -> Any:
@@ -63,7 +63,7 @@ class _Features:
         return hlo.divide(total, at.splat(total.type, _decimal(self.count)))
 
     def deviation(self, variance: Any) -> tuple[Any, Any]:
-        """Adds epsilon to the variance, and takes the root."""
+        """Add epsilon to the variance, and take the root."""
         raised = hlo.add(variance, at.splat(variance.type, _decimal(self.epsilon)))
         return raised, hlo.sqrt(raised)
 
@@ -80,7 +80,7 @@ def _typed(op: Any, values: list[Any]) -> list[Any]:
 
 
 def inference(op: Any) -> list[Any]:
-    """Normalises the operand by the given mean and variance."""
+    """Normalise the operand by the given mean and variance."""
     about = _Features(op)
     x, scale, offset, mean, variance = map(about.wide, op.operands)
     centered = hlo.subtract(x, about.spread(mean))
@@ -88,7 +88,7 @@ def inference(op: Any) -> list[Any]:
 
 
 def training(op: Any) -> list[Any]:
-    """Computes the normalised operand, and the mean and the variance of each feature."""
+    """Compute the normalised operand, and the mean and the variance of each feature."""
     about = _Features(op)
     x, scale, offset = map(about.wide, op.operands)
     mean = about.mean(x)
@@ -98,7 +98,7 @@ def training(op: Any) -> list[Any]:
 
 
 def grad(op: Any) -> list[Any]:
-    """Computes the gradients of the operand, the scale and the offset."""
+    """Compute the gradients of the operand, the scale and the offset."""
     about = _Features(op)
     x, scale, mean, variance, upstream = map(about.wide, op.operands)
     raised, deviation = about.deviation(variance)

@@ -14,7 +14,7 @@ from shardpass.ops.splits.factors import Priority, RuleBuilder
 
 
 def broadcast_in_dim(op: Any) -> OpModel[Any]:
-    """Keeps the split of operand dimensions; new and stretched dimensions of the result may be split freely."""
+    """Keep the split of operand dimensions; new and stretched dimensions of the result may be split freely."""
     dimensions = ints(op.attributes["broadcast_dimensions"])
     return _broadcast(shape_of(op.operands[0]), shape_of(op.results[0]), dimensions)
 
@@ -44,7 +44,7 @@ def _transpose(shape: Shape, permutation: Shape) -> Pointwise:
 
 
 def reshape_factors(source: Sequence[int], target: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Lists (source dim, target dim, size) of each run of elements that both shapes keep together, major to minor.
+    """List (source dim, target dim, size) of each run of elements that both shapes keep together, major to minor.
 
     Walks both shapes from the major side. Where the remaining parts do not divide one another only their common
     divisor is shared, and nothing more until the running products meet again.

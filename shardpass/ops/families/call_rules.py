@@ -73,7 +73,7 @@ def register_custom_call(
     need_replication_factors: Iterable[str] = (),
     **factor_sizes: int,
 ) -> None:
-    """Registers how calls of ``target`` may be split. Programs that were compiled before are not compiled again.
+    """Register how calls of ``target`` may be split. Programs that were compiled before are not compiled again.
 
     Args:
         target: the name of the call, as in ``jax.ffi.ffi_call(target, ...)``.
@@ -96,7 +96,7 @@ def register_custom_call(
 
 
 def read_rule(text: str, summed: frozenset[str], whole: frozenset[str], sizes: dict[str, int]) -> CallRule:
-    """Parses a rule. Raises ShardpassError (SP307)."""
+    """Parse a rule. Raises ShardpassError (SP307)."""
     sides = text.split("->")
     if len(sides) != 2:
         raise BAD_CALL_RULE.error(rule=text, reason=f"it has {len(sides) - 1} arrows")
@@ -118,7 +118,7 @@ def read_rule(text: str, summed: frozenset[str], whole: frozenset[str], sizes: d
 
 
 def _values(side: str, text: str) -> Iterator[ValueRule]:
-    """Parses the values on one side of the arrow."""
+    """Parse the values on one side of the arrow."""
     batch = ""
     dimensions: list[Dimension] = []
     group: list[str] | None = None
@@ -166,7 +166,7 @@ def _model(op: Any, rule: CallRule) -> OpModel[Any]:
 
 @lru_cache(maxsize=1024)
 def _fitted(rule: CallRule, operands: tuple[tuple[int, ...], ...], results: tuple[tuple[int, ...], ...]) -> LocalCall:
-    """Builds the model of a call with these shapes. Raises ValueError where the rule does not fit."""
+    """Build the model of a call with these shapes. Raises ValueError where the rule does not fit."""
     sides = [_spelled(rule.operands, operands, "operand"), _spelled(rule.results, results, "result")]
     sizes = _sizes(rule, zip((*sides[0], *sides[1]), (*operands, *results), strict=True))
     build = RuleBuilder([len(s) for s in operands], [len(s) for s in results])
@@ -205,7 +205,7 @@ def _spelled(values: tuple[ValueRule, ...], shapes: tuple[tuple[int, ...], ...],
 
 
 def _sizes(rule: CallRule, values: Iterable[tuple[list[Dimension], tuple[int, ...]]]) -> dict[str, int]:
-    """Computes the size of each factor, in the order of their first use."""
+    """Compute the size of each factor, in the order of their first use."""
     sizes: dict[str, int] = dict(rule.sizes)
     rows = [(names, size) for value, shape in values for names, size in zip(value, shape, strict=True)]
     for names, size in rows:

@@ -15,13 +15,13 @@ def cholesky(op: Any) -> OpModel[Any] | None:
 
 
 def _batch(op: Any, whole: int) -> OpModel[Any] | None:
-    """Makes all but the last ``whole`` dimensions batch dimensions."""
+    """Make all but the last ``whole`` dimensions batch dimensions."""
     rule = leading(op, len(shape_of(op.operands[0])) - whole)
     return None if rule is None else Pointwise(rule)
 
 
 def matrices(op: Any) -> OpModel[Any] | None:
-    """Reads targets that work on the last two dimensions of their first operand."""
+    """Read targets that work on the last two dimensions of their first operand."""
     rule = leading(op, len(shape_of(op.operands[0])) - 2)
     return None if rule is None else LocalCall(rule)
 

@@ -25,12 +25,12 @@ RUNS_ALONG = {
 
 
 def elementwise(op: Any) -> OpModel[Any]:
-    """Pairs result i with operand i, elementwise."""
+    """Pair result i with operand i, elementwise."""
     return side_by_side(op)
 
 
 def rearranging(op: Any) -> OpModel[Any]:
-    """Keeps the dimensions along which the collective runs whole; the others are parallel."""
+    """Keep the dimensions along which the collective runs whole; the others are parallel."""
     along = frozenset(int(ir.IntegerAttr(op.attributes[name]).value) for name in RUNS_ALONG[op.name])
     return _rearranging(tuple(shape_of(v) for v in op.operands), tuple(shape_of(v) for v in op.results), along)
 

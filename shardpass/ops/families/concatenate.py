@@ -62,7 +62,7 @@ class Joint:
         return len(self.sizes) == 1 and self.pieces == (Piece(0, 0, self.sizes[0]),)
 
     def exchange(self, count: int) -> Exchange:
-        """Plans the exchange from the operands' tiles, side by side on a position, to the result's tiles."""
+        """Plan the exchange from the operands' tiles, side by side on a position, to the result's tiles."""
         return _exchange(self, count)
 
 
@@ -106,7 +106,7 @@ class ConcatenateOp(OpModel[SplicePlan]):
         return False
 
     def emit(self, plan: SplicePlan, site: Site) -> Sequence[Any]:
-        """Concatenates the tiles of the operands, then exchanges parts with other devices."""
+        """Concatenate the tiles of the operands, then exchanges parts with other devices."""
         if plan.rounds is None:
             return site.keep()
         out, dim = site.op.results[0], self.joint.dim
@@ -141,7 +141,7 @@ def _beside(values: list[Any], dim: int) -> Any:
 
 
 def splice_op(values: list[Any], pieces: list[Piece], dim: int, result: Any) -> Any:
-    """Creates a splice of result type ``result`` at the current insertion point and location."""
+    """Create a splice of result type ``result`` at the current insertion point and location."""
     i64 = ir.IntegerType.get_signless(64)
     return ir.Operation.create(
         "stablehlo.custom_call",

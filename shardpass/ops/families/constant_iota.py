@@ -40,7 +40,7 @@ class Constant(OpModel[LocalPlan]):
         return LocalPlan(split)
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
-        """Shrinks the constant to its tile; the rule lets only splat constants be split."""
+        """Shrink the constant to its tile; the rule lets only splat constants be split."""
         if not any(plan.split.results[0]):
             return site.keep()
         site.discard()
@@ -49,7 +49,7 @@ class Constant(OpModel[LocalPlan]):
 
 
 def _tile(op: Any, kind: Any) -> Any:
-    """Builds the splat constant ``op`` with the type ``kind``."""
+    """Build the splat constant ``op`` with the type ``kind``."""
     value = _elements(op)
     if value is None:
         return splat(kind, str(splat_text(op)))
@@ -58,7 +58,7 @@ def _tile(op: Any, kind: Any) -> Any:
 
 
 def _elements(op: Any) -> Any:
-    """Reads the constant's elements; None for complex types, which the bindings of jaxlib 0.10 cannot return."""
+    """Read the constant's elements; None for complex types, which the bindings of jaxlib 0.10 cannot return."""
     try:
         return op.attributes["value"]
     except TypeError:
@@ -93,7 +93,7 @@ class Iota(OpModel[IotaPlan]):
         return IotaPlan(split, axes=split.results[0][self.along], tile=split.result_tile(0)[self.along])
 
     def emit(self, plan: IotaPlan, site: Site) -> Sequence[Any]:
-        """Counts in integers and converts at the end, as a narrow float would be rounded twice."""
+        """Count in integers and convert at the end, as a narrow float would be rounded twice."""
         op = site.op
         if not plan.axes:
             return site.keep()

@@ -90,7 +90,7 @@ class ConvolutionOp(OpModel[ConvolutionPlan]):
     element: str
 
     def plan(self, split: Split) -> ConvolutionPlan:
-        """Plans the halos of the input, the padding and dilation of its window, and the group counts of its part."""
+        """Plan the halos of the input, the padding and dilation of its window, and the group counts of its part."""
         dims, slides, shape = self.numbers.spatial, [], list(split.operand_tile(LHS))
         padding, dilation = [(about.low, about.high) for about in dims], [about.input_dilation for about in dims]
         numbered = {about.places[LHS]: index for index, about in enumerate(dims)}
@@ -135,7 +135,7 @@ def _write(op: Any, trim: NegativePadding) -> None:
 
 
 def cut_first(op: Any) -> list[Any] | None:
-    """Rewrites negative padding as a slice of the input. None where no padding is negative.
+    """Rewrite negative padding as a slice of the input. None where no padding is negative.
 
     XLA's CPU backend (0.10.2 and 0.12) reads past the input where one side is padded and the other cut.
     """
@@ -185,7 +185,7 @@ def _count(op: Any, name: str) -> int:
 
 
 def numbers_of(op: Any) -> ConvolutionDims:
-    """Reads the op's dimension numbers and group counts."""
+    """Read the op's dimension numbers and group counts."""
     numbers = hlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     return ConvolutionDims(
         numbers.input_batch_dimension,
@@ -217,7 +217,7 @@ def _convolution(lhs: Shape, rhs: Shape, out: Shape, numbers: ConvolutionDims, e
         build.result(0, numbers.result_feature, group)
 
     def share(size: int, kind: Kind, *places: tuple[int, int]) -> None:
-        """Adds a factor of ``places``: (0 input, 1 kernel, 2 result; dimension). Beside groups, size 1 adds none."""
+        """Add a factor of ``places``: (0 input, 1 kernel, 2 result; dimension). Beside groups, size 1 adds none."""
         if size > 1 or groups == 1:
             factor = build.factor(size, kind)
             for side, dim in places:

@@ -36,7 +36,7 @@ _of_others: set[str] = set()
 
 
 def define_target(name: str, read: Read) -> None:
-    """Registers how calls of ``name`` may be split: ``read`` returns the model, None for calls computed whole.
+    """Register how calls of ``name`` may be split: ``read`` returns the model, None for calls computed whole.
 
     ``LocalCall(rule)`` leaves the call as it is on tiles: its attributes must not depend on split dimensions. A later
     definition of a name replaces the earlier one.
@@ -48,17 +48,17 @@ def define_target(name: str, read: Read) -> None:
 
 
 def targets_of_others() -> frozenset[str]:
-    """Lists the targets that a third party, or the user, registered."""
+    """List the targets that a third party, or the user, registered."""
     return frozenset(_of_others)
 
 
 def is_defined(name: str) -> bool:
-    """Whether calls of ``name`` have a registered model, whatever their side effects."""
+    """Return whether calls of ``name`` have a registered model, whatever their side effects."""
     return name in _targets or name in FAMILY_OF_TARGET
 
 
 def leading(op: Any, count: int) -> Rule | None:
-    """Makes the first ``count`` dimensions of all operands and results a batch; the others are replicated.
+    """Make the first ``count`` dimensions of all operands and results a batch; the others are replicated.
 
     None where they are not the same dimensions everywhere.
     """
@@ -77,7 +77,7 @@ def leading(op: Any, count: int) -> Rule | None:
 
 
 def _batch_dims(op: Any) -> int | None:
-    """Reads JAX's count of batch dimensions; None where the call has no such attribute."""
+    """Read JAX's count of batch dimensions; None where the call has no such attribute."""
     if FRONTEND not in op.attributes:
         return None
     attributes = ir.DictAttr(op.attributes[FRONTEND])
@@ -95,7 +95,7 @@ def _mapping(tensor: Any) -> list[tuple[int, ...]]:
 
 
 def written_rule(op: Any) -> Rule | None:
-    """Builds the rule from the call's ``sdy.sharding_rule``."""
+    """Build the rule from the call's ``sdy.sharding_rule``."""
     rule = sdy.OpShardingRuleAttr(op.attributes[SHARDING_RULE])
     operands, results = ([_mapping(t) for t in side] for side in (rule.operand_mappings, rule.result_mappings))
     special = {*rule.reduction_factors, *rule.need_replication_factors, *rule.permutation_factors}

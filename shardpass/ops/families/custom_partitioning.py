@@ -87,7 +87,7 @@ def _redistributed(tile: Any, shape: Shape, source: Sharding, target: Sharding) 
 def _partition(
     op: Any, key: str, shardings: tuple[list[Sharding], list[Sharding]], shapes: tuple[Any, Any]
 ) -> tuple[bytes, list[Sharding], list[Sharding]]:
-    """Asks the author's ``partition`` for one device's program and the shardings of its operands and results."""
+    """Ask the author's ``partition`` for one device's program and the shardings of its operands and results."""
     from shardpass.ir import jax_private
 
     tensors = [
@@ -135,7 +135,7 @@ def custom_partitioning(op: Any) -> OpModel[Any] | None:
 
 
 def _written_rule(op: Any) -> Rule:
-    """Builds the rule of case 1, from ``sharding_rule``."""
+    """Build the rule of case 1, from ``sharding_rule``."""
     rule = sdy.OpShardingRuleAttr(op.attributes[SHARDING_RULE])
     sides = [
         [[tuple(sdy.DimMappingAttr(dim).factor_indices) for dim in sdy.TensorMappingAttr(t).dim_mappings] for t in side]
@@ -156,7 +156,7 @@ def _written_rule(op: Any) -> Rule:
 
 @lru_cache(maxsize=256)
 def _inferred(key: str, operands: tuple[Tensor, ...], results: tuple[Tensor, ...]) -> Rule:
-    """Builds the rule of case 2, by asking ``infer_sharding_from_operands``."""
+    """Build the rule of case 2, by asking ``infer_sharding_from_operands``."""
     build = RuleBuilder([len(shape) for _, shape in operands], [len(shape) for _, shape in results])
     mapped: dict[tuple[int, int], int] = {}  # (result, dimension) -> factor
     for index, (_, shape) in enumerate(operands):
@@ -182,7 +182,7 @@ def _inferred(key: str, operands: tuple[Tensor, ...], results: tuple[Tensor, ...
 def _inferred_dims(
     key: str, index: int, dim: int, operands: tuple[Tensor, ...], results: tuple[Tensor, ...]
 ) -> list[tuple[int, int]]:
-    """Asks which result dimensions are split where only dimension ``dim`` of operand ``index`` is."""
+    """Ask which result dimensions are split where only dimension ``dim`` of operand ``index`` is."""
     from shardpass.ir import jax_private
 
     try:

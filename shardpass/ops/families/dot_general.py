@@ -24,7 +24,7 @@ def dot_general(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=4096)
 def _dot_general(shapes: Shapes, batch: Dims, contract: Dims) -> Pointwise:
-    """Builds the rule. Result dimensions: batching, then free ones of the left, then of the right operand."""
+    """Build the rule. Result dimensions: batching, then free ones of the left, then of the right operand."""
     ranks = [len(shape) for shape in shapes]
     build = RuleBuilder(ranks, [sum(ranks) - len(batch[0]) - 2 * len(contract[0])])
     out = 0

@@ -65,11 +65,11 @@ class Cut:
 
     @property
     def margin(self) -> int:
-        """Elements added on both sides of the slice, for a part that begins before or ends behind the slice."""
+        """Return the elements added on both sides of the slice, for parts that begin before it or end after it."""
         return self.width if self.axes else 0
 
     def bound(self, split: Split) -> int:
-        """Bounds the distance from 0 of every position and shift along the dimension."""
+        """Bound the distance from 0 of every position and shift along the dimension."""
         tiles = split.mesh.count(self.axes) * self.tile
         return max(self.last, tiles, self.slice + 2 * self.width) if self.axes else self.last
 
@@ -98,7 +98,7 @@ class DynamicSlicePlan(LocalPlan):
 
 
 def _plan(split: Split, sizes: Shape) -> DynamicSlicePlan:
-    """Plans the slice under ``split``. ``sizes``: of the whole slice."""
+    """Plan the slice under ``split``. ``sizes``: of the whole slice."""
     cuts = []
     for n, s, t, axes in zip(split.operand_shapes[0], sizes, split.operand_tile(0), split.operands[0], strict=True):
         if n == s:
@@ -126,7 +126,7 @@ class _Window:
             self.shift.append(shift)
 
     def here(self) -> Any:
-        """Builds an i1: whether a ``single`` slice is on this device."""
+        """Build an i1: whether a ``single`` slice is on this device."""
         out = None
         for shift in self.shift:
             if shift is not None:
@@ -135,7 +135,7 @@ class _Window:
         return out
 
     def offsets(self) -> list[Any]:
-        """Builds the offsets of the part in the slice with ``margins`` on both sides."""
+        """Build the offsets of the part in the slice with ``margins`` on both sides."""
         zero = at.splat(self.kind, 0)
         return [
             zero if shift is None else hlo.add(shift, at.splat(self.kind, cut.width))
@@ -143,7 +143,7 @@ class _Window:
         ]
 
     def overlap(self) -> Any:
-        """Builds an i1 of the window's shape: which of its elements belong to the slice."""
+        """Build an i1 of the window's shape: which of its elements belong to the slice."""
         widths = self.plan.widths
         kind, out = retype(self.kind, widths), None
         for dim, (cut, shift) in enumerate(zip(self.plan.cuts, self.shift, strict=True)):
@@ -186,7 +186,7 @@ class DynamicSlice(OpModel[DynamicSlicePlan]):
 
 
 def _clamp(op: Any, plan: DynamicSlicePlan) -> None:
-    """Clamps the positions to the whole array. Constants stay as they are if all positions are constants."""
+    """Clamp the positions to the whole array. Constants stay as they are if all positions are constants."""
     positions = list(op.operands)[1:]
     if all(_is_constant(position) for position in positions):
         return
@@ -236,7 +236,7 @@ def dynamic_slice(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=4096)
 def _slice_model(source: Shape, target: Shape, combiner: str) -> DynamicSlice:
-    """Builds the model. A slice as long as its dimension starts at 0, whatever its position operand."""
+    """Build the model. A slice as long as its dimension starts at 0, whatever its position operand."""
     build = RuleBuilder([len(source), *([0] * len(source))], [len(target)])
     for dim, (size, part) in enumerate(zip(source, target, strict=True)):
         if size == part:

@@ -17,7 +17,7 @@ OTHERS = ("stablehlo.bitcast_convert", "stablehlo.optimization_barrier")  # of t
 
 
 def pointwise(op: Any) -> OpModel[Any] | None:
-    """Gives each dimension one parallel factor; scalars beside larger operands (select, clamp) map to none."""
+    """Give each dimension one parallel factor; scalars beside larger operands (select, clamp) map to none."""
     results = list(op.results)
     if len(results) != 1 or not is_ranked(results[0]):
         return None
@@ -37,7 +37,7 @@ def _pointwise(shape: Shape, operands: Shapes) -> Pointwise:
 
 
 def bitcast_convert(op: Any) -> OpModel[Any]:
-    """Reads an elementwise op; where the width changes, the extra minor dimension holds the parts of one element."""
+    """Read an elementwise op; where the width changes, the extra minor dimension holds the parts of one element."""
     return _bitcast_convert(shape_of(op.operands[0]), shape_of(op.results[0]))
 
 
@@ -55,7 +55,7 @@ def _bitcast_convert(source: Shape, target: Shape) -> Pointwise:
 
 
 def side_by_side(op: Any) -> OpModel[Any]:
-    """Pairs result i with operand i (optimization_barrier)."""
+    """Pair result i with operand i (optimization_barrier)."""
     return _side_by_side(tuple(shape_of(operand) for operand in op.operands))
 
 

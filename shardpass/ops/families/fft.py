@@ -35,13 +35,13 @@ _REAL = {"RFFT": "FFT", "IRFFT": "IFFT"}  # what the other dimensions are transf
 
 
 def fft(op: Any) -> OpModel[Any] | None:
-    """Makes the dimensions that are not transformed a batch."""
+    """Make the dimensions that are not transformed a batch."""
     rule = leading(op, len(shape_of(op.operands[0])) - len(ints(op.attributes["fft_length"])))
     return None if rule is None else Pointwise(rule)
 
 
 def in_two(op: Any) -> list[Any] | None:
-    """Expands a large transform of several dimensions into one over dimension 0 and one over the others; None
+    """Expand a large transform of several dimensions into one over dimension 0 and one over the others; None
     for others.
     """
     (operand,), lengths = op.operands, ints(op.attributes["fft_length"])
@@ -62,7 +62,7 @@ def _transform(kind: Any, value: Any, how: str, lengths: tuple[int, ...]) -> Any
 
 
 def _along(value: Any, dim: int, how: str) -> Any:
-    """Transforms the complex ``value`` along ``dim``."""
+    """Transform the complex ``value`` along ``dim``."""
     order = [*(d for d in range(value.type.rank) if d != dim), dim]
     back = [order.index(d) for d in range(value.type.rank)]
     shape = shape_of(value)

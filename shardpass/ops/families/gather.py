@@ -76,7 +76,9 @@ class Gather(OpModel[GatherPlan]):
         return GatherPlan(split, slice_sizes=sizes, columns=columns, masked=masked, margins=margins)
 
     def _is_slice(self, split: Split) -> bool:
-        """Whether XLA rewrites the gather, of one position, as a dynamic_slice; see that family for the clamping."""
+        """Return whether XLA rewrites the gather, of one position, as a dynamic_slice; see that family for the
+        clamping.
+        """
         tile = split.operand_tile(1)
         return bool(self.dims.index_map) and prod(n for d, n in enumerate(tile) if d != self.dims.vector_dim) == 1
 
@@ -114,7 +116,7 @@ class Gather(OpModel[GatherPlan]):
             return [hlo.select(mask, result, at.splat(result.type, nothing))]
 
     def _positions(self, plan: GatherPlan, site: Site) -> tuple[list[Any], Any]:
-        """Builds the index columns for this device's tile, and a mask of positions inside (None: all are)."""
+        """Build the index columns for this device's tile, and a mask of positions inside (None: all are)."""
         columns, mask = at.components(site.op.operands[1], self.dims.vector_dim), None
         kind = at.numbers(max(column.bound(plan.split) for column in plan.columns))
         for c, column in enumerate(plan.columns):
@@ -144,7 +146,7 @@ def _model(
     combiner: str,
     counted: tuple[tuple[int, int], ...],
 ) -> Gather:
-    """Builds the model. ``counted``: the pairs of case 4, (dimension of the indices, dimension of the operand)."""
+    """Build the model. ``counted``: the pairs of case 4, (dimension of the indices, dimension of the operand)."""
     build = RuleBuilder([len(operand), len(indices)], [len(result)])
     paired = dims.paired() | dict(counted)
     for source, target in dims.index_walks(len(indices), len(result)).items():

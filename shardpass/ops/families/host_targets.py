@@ -31,7 +31,7 @@ CONFIG = "backend_config"
 
 
 def with_results(op: Any) -> None:
-    """Gives a callback on local shards a result for each operand."""
+    """Give a callback on local shards a result for each operand."""
     attributes = {name: op.attributes[name] for name in op.attributes}
     if "operand_layouts" in attributes:
         attributes[LAYOUTS] = attributes["operand_layouts"]

@@ -20,7 +20,7 @@ def map_(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=256)
 def _map_model(shape: Shape, count: int) -> Pointwise:
-    """Makes every dimension parallel: the op is elementwise, and its operands have one shape."""
+    """Make every dimension parallel: the op is elementwise, and its operands have one shape."""
     build = RuleBuilder([len(shape)] * count, [len(shape)])
     for dim, size in enumerate(shape):
         factor = build.factor(size)

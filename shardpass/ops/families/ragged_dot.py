@@ -64,7 +64,7 @@ def _numbers(op: Any) -> RaggedDims:
 
 
 def _mhlo_numbers(text: str) -> RaggedDims:
-    """Parses MHLO's attribute, for which the bindings have no class; its text lists the fields that are not empty."""
+    """Parse MHLO's attribute, for which the bindings have no class; its text lists the fields that are not empty."""
     lists = {
         name: tuple(map(int, re.findall(r"\d+", body)))
         for name, body in re.findall(r"(\w+)_dimensions = \[([\d, ]*)\]", text)
@@ -98,7 +98,7 @@ def ragged_dot(op: Any) -> list[Any]:
 
 
 def _after(dims: Sequence[int]) -> tuple[int, ...]:
-    """Shifts ``dims`` behind the group dimension."""
+    """Shift ``dims`` behind the group dimension."""
     return tuple(d + 1 for d in dims)
 
 
@@ -111,12 +111,12 @@ def _dot(op: Any, left: Any, right: Any, batch: Sequence[Any], contract: Sequenc
 
 
 def _precision(precisions: Any) -> Any:
-    """Converts ``#chlo<precision HIGHEST>`` to ``#stablehlo<precision HIGHEST>``."""
+    """Convert ``#chlo<precision HIGHEST>`` to ``#stablehlo<precision HIGHEST>``."""
     return ir.ArrayAttr.get([hlo.PrecisionAttr.get(enum_word(one)) for one in precisions])
 
 
 def _by_group(value: Any, ragged: int, sizes: Any, prefix: Sequence[int]) -> Any:
-    """Builds [groups, *shape of value]: ``value`` where its elements belong to the group, zeros elsewhere.
+    """Build [groups, *shape of value]: ``value`` where its elements belong to the group, zeros elsewhere.
 
     ``prefix``: dimensions of ``value`` that go with those of ``sizes`` before its last.
     """
@@ -135,12 +135,12 @@ def _by_group(value: Any, ragged: int, sizes: Any, prefix: Sequence[int]) -> Any
 
 
 def _counting(element: Any, length: int) -> Any:
-    """Returns an integer type that holds a group size of type ``element`` and the sum of all, at most ``length``."""
+    """Return an integer type that holds a group size of type ``element`` and the sum of all, at most ``length``."""
     return at.numbers(min(max(length, greatest(element)), LONGEST))
 
 
 def _running_sum(sizes: Any) -> Any:
-    """Builds the running sum along the last dimension: element j is the sum of the first j + 1."""
+    """Build the running sum along the last dimension: element j is the sum of the first j + 1."""
     *prefix, groups = shape_of(sizes)
     kind = retype(sizes.type, (*prefix, groups, groups))
     rank = len(prefix)

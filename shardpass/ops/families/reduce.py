@@ -62,13 +62,13 @@ class JoinedReduce(OpModel[JoinedPlan]):
         return JoinedPlan(split, partial=partial_axes(self.rule, split.factors))
 
     def emit(self, plan: JoinedPlan, site: Site) -> Sequence[Any]:
-        """Builds strategy 1. The initial value is the op's: reductions that differ in it share a model."""
+        """Build strategy 1. The initial value is the op's: reductions that differ in it share a model."""
         if not plan.partial or is_identity(site.op.operands[1], self.rule.combiner):
             return site.keep()
         return [self._started_once(plan.partial, site)]
 
     def _started_once(self, partial: Axes, site: Site) -> Any:
-        """Builds the partial result, combined with the initial value on the devices of part 0 alone.
+        """Build the partial result, combined with the initial value on the devices of part 0 alone.
 
         It is combined after the reduction, which starts from the identity: XLA takes a reduction of one element for
         that element, whatever it starts from.
@@ -124,7 +124,7 @@ class GatheredReduce(OpModel[GatheredPlan]):
         return GatheredPlan(split, gathers, dims, grid, filled)
 
     def emit(self, plan: GatheredPlan, site: Site) -> Sequence[Any]:
-        """Builds the local reduction and the all_gathers; the op itself becomes the reduction of the parts."""
+        """Build the local reduction and the all_gathers; the op itself becomes the reduction of the parts."""
         op = site.op
         if not plan.dims:
             return site.keep()
@@ -138,7 +138,7 @@ class GatheredReduce(OpModel[GatheredPlan]):
 
 
 def _arranged(parts: Any, plan: GatheredPlan) -> Any:
-    """Reshapes [parts, *rest] to [*grid, *rest], without the parts that are all padding."""
+    """Reshape [parts, *rest] to [*grid, *rest], without the parts that are all padding."""
     rest = shape_of(parts)[1:]
     if len(plan.grid) > 1:
         kind = ir.RankedTensorType.get([*plan.grid, *rest], parts.type.element_type)
@@ -150,7 +150,7 @@ def _arranged(parts: Any, plan: GatheredPlan) -> Any:
 
 
 def _present(plan: GatheredPlan, site: Site) -> Any:
-    """Builds an i1 of the operand's tile: whether an element belongs to the whole array rather than to padding."""
+    """Build an i1 of the operand's tile: whether an element belongs to the whole array rather than to padding."""
     split = plan.split
     shape, tile, axes = split.operand_shapes[0], split.operand_tile(0), split.operands[0]
     out = None
@@ -174,7 +174,7 @@ def reduce(op: Any) -> OpModel[Any]:
 def _model(
     shape: Shape, reduced: Shape, elements: tuple[str, ...], name: str, joins: bool, regroups: bool
 ) -> OpModel[Any]:
-    """Builds the model. ``name``: the combiner or ""; ``joins``, ``regroups``: strategy 1, 2 applies."""
+    """Build the model. ``name``: the combiner or ""; ``joins``, ``regroups``: strategy 1, 2 applies."""
     count = len(elements)
     splittable = {d for d in reduced if shape[d]} if name else set(_first_long(shape, reduced))
     build = RuleBuilder([len(shape)] * count + [0] * count, [len(shape) - len(reduced)] * count)
@@ -200,7 +200,9 @@ def _first_long(shape: Shape, reduced: Shape) -> list[int]:
 
 
 def _can_regroup(op: Any) -> bool:
-    """Whether the reducer may be applied to parts: it has no regions, and is no op known not to be associative."""
+    """Return whether the reducer may be applied to parts: it has no regions, and is no op known not to be
+    associative.
+    """
     body = [operation(inner) for inner in op.regions[0].blocks[0].operations]
     return not any(len(inner.regions) for inner in body) and not (
         len(body) == 2 and body[0].name.removeprefix("stablehlo.") in NOT_ASSOCIATIVE

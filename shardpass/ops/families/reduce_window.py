@@ -62,14 +62,14 @@ class Sliding:
         return bool(self.low or self.high or self.base_dilation > 1)
 
     def scans(self, size: int) -> bool:
-        """Whether result i is the reduction of all elements up to i, or of all from i on."""
+        """Return whether result i is the reduction of all elements up to i, or of all from i on."""
         steps = (self.stride, self.base_dilation, self.window_dilation)
         ends = ((size - 1, 0), (0, size - 1))
         return steps == (1, 1, 1) and self.window == size > 1 and (self.low, self.high) in ends
 
 
 def padding_of(op: Any, count: int) -> list[tuple[int, int]]:
-    """Reads (low, high) of each dimension."""
+    """Read (low, high) of each dimension."""
     if "padding" not in op.attributes:
         return [(0, 0)] * count
     table = np.array(ir.DenseIntElementsAttr(op.attributes["padding"]), dtype=np.int64)
@@ -94,7 +94,7 @@ def slidings(op: Any) -> tuple[Sliding, ...]:
 
 
 def cut_first(op: Any) -> list[Any] | None:
-    """Cuts negative padding from the operands (``halo.trim``). None where no padding is negative."""
+    """Cut negative padding from the operands (``halo.trim``). None where no padding is negative."""
     moves = slidings(op)
     count = len(op.operands) // 2
     trim = trimmed(
@@ -112,7 +112,7 @@ def cut_first(op: Any) -> list[Any] | None:
 
 
 def peeled(value: Any) -> Any:
-    """Follows the scalar ``value`` back through broadcasts and reshapes to the scalar at their start."""
+    """Follow the scalar ``value`` back through broadcasts and reshapes to the scalar at their start."""
     while not isinstance(value.owner, ir.Block):
         op = operation(value.owner)
         if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.reshape") or shape_of(op.operands[0]):
@@ -122,7 +122,7 @@ def peeled(value: Any) -> Any:
 
 
 def scanner(op: Any) -> str:
-    """Returns the combiner if scans by the op can be joined over devices, else ""."""
+    """Return the combiner if scans by the op can be joined over devices, else ""."""
     name = combiner_of(op) if len(op.operands) == 2 else ""
     return name if name and is_identity(peeled(op.operands[1]), name) else ""
 
@@ -223,7 +223,7 @@ class ReduceWindowOp(OpModel[ReduceWindowPlan]):
         return made
 
     def _completed(self, site: Site, out: Any, scan: Scan) -> Any:
-        """Joins ``out``, the scans of tiles, with the reduction of the tiles before (or after) each."""
+        """Join ``out``, the scans of tiles, with the reduction of the tiles before (or after) each."""
         initial, along, dim = site.op.operands[1], Along(site, scan.line), scan.line.dim
         at = 0 if scan.backward else shape_of(out)[dim] - 1
         totals = along.gather(cut(out, dim, at, at + 1))
@@ -261,7 +261,7 @@ def _reduce_window(
 
 
 def _stuck(build: RuleBuilder, count: int, dim: int, size: int, results: int) -> None:
-    """Keeps a padded dimension whole where the initial value is not known to be the combiner's identity.
+    """Keep a padded dimension whole where the initial value is not known to be the combiner's identity.
 
     The specification takes it for the padding, XLA skips the padding: only a whole window is right by both.
     """
@@ -272,7 +272,7 @@ def _stuck(build: RuleBuilder, count: int, dim: int, size: int, results: int) ->
 
 
 def _others(along: Along, totals: Any, initial: Any, backward: bool) -> Any:
-    """Replaces those of ``totals``, one a position, that do not precede the device's own by the initial value."""
+    """Replace those of ``totals``, one a position, that do not precede the device's own by the initial value."""
     shape = shape_of(totals)
     here = spread(along.number(range(along.line.count)), shape)
     matters = compare("GT" if backward else "LT", hlo.iota(i32(shape), along.line.dim), here)

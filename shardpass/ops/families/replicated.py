@@ -62,7 +62,7 @@ REASONS: dict[str, str] = {
 
 
 def unsplit(op: Any) -> OpModel[Any] | None:
-    """Returns no model: the ``read`` of ops that no rule splits."""
+    """Return no model: the ``read`` of ops that no rule splits."""
     return None
 
 

@@ -55,7 +55,7 @@ class Rows:
     total: int
 
     def exchange(self, count: int) -> Exchange:
-        """Plans the exchange from the rows of the operand's tiles to those of the result's, in one flat dimension."""
+        """Plan the exchange from the rows of the operand's tiles to those of the result's, in one flat dimension."""
         have = tile_of(self.source, count) * (self.total // self.source)
         start = [min(p * have, self.total) for p in range(count)]
         stop = [min((p + 1) * have, self.total) for p in range(count)]
@@ -65,7 +65,7 @@ class Rows:
         return plan_exchange((owned,), Window(tuple(p * want for p in range(count)), ends, want))
 
     def width(self, count: int) -> int:
-        """Counts the elements of a result's tile."""
+        """Count the elements of a result's tile."""
         return tile_of(self.target, count) * (self.total // self.target)
 
 
@@ -100,7 +100,7 @@ class ReshapeOp(OpModel[ReshapePlan]):
         return ReshapePlan(split, collectives, rounds=tuple(rounds), flat=tuple(flat))
 
     def emit(self, plan: ReshapePlan, site: Site) -> Sequence[Any]:
-        """Flattens each group to one dimension, exchanges rows, then reshapes to the result's tile."""
+        """Flatten each group to one dimension, exchanges rows, then reshapes to the result's tile."""
         if plan.rounds:
             value = site.op.operands[0]
             with site.before():
@@ -112,7 +112,7 @@ class ReshapeOp(OpModel[ReshapePlan]):
 
 
 def groups_of(source: Sequence[int], target: Sequence[int]) -> list[DimGroup]:
-    """Finds the shortest runs with equal products, major to minor; a dimension of size 1 joins the run before it."""
+    """Find the shortest runs with equal products, major to minor; a dimension of size 1 joins the run before it."""
     out: list[DimGroup] = []
     i = j = 0
     while i < len(source) or j < len(target):
@@ -137,7 +137,7 @@ def groups_of(source: Sequence[int], target: Sequence[int]) -> list[DimGroup]:
 
 
 def exchanged(source: Sequence[int], target: Sequence[int]) -> bool:
-    """Whether a group is better split over its leading dimensions alone, in separate tiles for each side.
+    """Return whether a group is better split over its leading dimensions alone, in separate tiles for each side.
 
     Devices come in even numbers, mostly: an odd number of rows splits over them only so.
     """

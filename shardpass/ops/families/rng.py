@@ -45,7 +45,7 @@ PHILOX = "#stablehlo<rng_algorithm PHILOX>"
 
 @lru_cache(maxsize=256)
 def whole(operands: Shapes, results: Shapes) -> Rule:
-    """Builds a rule without splits: every device computes all, and results are sliced afterwards."""
+    """Build a rule without splits: every device computes all, and results are sliced afterwards."""
     return RuleBuilder([len(shape) for shape in operands], [len(shape) for shape in results]).build()
 
 
@@ -119,7 +119,7 @@ def bits(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=256)
 def _bits_model(state: Shape, shape: Shape, width: int, counts: bool) -> Bits:
-    """Builds the model of the bits: split by rows where each device can start at its own counter."""
+    """Build the model of the bits: split by rows where each device can start at its own counter."""
     block = 2 if width == 64 else 4
     rows = _rows(shape) if counts else None
     if rows is None:
@@ -131,19 +131,19 @@ def _bits_model(state: Shape, shape: Shape, width: int, counts: bool) -> Bits:
 
 
 def _rows(shape: Shape) -> int | None:
-    """Finds the first dimension longer than 1, whose tiles are runs of the row-major order."""
+    """Find the first dimension longer than 1, whose tiles are runs of the row-major order."""
     return next((d for d, n in enumerate(shape) if n > 1), None) if 0 not in shape else None
 
 
 def _counts(op: Any) -> bool:
-    """Whether a block of bits depends only on the key and on its own number, and the state has the two apart."""
+    """Return whether a block of bits depends only on the key and on its own number, and the state has the two apart."""
     state = op.operands[0].type
     algorithm = str(op.attributes["rng_algorithm"])
     return "THREE_FRY" not in algorithm and str(state.element_type) == "ui64" and state.shape[0] in (2, 3)
 
 
 def _generated(state: Any, kind: Any, algorithm: Any) -> tuple[Any, Any]:
-    """Generates the next state, and bits of type ``kind``. XLA's partitioner accepts unsigned integers only."""
+    """Generate the next state, and bits of type ``kind``. XLA's partitioner accepts unsigned integers only."""
     element = kind.element_type
     width = int(element.width)
     unsigned = ir.RankedTensorType.get(list(kind.shape), ir.IntegerType.get_unsigned(width))
@@ -177,7 +177,7 @@ class _Counter:
         return hlo.reshape(_scalar(), cut)
 
     def plus(self, number: Any, like: Any = None) -> Any:
-        """Advances the counter by ``number`` blocks. The result has type ``like``, or ui64[3], which loses no carry."""
+        """Advance the counter by ``number`` blocks. The result has type ``like``, or ui64[3], which loses no carry."""
         low = hlo.add(self.low, number)
         carry = hlo.convert(_scalar(), at.compare("LT", low, self.low))
         row = retype(_scalar(), [1])

@@ -114,7 +114,7 @@ class Scatter(OpModel[ScatterPlan]):
         return ScatterPlan(split, once=once, barrier=rows == 1, columns=columns, uneven=uneven, margins=margins)
 
     def _may_count_twice(self) -> bool:
-        """Whether combining the operand with itself leaves the operand unchanged."""
+        """Return whether combining the operand with itself leaves the operand unchanged."""
         combiner = self.rule.combiner
         return combiner in IDEMPOTENT or (combiner == "add" and self.from_zeros)
 
@@ -124,7 +124,7 @@ class Scatter(OpModel[ScatterPlan]):
         return LocalColumn(size - width, axes, split.operand_tile(0)[dim], width - 1)
 
     def _uneven_rows(self, split: Split) -> tuple[UnevenRows, ...]:
-        """Lists the padded rows that would be applied as updates; padding of a batch writes to padding."""
+        """List the padded rows that would be applied as updates; padding of a batch writes to padding."""
         sizes, axes = split.operand_shapes[self.inputs], split.operands[self.inputs]
         tile = split.operand_tile(self.inputs)
         sources = [d for d in range(len(sizes)) if d != self.dims.vector_dim]
@@ -156,7 +156,7 @@ class Scatter(OpModel[ScatterPlan]):
             return [without_margins(result, plan.margins) for result in op.results]
 
     def _counted_once(self, parts: Axes, site: Site) -> Any:
-        """Keeps the operand on devices with part 0 of the updates; all others start from the combiner's identity."""
+        """Keep the operand on devices with part 0 of the updates; all others start from the combiner's identity."""
         value, combiner = site.op.operands[0], self.rule.combiner
         element = value.type.element_type
         text = at.nothing_text(element) if combiner == "add" else identity_text(combiner, element)
@@ -165,7 +165,7 @@ class Scatter(OpModel[ScatterPlan]):
         return hlo.select(first, value, at.splat(value.type, str(text)))
 
     def _positions(self, plan: ScatterPlan, site: Site) -> list[Any]:
-        """Builds the index columns for this device's tile; out of bounds where nothing may be written."""
+        """Build the index columns for this device's tile; out of bounds where nothing may be written."""
         columns = at.components(site.op.operands[self.inputs], self.dims.vector_dim)
         rows = _real_rows(plan.uneven, shape_of(columns[0]), plan.split.mesh) if plan.uneven else None
         kind = at.numbers(max(2 * max(self.widths), *(column.bound(plan.split) for column in plan.columns)))
@@ -181,7 +181,7 @@ class Scatter(OpModel[ScatterPlan]):
 
 
 def _real_rows(uneven: Sequence[UnevenRows], shape: Shape, mesh: PrimeMesh) -> Any:
-    """Builds an i1 of ``shape``: whether a row of the indices belongs to the whole array rather than to padding."""
+    """Build an i1 of ``shape``: whether a row of the indices belongs to the whole array rather than to padding."""
     every = None
     for rows in uneven:
         inside = real(shape, rows.place, rows.rows, rows.axes, mesh)
@@ -206,7 +206,7 @@ def _model(
     counted: tuple[tuple[int, int], ...],
     from_zeros: bool,
 ) -> Scatter:
-    """Builds the model. ``shapes``: of all operands; ``counted``: the pairs of case 4."""
+    """Build the model. ``shapes``: of all operands; ``counted``: the pairs of case 4."""
     operand, updates = shapes[0], shapes[inputs + 1]
     walked = dims.walked(len(operand))
     widths = tuple(updates[walked[d]] if d in walked else 1 for d in range(len(operand)))
@@ -230,7 +230,7 @@ class _ScatterRule:
         return self.builder.build(Priority.CONTRACTION, self.combiner, masks=True, in_part=True)
 
     def _rows(self) -> None:
-        """Lists the dimensions that enumerate the updates. Where they are split, results are partial."""
+        """List the dimensions that enumerate the updates. Where they are split, results are partial."""
         build, vector_dim = self.builder, self.dims.vector_dim
         apart = Kind.REDUCTION if self.combiner else Kind.REPLICATED
         for source, target in self.dims.index_walks(len(self.indices), len(self.updates)).items():
@@ -265,7 +265,7 @@ class _ScatterRule:
 
 
 def is_zero(value: Any) -> bool:
-    """Whether ``value`` is known to be 0 everywhere: a constant, or a broadcast of one."""
+    """Return whether ``value`` is known to be 0 everywhere: a constant, or a broadcast of one."""
     op = None if isinstance(value.owner, ir.Block) else operation(value.owner)
     if op is not None and op.name == "stablehlo.broadcast_in_dim":
         return is_zero(op.operands[0])

@@ -46,28 +46,28 @@ class Touching:
     stride: int
 
     def first(self, count: int) -> Table:
-        """Returns each position's first window, which begins no later than the tile."""
+        """Return each position's first window, which begins no later than the tile."""
         tile = tile_of(self.size, count)
         starts = (p * tile for p in range(count))
         return tuple(min(-(-(s - self.window + 1) // self.stride), s // self.stride) for s in starts)
 
     def number(self, count: int) -> int:
-        """Counts the windows that a position processes."""
+        """Count the windows that a position processes."""
         tile = tile_of(self.size, count)
         ends = ((p + 1) * tile - 1 for p in range(count))
         return max(e // self.stride - f + 1 for e, f in zip(ends, self.first(count), strict=True))
 
     def span(self, count: int) -> int:
-        """Counts the elements from the start of the first of these windows to the start of the one after the last."""
+        """Count the elements from the start of the first of these windows to the start of the one after the last."""
         return (self.number(count) - 1) * self.stride + max(self.window, self.stride)
 
     def sources(self, count: int) -> Window:
-        """Returns the windows that each position processes, which are elements of the source."""
+        """Return the windows that each position processes, which are elements of the source."""
         first, number = self.first(count), self.number(count)
         return Window(first, tuple(f + number for f in first), number)
 
     def elements(self, count: int) -> Window:
-        """Returns the elements of the operand that these windows span."""
+        """Return the elements of the operand that these windows span."""
         start, span = tuple(f * self.stride for f in self.first(count)), self.span(count)
         return Window(start, tuple(s + span for s in start), span)
 
@@ -118,7 +118,7 @@ class SelectAndScatterOp(OpModel[SelectAndScatterPlan]):
 
 
 def adds(op: Any) -> bool:
-    """Whether the scatter combiner is a sum."""
+    """Return whether the scatter combiner is a sum."""
     block = op.regions[1].blocks[0]
     body = [operation(inner) for inner in block.operations]
     return (

@@ -61,7 +61,7 @@ class SliceOp(OpModel[SlicePlan]):
     element: str
 
     def plan(self, split: Split) -> SlicePlan:
-        """Plans a halo that is the window of the result's tile; the same stride then cuts that window."""
+        """Plan a halo that is the window of the result's tile; the same stride then cuts that window."""
         dims, shape = split.operands[0], list(split.operand_tile(0))
         strides, halos = list(self.strides), []
         for reach in split_reaches(self.reaches, 0, split):
@@ -123,7 +123,7 @@ def _slice(source: Shape, target: Shape, starts: Shape, limits: Shape, strides: 
 
 
 def _thinned(reach: Reach, count: int) -> Reach:
-    """Restates ``reach`` for tiles that apply the stride before the exchange, where all tiles apply it alike."""
+    """Restate ``reach`` for tiles that apply the stride before the exchange, where all tiles apply it alike."""
     if reach.step == 1 or tile_of(reach.size, count) % reach.step:
         return reach
     first, phase = divmod(reach.first, reach.step)
@@ -162,7 +162,7 @@ class PadOp(OpModel[PadPlan]):
     element: str
 
     def plan(self, split: Split) -> PadPlan:
-        """Plans halos filled with the padding value outside of the array; the op itself does interior padding.
+        """Plan halos filled with the padding value outside of the array; the op itself does interior padding.
 
         Where tiles begin at different places between two elements, the op pads one step more and the device cuts its
         part.

@@ -76,7 +76,7 @@ class TopK(OpModel[TopKPlan]):
         return TopKPlan(split, tuple(gathers), axes, kept)
 
     def emit(self, plan: TopKPlan, site: Site) -> Sequence[Any]:
-        """Selects the best k among the gathered candidates."""
+        """Select the best k among the gathered candidates."""
         op, split = site.op, plan.split
         check_range(split.operand_shapes[0][-1] - 1, op.results[1].type.element_type)
         if not plan.over:
@@ -94,7 +94,7 @@ class TopK(OpModel[TopKPlan]):
 
     @staticmethod
     def _in_array(places: Any, plan: TopKPlan, site: Site) -> Any:
-        """Converts positions in the tile to positions in the array; in their type only those of padding may wrap."""
+        """Convert positions in the tile to positions in the array; in their type only those of padding may wrap."""
         tile = site.split.operand_tile(0)[-1]
         wide = at.numbers(site.split.mesh.count(plan.over) * tile)
         start = site.start(plan.over, tile, wide)
@@ -117,7 +117,7 @@ def _best(value: Any, k: int) -> tuple[Any, Any]:
 
 
 def _side_by_side(parts: Any) -> Any:
-    """Reshapes [parts, *rows, kept] to [*rows, parts * kept]."""
+    """Reshape [parts, *rows, kept] to [*rows, parts * kept]."""
     n, *rows, kept = shape_of(parts)
     order = [*range(1, len(rows) + 1), 0, len(rows) + 1]
     turned = hlo.transpose(parts, i64_array(order))
@@ -125,7 +125,7 @@ def _side_by_side(parts: Any) -> Any:
 
 
 def _looked_up(table: Any, places: Any, rows: Shape) -> Any:
-    """Builds ``table[*row, places[*row, j]]``, a gather whose rows are batching dimensions."""
+    """Build ``table[*row, places[*row, j]]``, a gather whose rows are batching dimensions."""
     rank = len(rows)
     batching = list(range(rank))
     numbers = hlo.GatherDimensionNumbers.get([], [rank], batching, batching, [rank], rank + 1)
@@ -144,7 +144,7 @@ def top_k(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=1024)
 def _top_k_model(shape: Shape, k: int, element: str, has_least: bool) -> TopK:
-    """Builds the model; the last dimension is ordered. ``has_least``: the type has a least element as padding."""
+    """Build the model; the last dimension is ordered. ``has_least``: the type has a least element as padding."""
     last = len(shape) - 1
     build = RuleBuilder([len(shape)], [len(shape)] * 2)
     for dim, size in enumerate(shape[:last]):
@@ -160,7 +160,7 @@ def _top_k_model(shape: Shape, k: int, element: str, has_least: bool) -> TopK:
 
 
 def least_text(element: Any) -> str:
-    """Returns the least element of the type, as MLIR writes it; "" where it is not known."""
+    """Return the least element of the type, as MLIR writes it; "" where it is not known."""
     if isinstance(element, ir.IntegerType):
         return str(identity_text("maximum", element)) if element.width > 1 else ""
     return {"f64": "0x" + 16 * "F", "f32": "0x" + 8 * "F", "f16": "0xFFFF", "bf16": "0xFFFF"}.get(str(element), "")

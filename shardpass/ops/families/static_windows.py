@@ -37,7 +37,7 @@ _COMBINE = {"add": hlo.add, "multiply": hlo.multiply, "maximum": hlo.maximum, "m
 
 
 def updated_slice(op: Any) -> list[Any] | None:
-    """Expands a dynamic_update_slice by case 1."""
+    """Expand a dynamic_update_slice by case 1."""
     target, update, *positions = op.operands
     known = [known_integers(position) for position in positions]
     if any(position is None for position in known) or not _worthwhile(target, update):
@@ -48,7 +48,7 @@ def updated_slice(op: Any) -> list[Any] | None:
 
 
 def scattered(op: Any) -> list[Any] | None:
-    """Expands a scatter by case 1 or 2."""
+    """Expand a scatter by case 1 or 2."""
     if len(op.operands) != 3:
         return None
     target, indices, update = op.operands
@@ -66,7 +66,7 @@ def scattered(op: Any) -> list[Any] | None:
 
 
 def _worthwhile(target: Any, update: Any) -> bool:
-    """Whether the update is large enough, and of the target's element type, as a pad requires."""
+    """Return whether the update is large enough, and of the target's element type, as a pad requires."""
     shape = shape_of(target)
     if target.type.element_type != update.type.element_type:
         return False
@@ -74,14 +74,14 @@ def _worthwhile(target: Any, update: Any) -> bool:
 
 
 def _window(op: Any, target: Any, update: Any) -> tuple[int, ...]:
-    """Returns the shape of the window, with all dimensions of the target."""
+    """Return the shape of the window, with all dimensions of the target."""
     dims, sizes = IndexedDims.of_scatter(op), shape_of(update)
     walked = dims.walked(len(shape_of(target)))
     return tuple(sizes[walked[d]] if d in walked else 1 for d in range(len(shape_of(target))))
 
 
 def _starts(op: Any, target: Any, indices: Any, update: Any) -> list[int] | None:
-    """Returns where the single window begins, inside of the target; None for several windows or an unknown place."""
+    """Return where the single window begins, inside of the target; None for several windows or an unknown place."""
     dims = IndexedDims.of_scatter(op)
     known = known_integers(indices)
     if known is None or known.size != len(dims.index_map) or dims.operand_batching:
@@ -94,7 +94,7 @@ def _starts(op: Any, target: Any, indices: Any, update: Any) -> list[int] | None
 
 
 def _overwrites(op: Any) -> bool:
-    """Whether the body returns the update unchanged."""
+    """Return whether the body returns the update unchanged."""
     block = op.regions[0].blocks[0]
     (*body, end) = block.operations
     return not body and end.operands[0] == block.arguments[1]

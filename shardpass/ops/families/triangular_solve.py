@@ -19,7 +19,7 @@ from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 
 
 def columns(op: Any, place: int, left: bool) -> Rule | None:
-    """Builds the rule. Operand ``place`` holds the right-hand sides; ``left``: the factor multiplies from the left.
+    """Build the rule. Operand ``place`` holds the right-hand sides; ``left``: the factor multiplies from the left.
 
     The solutions have their shape, in the result of the same number or the only result. All other operands and results
     have the same batch dimensions first, and no right-hand sides. None for calls of another form.
@@ -52,7 +52,7 @@ def _call(rule: Rule | None) -> OpModel[Any] | None:
 
 
 def _attribute(op: Any, name: str) -> Any:
-    """Reads an attribute of a typed FFI call, which JAX writes beside the call's others, StableHLO elsewhere."""
+    """Read an attribute of a typed FFI call, which JAX writes beside the call's others, StableHLO elsewhere."""
     for key in ("mhlo.backend_config", "backend_config"):
         if key in op.attributes and isinstance(op.attributes[key], ir.DictAttr):
             return entries(op.attributes[key]).get(name)
@@ -60,18 +60,18 @@ def _attribute(op: Any, name: str) -> Any:
 
 
 def trsm(op: Any) -> OpModel[Any] | None:
-    """Reads a triangular solve: the factor, the right-hand sides. The side is LAPACK's letter."""
+    """Read a triangular solve: the factor, the right-hand sides. The side is LAPACK's letter."""
     side = _attribute(op, "side")
     return None if side is None else _call(columns(op, 1, chr(ir.IntegerAttr(side).value) == "L"))
 
 
 def gtsv(op: Any) -> OpModel[Any] | None:
-    """Reads a tridiagonal solve: three diagonals, the right-hand sides."""
+    """Read a tridiagonal solve: three diagonals, the right-hand sides."""
     return _call(columns(op, 3, True))
 
 
 def ormqr(op: Any) -> OpModel[Any] | None:
-    """Reads a product with Q: its reflectors, their factors, the matrix that is multiplied."""
+    """Read a product with Q: its reflectors, their factors, the matrix that is multiplied."""
     left = _attribute(op, "left")
     return None if left is None else _call(columns(op, 2, ir.BoolAttr(left).value))
 

@@ -25,13 +25,13 @@ STRETCHING_CHLO = "next_after polygamma zeta"
 
 
 def broadcast(op: Any) -> list[Any]:
-    """Expands to broadcast_in_dim: new dimensions come before the operand's own."""
+    """Expand to broadcast_in_dim: new dimensions come before the operand's own."""
     kind, rank = op.results[0].type, len(shape_of(op.operands[0]))
     return [hlo.broadcast_in_dim(kind, op.operands[0], i64_array(range(kind.rank - rank, kind.rank)))]
 
 
 def dot(op: Any) -> list[Any]:
-    """Expands to dot_general: contracts the left operand's last dimension with the right operand's first."""
+    """Expand to dot_general: contracts the left operand's last dimension with the right operand's first."""
     left = len(shape_of(op.operands[0])) - 1
     numbers = hlo.DotDimensionNumbers.get([], [], [left], [0])
     made = hlo.dot_general(op.results[0].type, *op.operands, numbers)
@@ -41,7 +41,7 @@ def dot(op: Any) -> list[Any]:
 
 
 def torch_index_select(op: Any) -> list[Any]:
-    """Expands to a gather of single elements along ``dim``; with ``batch_dims`` batch dimensions. Raises ValueError."""
+    """Expand to a gather of single elements along ``dim``; with ``batch_dims`` batch dimensions. Raises ValueError."""
     dim, batch = (int(ir.IntegerAttr(op.attributes[name]).value) for name in ("dim", "batch_dims"))
     operand, index = (shape_of(value) for value in op.operands)
     if not 0 <= batch <= min(dim, len(index)) or dim >= len(operand):
@@ -60,7 +60,7 @@ def constant(op: Any) -> list[Any]:
 
 
 def stretched(op: Any) -> list[Any]:
-    """Expands to the op without ``broadcast_`` in its name, on operands of the result's shape."""
+    """Expand to the op without ``broadcast_`` in its name, on operands of the result's shape."""
     name = op.name.removeprefix("chlo.broadcast_")
     shape = shape_of(op.results[0])
     places = ints(op.attributes["broadcast_dimensions"]) if "broadcast_dimensions" in op.attributes else None
@@ -72,7 +72,7 @@ def stretched(op: Any) -> list[Any]:
 
 
 def _compare(op: Any, operands: list[Any]) -> Any:
-    """Converts CHLO's comparison attributes, ``#chlo<comparison_direction LT>``, to StableHLO's words."""
+    """Convert CHLO's comparison attributes, ``#chlo<comparison_direction LT>``, to StableHLO's words."""
     direction = enum_word(op.attributes["comparison_direction"])
     kind = None
     if "compare_type" in op.attributes:

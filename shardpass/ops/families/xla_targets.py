@@ -29,7 +29,7 @@ CONFIG = "mhlo.backend_config"
 
 
 def annotation(op: Any) -> OpModel[Any] | None:
-    """Maps every dimension of the only operand to that of the only result."""
+    """Map every dimension of the only operand to that of the only result."""
     if len(op.operands) != 1 or len(op.results) != 1 or not is_ranked(op.results[0]):
         return None
     shape = shape_of(op.results[0])
@@ -42,7 +42,7 @@ def annotation(op: Any) -> OpModel[Any] | None:
 
 
 def portable_top_k(op: Any) -> OpModel[Any] | None:
-    """Reads the call as ``chlo.top_k`` where it selects the greatest elements; as a batch of rows where the least."""
+    """Read the call as ``chlo.top_k`` where it selects the greatest elements; as a batch of rows where the least."""
     if "mhlo.attributes" not in op.attributes or len(op.operands) != 1 or len(op.results) != 2:
         return None
     attributes = ir.DictAttr(op.attributes["mhlo.attributes"])
@@ -53,7 +53,7 @@ def portable_top_k(op: Any) -> OpModel[Any] | None:
 
 
 def by_rows(op: Any) -> OpModel[Any] | None:
-    """Makes all dimensions but the last, ordered one a batch."""
+    """Make all dimensions but the last, ordered one a batch."""
     return _beside(op, len(shape_of(op.operands[0])) - 1) if len(op.operands) else None
 
 
@@ -65,7 +65,7 @@ def approximate_top_k(op: Any) -> OpModel[Any] | None:
 
 
 def _beside(op: Any, along: int) -> OpModel[Any] | None:
-    """Makes all dimensions but ``along`` parallel in every operand and result that is no scalar.
+    """Make all dimensions but ``along`` parallel in every operand and result that is no scalar.
 
     None where the arrays are not of one shape but for that dimension.
     """

@@ -26,11 +26,11 @@ class Along:
     line: Line
 
     def number(self, table: Sequence[int], kind: Any = None) -> Any:
-        """Builds the scalar entry of ``table`` at the device's position; ``kind`` as in ``device_value``."""
+        """Build the scalar entry of ``table`` at the device's position; ``kind`` as in ``device_value``."""
         return device_value(np.asarray(table, np.int64)[self.site.split.mesh.index(self.line.axes)], kind)
 
     def permute(self, value: Any, source: Sequence[int]) -> Any:
-        """Builds a permute: position p gets the value of position ``source[p]``; zeros where that is -1."""
+        """Build a permute: position p gets the value of position ``source[p]``; zeros where that is -1."""
         rows, sources = self.site.split.mesh.groups(self.line.axes), np.asarray(source, np.int64)
         receivers = np.flatnonzero(sources >= 0)
         pairs = np.stack([rows[:, sources[receivers]], rows[:, receivers]], axis=-1).reshape(-1, 2)
@@ -38,7 +38,7 @@ class Along:
         return self._explained(hlo.CollectivePermuteOp(value, dense_i64(pairs), channel_handle=channel).operation)
 
     def gather(self, value: Any) -> Any:
-        """Gathers the tiles of all positions side by side."""
+        """Gather the tiles of all positions side by side."""
         groups = self.site.split.mesh.groups(self.line.axes)
         return self._explained(all_gather(value, self.line.dim, groups, next(self.site.channels)))
 
@@ -47,21 +47,21 @@ class Along:
         return collective.results[0]
 
     def cut(self, value: Any, start: int, stop: int) -> Any:
-        """Slices elements ``start`` up to ``stop``."""
+        """Slice elements ``start`` up to ``stop``."""
         return cut(value, self.line.dim, start, stop)
 
     def slice_at(self, value: Any, start: Table, size: int) -> Any:
-        """Slices ``size`` elements, at position p from ``start[p]`` on."""
+        """Slice ``size`` elements, at position p from ``start[p]`` on."""
         if len(set(start)) == 1:
             return self.cut(value, start[0], start[0] + size)
         return cut_at(value, self.line.dim, self.number(start), size)
 
     def joined(self, row: Sequence[Any]) -> Any:
-        """Concatenates the values of ``row``."""
+        """Concatenate the values of ``row``."""
         return row[0] if len(row) == 1 else hlo.concatenate(row, self.line.dim)
 
     def zeros(self, like: Any, length: int) -> Any:
-        """Builds zeros with the shape of ``like``, but ``length`` long."""
+        """Build zeros with the shape of ``like``, but ``length`` long."""
         shape = list(shape_of(like))
         shape[self.line.dim] = length
         return zeros(like.type.element_type, shape)

@@ -60,7 +60,7 @@ class Placement:
 
 @lru_cache(maxsize=4096)
 def placed(plan: Exchange, width: int) -> Placement:
-    """Arranges the boxes of ``plan`` into a window of ``width`` elements."""
+    """Arrange the boxes of ``plan`` into a window of ``width`` elements."""
     rounds = sorted((*plan.kept, *plan.rounds), key=lambda r: r.place)
     puts = [_agreed(r.put, [p for p, extent in enumerate(r.extent) if extent]) for r in rounds]
     boxes = []
@@ -76,7 +76,7 @@ def placed(plan: Exchange, width: int) -> Placement:
 
 
 def _agreed(table: Table, matter: Sequence[int]) -> Table:
-    """Returns a constant table if all entries that ``matter`` are equal, else ``table``."""
+    """Return a constant table if all entries that ``matter`` are equal, else ``table``."""
     entries = {table[p] for p in matter}
     return table if len(entries) != 1 else (entries.pop(),) * len(table)
 

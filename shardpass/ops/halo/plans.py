@@ -129,7 +129,7 @@ class Rounds:
 
 
 def plan_halo(line: Line, shape: Sequence[int], element: ElementType, size: int, window: Window) -> Halo:
-    """Plans the windows of an array of ``size`` elements along ``line``; ``shape``: of the tile that is extended."""
+    """Plan the windows of an array of ``size`` elements along ``line``; ``shape``: of the tile that is extended."""
     cross = _cross(shape, line.dim)
     if window.width == 0 or shape[line.dim] == 0 or cross == 0:
         return Halo(line, size, window, None, ())
@@ -143,7 +143,7 @@ def plan_halo(line: Line, shape: Sequence[int], element: ElementType, size: int,
 
 
 def plan_slide(line: Line, shape: Sequence[int], element: ElementType, reach: Reach) -> WindowSlide:
-    """Plans the windows of ``reach`` along ``line``, and the padding that the op keeps; ``shape``: of its tile."""
+    """Plan the windows of ``reach`` along ``line``, and the padding that the op keeps; ``shape``: of its tile."""
     window, phase = reach.elements(line.count)
     halo = plan_halo(line, shape, element, reach.size, window)
     width, spans = reach.width(line.count), (window.width - 1) * reach.dilation + 1
@@ -156,7 +156,7 @@ def plan_slide(line: Line, shape: Sequence[int], element: ElementType, reach: Re
 
 
 def plan_rounds(line: Line, shape: Sequence[int], element: ElementType, exchange: Exchange, width: int) -> Rounds:
-    """Plans ``exchange`` along ``line``, of a tile of ``shape``."""
+    """Plan ``exchange`` along ``line``, of a tile of ``shape``."""
     cross = _cross(shape, line.dim)
     if cross == 0:
         return Rounds(line, Exchange((), ()), width, ())
@@ -165,14 +165,14 @@ def plan_rounds(line: Line, shape: Sequence[int], element: ElementType, exchange
 
 
 def gather(line: Line, element: ElementType, elements: int) -> Collective:
-    """Describes the all_gather of ``elements`` elements of each position."""
+    """Describe the all_gather of ``elements`` elements of each position."""
     moved = bytes_received(ALL_GATHER, element.bytes(line.count * elements), line.count)
     return Collective(ALL_GATHER, line.axes, moved, line.cause)
 
 
 @lru_cache(maxsize=4096)
 def choose(size: int, line: Line, window: Window, cross_bytes: int) -> HaloChoice:
-    """Chooses the cheapest strategy for ``window``; an element of the dimension has ``cross_bytes``."""
+    """Choose the cheapest strategy for ``window``; an element of the dimension has ``cross_bytes``."""
     count, machine = line.count, line.machine
     layout, exchange = beside(size, count, window), plan_exchange((tiles(size, count),), window)
 
@@ -197,5 +197,5 @@ def _permute(line: Line, received: int, source: Table) -> Collective:
 
 
 def _cross(shape: Sequence[int], dim: int) -> int:
-    """Counts the elements of a tile for each index along ``dim``."""
+    """Count the elements of a tile for each index along ``dim``."""
     return prod(n for d, n in enumerate(shape) if d != dim)

@@ -52,20 +52,20 @@ class Reach:
     strict: bool = False
 
     def width(self, count: int) -> int:
-        """Counts the coordinates that a tile of results spans; 0 where there are no results."""
+        """Count the coordinates that a tile of results spans; 0 where there are no results."""
         tile = tile_of(self.results, count)
         return (tile - 1) * self.step + self.span if tile else 0
 
     def window(self, count: int) -> Window:
-        """Returns the coordinates that each of ``count`` positions needs."""
+        """Return the coordinates that each of ``count`` positions needs."""
         return _window(self, count)
 
     def elements(self, count: int) -> tuple[Window, Table]:
-        """Returns the operand's elements in each window, and their phase: the first element's offset in the window."""
+        """Return the operand's elements in each window, and their phase: the first element's offset in the window."""
         return _elements(self, count)
 
     def drifts(self, count: int) -> bool:
-        """Whether windows lie differently relative to their tiles (case 2)."""
+        """Return whether windows lie differently relative to their tiles (case 2)."""
         tile = tile_of(self.size, count)
         return len({start - p * tile for p, start in enumerate(self.elements(count)[0].start)}) > 1
 
@@ -97,7 +97,7 @@ def _elements(reach: Reach, count: int) -> tuple[Window, Table]:
 
 
 def split_reaches(reaches: Sequence[Reach], operand: int, split: Split) -> list[Reach]:
-    """Lists the reaches of ``operand`` along split dimensions, in the order in which windows are fetched.
+    """List the reaches of ``operand`` along split dimensions, in the order in which windows are fetched.
 
     Dimensions whose windows drift come last: there each device cuts a separate part, which only the op reads, and which
     no halo of another dimension sends.
@@ -108,5 +108,5 @@ def split_reaches(reaches: Sequence[Reach], operand: int, split: Split) -> list[
 
 
 def windowed_factor(build: RuleBuilder, *sizes: int, kind: Kind = Kind.PARALLEL, full: int = 0) -> int:
-    """Adds a factor for dimensions of different sizes, each of which is split into separate tiles."""
+    """Add a factor for dimensions of different sizes, each of which is split into separate tiles."""
     return build.factor(max(sizes), kind, elastic=len(set(sizes)) > 1, full=full)

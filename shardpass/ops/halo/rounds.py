@@ -17,12 +17,12 @@ from shardpass.ops.tiles.positions import compare, numbers, spread
 
 
 def exchange_rounds(site: Site, value: Any, rounds: Rounds) -> Any:
-    """Runs ``rounds`` on ``value``; elements that no position asked for are arbitrary."""
+    """Run ``rounds`` on ``value``; elements that no position asked for are arbitrary."""
     return run_exchange(Along(site, rounds.line), value, rounds.exchange, rounds.width)
 
 
 def run_exchange(along: Along, value: Any, plan: Exchange, width: int) -> Any:
-    """Builds the ``width`` elements that ``plan`` fetches along the dimension; any others are arbitrary."""
+    """Build the ``width`` elements that ``plan`` fetches along the dimension; any others are arbitrary."""
     placement, dim = placed(plan, width), along.line.dim
     if not placement.boxes:
         return along.zeros(value, width)

@@ -70,7 +70,7 @@ class StripLayout:
 
     @property
     def length(self) -> int:
-        """Elements that the strips must span so that every position's window lies within."""
+        """Return the elements that the strips must span so that every position's window lies within."""
         return max(self.offsets) + self.width
 
     @property
@@ -81,7 +81,7 @@ class StripLayout:
 
 @lru_cache(maxsize=4096)
 def beside(size: int, count: int, window: Window) -> StripLayout:
-    """Plans which strips of neighbouring tiles each device needs for its ``window``, with tiles of ceil(size /
+    """Plan which strips of neighbouring tiles each device needs for its ``window``, with tiles of ceil(size /
     count) elements.
     """
     tile = tile_of(size, count)
@@ -99,7 +99,7 @@ def beside(size: int, count: int, window: Window) -> StripLayout:
 
 
 def _strips(low: int, high: int, tile: int, count: int) -> list[Strip]:
-    """Lists the strips from ``low`` to ``high``; beyond all tiles lies one strip at each side, which is never sent."""
+    """List the strips from ``low`` to ``high``; beyond all tiles lies one strip at each side, which is never sent."""
     left, right = (1 - count) * tile, count * tile
     out = [Strip(-count, 0, min(high, left) - low)] if low < left else []
     # an array of no elements has no tiles, only the two sides
@@ -110,7 +110,7 @@ def _strips(low: int, high: int, tile: int, count: int) -> list[Strip]:
 
 
 def _shipments(strips: tuple[Strip, ...], size: int, count: int, window: Window) -> tuple[Shipment, ...]:
-    """Plans one permute for each distance round the ring at which some position needs a strip."""
+    """Plan one permute for each distance round the ring at which some position needs a strip."""
     tile = tile_of(size, count)
     groups: dict[int, list[int]] = {}
     for number, strip in enumerate(strips):
@@ -133,7 +133,7 @@ def _shipments(strips: tuple[Strip, ...], size: int, count: int, window: Window)
 
 
 def _receivers(strip: Strip, size: int, count: int, window: Window) -> list[int]:
-    """Lists the positions whose window contains an element of the strip."""
+    """List the positions whose window contains an element of the strip."""
     tile, out = tile_of(size, count), []
     for p in range(max(0, -strip.distance), min(count, count - strip.distance)):
         begin = (p + strip.distance) * tile + strip.first

@@ -51,11 +51,11 @@ class Window:
     width: int
 
     def leaves_below(self) -> bool:
-        """Whether a needed element lies before the array's first."""
+        """Return whether a needed element lies before the array's first."""
         return any(a < min(b, 0) for a, b in zip(self.start, self.stop, strict=True))
 
     def leaves_above(self, size: int) -> bool:
-        """Whether a needed element lies after the last of an array of ``size`` elements."""
+        """Return whether a needed element lies after the last of an array of ``size`` elements."""
         return any(max(a, size) < b for a, b in zip(self.start, self.stop, strict=True))
 
 
@@ -82,7 +82,7 @@ class Round:
 
     @property
     def place(self) -> int:
-        """Returns the least index at which a receiver writes its run."""
+        """Return the least index at which a receiver writes its run."""
         return min(put for put, extent in zip(self.put, self.extent, strict=True) if extent)
 
 
@@ -106,7 +106,7 @@ def tile_of(size: int, count: int) -> int:
 
 
 def tiles(size: int, count: int, offset: int = 0, shift: int = 0, first: int = 0, last: int | None = None) -> Owned:
-    """Returns the ceil tiles of an array, at local index ``shift``; only elements ``first`` up to ``last`` count.
+    """Return the ceil tiles of an array, at local index ``shift``; only elements ``first`` up to ``last`` count.
 
     Element ``first`` has the coordinate ``offset``.
     """
@@ -117,20 +117,20 @@ def tiles(size: int, count: int, offset: int = 0, shift: int = 0, first: int = 0
 
 
 def reversed_tiles(size: int, count: int) -> Owned:
-    """Returns tiles that each position has reversed: coordinates count from the array's end."""
+    """Return tiles that each position has reversed: coordinates count from the array's end."""
     tile = tile_of(size, count)
     base = [size - (p + 1) * tile for p in range(count)]
     return Owned(tuple(base), tuple(max(b, 0) for b in base), tuple(max(b + tile, 0) for b in base))
 
 
 def tile_window(size: int, count: int) -> Window:
-    """Returns the window in which each position needs its tile."""
+    """Return the window in which each position needs its tile."""
     own = tiles(size, count)
     return Window(own.base, own.stop, tile_of(size, count))
 
 
 def transfers(owned: Sequence[Owned], window: Window) -> list[Transfer]:
-    """Lists all runs that are both needed and owned, those within one position included."""
+    """List all runs that are both needed and owned, those within one position included."""
     out = []
     for part in owned:
         base, start, stop = np.array(part.base), np.array(part.start), np.array(part.stop)
@@ -143,7 +143,7 @@ def transfers(owned: Sequence[Owned], window: Window) -> list[Transfer]:
 
 @lru_cache(maxsize=4096)
 def plan_exchange(owned: tuple[Owned, ...], window: Window) -> Exchange:
-    """Plans the rounds that fetch ``window`` from ``owned``."""
+    """Plan the rounds that fetch ``window`` from ``owned``."""
     count = len(window.start)
     runs = transfers(owned, window)
     kept = _by_order([t for t in runs if t.sender == t.receiver])
@@ -155,7 +155,7 @@ def plan_exchange(owned: tuple[Owned, ...], window: Window) -> Exchange:
 
 
 def _by_order(own: Sequence[Transfer]) -> list[list[Transfer]]:
-    """Groups the first run of every position, then the second, ..."""
+    """Group the first run of every position, then the second, ..."""
     seen: dict[int, int] = {}
     groups: dict[int, list[Transfer]] = {}
     for t in own:
@@ -165,7 +165,7 @@ def _by_order(own: Sequence[Transfer]) -> list[list[Transfer]]:
 
 
 def _by_distance(sent: Sequence[Transfer], count: int) -> list[list[Transfer]]:
-    """Groups runs by distance round the ring and by their number between the same two positions."""
+    """Group runs by distance round the ring and by their number between the same two positions."""
     seen: dict[tuple[int, int], int] = {}
     groups: dict[tuple[int, int], list[Transfer]] = {}
     for t in sent:

@@ -39,7 +39,7 @@ class NegativePadding:
         return any((*self.low, *self.high))
 
     def of(self, value: Any, fill: Any | None = None) -> Any:
-        """Cuts the elements under negative padding from the operand. ``fill``: between elements; zero."""
+        """Cut the elements under negative padding from the operand. ``fill``: between elements; zero."""
         if not self.cuts:
             return value
         between = zeros(value.type.element_type) if fill is None else fill
@@ -49,7 +49,7 @@ class NegativePadding:
 def trimmed(
     shape: Sequence[int], dims: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int]
 ) -> NegativePadding:
-    """Separates the negative padding from the rest of ``padding`` and ``dilation``, along the dimensions ``dims``.
+    """Separate the negative padding from the rest of ``padding`` and ``dilation``, along the dimensions ``dims``.
 
     Whole elements are cut, so that the op dilates what is left: with 31 places between two elements, padding of -40
     removes the elements at 0 and 32, and the next one, at 64, has 24 places before it. Where nothing would be left the

@@ -27,7 +27,7 @@ from shardpass.ops.tiles.positions import compare, numbers, spread
 
 
 def extend(site: Site, value: Any, halo: Halo, fill: Any | None) -> Any:
-    """Builds the window of each position from ``value``, the tile.
+    """Build the window of each position from ``value``, the tile.
 
     ``fill``: the scalar that stands where the window leaves the array; None: anything may stand there.
     """
@@ -51,7 +51,7 @@ def extend(site: Site, value: Any, halo: Halo, fill: Any | None) -> Any:
 
 
 def fitted(site: Site, value: Any, plan: WindowSlide, fill: Any) -> Any:
-    """Pads and cuts ``value``, with its windows, for the op that slides along it; ``fill`` stands between elements.
+    """Pad and cut ``value``, with its windows, for the op that slides along it; ``fill`` stands between elements.
 
     Runs after the exchanges of all dimensions, which work on elements alone, without places between them.
     """
@@ -73,7 +73,7 @@ def overwrite_outside(
     below: bool = True,
     above: bool = True,
 ) -> Any:
-    """Overwrites ``value`` (windows) with ``fill`` where its index is outside of the array.
+    """Overwrite ``value`` (windows) with ``fill`` where its index is outside of the array.
 
     ``below``, ``above``: whether the elements before and after the array matter.
     """
@@ -94,7 +94,7 @@ def overwrite_outside(
 
 
 def _beside(along: Along, value: Any, layout: StripLayout) -> Any:
-    """Concatenates the strips, and slices each position's window from them; zeros where a strip has no sender."""
+    """Concatenate the strips, and slice each position's window from them; zeros where a strip has no sender."""
     received: dict[int, Any] = {}
     for shipment in layout.shipments:
         box = along.permute(along.slice_at(value, shipment.take, shipment.size), shipment.source)
@@ -112,7 +112,7 @@ def _beside(along: Along, value: Any, layout: StripLayout) -> Any:
 
 
 def _gathered(along: Along, value: Any, window: Window) -> Any:
-    """Gathers the whole dimension, and slices each position's window from it."""
+    """Gather the whole dimension, and slice each position's window from it."""
     whole, dim = along.gather(value), along.line.dim
     low = max(0, -min(window.start))
     high = max(0, max(window.start) + window.width - shape_of(whole)[dim])

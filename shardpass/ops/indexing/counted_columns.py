@@ -39,7 +39,7 @@ Known = Count | Same | None
 
 
 def counted_dims(indices: Any, dims: IndexedDims, operand: Sequence[int], may_pair: Collection[int]) -> dict[int, int]:
-    """Maps dimensions of ``indices`` to the operand dimension whose column counts along them, from 0 to the end.
+    """Map dimensions of ``indices`` to the operand dimension whose column counts along them, from 0 to the end.
 
     ``operand``: the operand's shape. Only its dimensions in ``may_pair`` are looked at; dimensions of the indices that
     are batching dimensions already are left alone.
@@ -56,7 +56,7 @@ def counted_dims(indices: Any, dims: IndexedDims, operand: Sequence[int], may_pa
 
 
 def counted_dim(indices: Any, vector_dim: int, column: int) -> int | None:
-    """Finds the dimension of ``indices`` along which ``column`` counts from 0; None if there is none known."""
+    """Find the dimension of ``indices`` along which ``column`` counts from 0; None if there is none known."""
     shape = shape_of(indices)
     if vector_dim < len(shape) and shape[vector_dim] > 1:
         op = _op_of(indices)
@@ -80,7 +80,7 @@ def _op_of(value: Any) -> Any:
 
 
 def known(value: Any) -> Known:
-    """Derives facts of an integer or truth value: Count, Same or None."""
+    """Derive facts of an integer or truth value: Count, Same or None."""
     op = _op_of(value)
     if op is None or not isinstance(value.type.element_type, ir.IntegerType):
         return None
@@ -107,7 +107,7 @@ def known(value: Any) -> Known:
 
 
 def _holds(value: Any) -> bool:
-    """Whether the type of ``value`` can represent every count along its dimensions."""
+    """Return whether the type of ``value`` can represent every count along its dimensions."""
     element = value.type.element_type
     return max(shape_of(value), default=0) <= int(2 ** (element.width - (0 if element.is_unsigned else 1)))
 
@@ -122,7 +122,7 @@ def _broadcast(op: Any, value: Any) -> Known:
 
 
 def _reshaped(op: Any, value: Any) -> Known:
-    """Keeps the count through a reshape that only adds or drops dimensions of size 1."""
+    """Keep the count through a reshape that only adds or drops dimensions of size 1."""
     count = known(op.operands[0])
     source, target = shape_of(op.operands[0]), shape_of(value)
     if not isinstance(count, Count):
@@ -135,7 +135,7 @@ def _reshaped(op: Any, value: Any) -> Known:
 
 
 def _compared(op: Any) -> Known:
-    """Answers whether counts are negative: they are not."""
+    """Answer whether counts are negative: they are not."""
     left, right = known(op.operands[0]), known(op.operands[1])
     if not isinstance(left, Count) or not isinstance(right, Same) or right.number > 0:
         return None

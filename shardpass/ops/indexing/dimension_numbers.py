@@ -45,15 +45,15 @@ class IndexedDims:
         return cls(**rows, vector_dim=int(numbers.index_vector_dim))
 
     def walked(self, operand_rank: int) -> dict[int, int]:
-        """Maps each operand dimension of the windows to the dimension of the other tensor that has its elements."""
+        """Map each operand dimension of the windows to the dimension of the other tensor that has its elements."""
         gone = {*self.dropped, *self.operand_batching}
         return dict(zip([d for d in range(operand_rank) if d not in gone], self.window, strict=True))
 
     def index_walks(self, indices_rank: int, other_rank: int) -> dict[int, int]:
-        """Maps dimensions of the indices (but the index vector's) to those of the other tensor that walk them."""
+        """Map dimensions of the indices (but the index vector's) to those of the other tensor that walk them."""
         sources = [d for d in range(indices_rank) if d != self.vector_dim]
         return dict(zip(sources, [d for d in range(other_rank) if d not in self.window], strict=True))
 
     def paired(self) -> dict[int, int]:
-        """Maps each batching dimension of the indices to the operand's."""
+        """Map each batching dimension of the indices to the operand's."""
         return dict(zip(self.indices_batching, self.operand_batching, strict=True))

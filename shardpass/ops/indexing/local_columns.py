@@ -34,11 +34,11 @@ class LocalColumn:
     margin: int = 0
 
     def bound(self, split: Split) -> int:
-        """Bounds the distance from 0 of every position, in the array or in a tile."""
+        """Bound the distance from 0 of every position, in the array or in a tile."""
         return max(self.last, (split.mesh.count(self.axes) - 1) * self.tile) + self.margin
 
     def in_tile(self, position: Any, site: Site) -> Any:
-        """Converts ``position``, in range and of a type that holds ``bound``, to a position in this device's tile."""
+        """Convert ``position``, in range and of a type that holds ``bound``, to a position in this device's tile."""
         if not self.axes:
             return position
         position = at.shifted(position, site.start(self.axes, self.tile, retype(position.type, ())))

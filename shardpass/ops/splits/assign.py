@@ -118,7 +118,7 @@ class Known:
         self.meanings: dict[tuple[tuple[int, Axes], ...], Meaning] = {}
 
     def projected(self, rule: Rule, side: Side, sizes: Sequence[int]) -> Projected:
-        """Caches ``project`` of a side, with the factors that can be split apart from those that cannot."""
+        """Cache ``project`` of a side, with the factors that can be split apart from those that cannot."""
         dims = side.dims or ((),) * len(side.shape)
         key = (side.dim_map, side.shape, dims)
         cached = self._projected.get(key)
@@ -132,7 +132,7 @@ class Known:
     def settle(
         self, rule: Rule, sides: Sequence[Side], option: dict[int, Axes], sizes: Sequence[int]
     ) -> dict[int, Axes]:
-        """Returns the split that an option comes to, cached (``assignment.settle``)."""
+        """Return the split that an option comes to, cached (``assignment.settle``)."""
         key = tuple(sorted(option.items()))
         cached = self._settle_cache.get(key)
         if cached is None:
@@ -148,7 +148,7 @@ class Projected(NamedTuple):
 
 
 def settle(rule: Rule, sides: Sequence[Side], assigned: dict[int, Axes], sizes: Sequence[int]) -> dict[int, Axes]:
-    """Returns the largest part of ``assigned`` that shardings of all sides express exactly."""
+    """Return the largest part of ``assigned`` that shardings of all sides express exactly."""
     assigned = dict(assigned)
     changed = True
     while changed:
@@ -165,7 +165,7 @@ def settle(rule: Rule, sides: Sequence[Side], assigned: dict[int, Axes], sizes: 
 
 
 def _fill(order: Sequence[Projected | None]) -> dict[int, Axes]:
-    """Merges the splits of sides in ``order``; a sub-axis serves only one factor (of those that meet)."""
+    """Merge the splits of sides in ``order``; a sub-axis serves only one factor (of those that meet)."""
     assigned: dict[int, Axes] = {}
     used: set[int] = set()
     for side in order:
@@ -183,7 +183,7 @@ def _fill(order: Sequence[Projected | None]) -> dict[int, Axes]:
 def _moved(
     rule: Rule, order: Sequence[Projected | None], filled: dict[int, Axes], sizes: Sequence[int]
 ) -> list[dict[int, Axes]]:
-    """Moves sub-axes from a factor that cannot be split to one that can: an all_to_all, not a gather."""
+    """Move sub-axes from a factor that cannot be split to one that can: an all_to_all, not a gather."""
     every = [axis for side in order if side is not None for axis in side.stuck]
     if not every:
         return []
@@ -200,7 +200,7 @@ def _moved(
 
 
 def _contracted(rule: Rule, filled: dict[int, Axes]) -> list[dict[int, Axes]]:
-    """Moves the sub-axes of one parallel factor in ``filled`` to a reduced factor."""
+    """Move the sub-axes of one parallel factor in ``filled`` to a reduced factor."""
     reduced = [f for f, about in enumerate(rule.factors) if about.kind is Kind.REDUCTION]
     out = []
     for factor, axes in filled.items():
@@ -218,7 +218,7 @@ def candidates(
     copies: Sequence[Side] = (),
     known: Known | None = None,
 ) -> list[dict[int, Axes]]:
-    """Lists distinct candidates, the result's first, no split at all last. ``copies``: existing copies of operands."""
+    """List distinct candidates, the result's first, no split at all last. ``copies``: existing copies of operands."""
     known = known or Known()
     sides = [*operands, *results]
     at = [None if side.dims is None else known.projected(rule, side, sizes) for side in sides]
@@ -254,7 +254,7 @@ def assign(
     copies: Sequence[Side] = (),
     known: Known | None = None,
 ) -> Assignment:
-    """Chooses the cheapest split by ``pricing``.
+    """Choose the cheapest split by ``pricing``.
 
     ``copies``: the operands with the splits of existing copies. ``known``: the cache of ops equal to this one, to
     which this call adds.
@@ -284,7 +284,7 @@ def assign(
 def _price(
     means: Meaning, results: Sequence[Side], rule: Rule, mesh: PrimeMesh, pricing: Pricing, most: float
 ) -> float:
-    """Prices a candidate, or returns any price not below ``most``: moves, which are slow to price, come last."""
+    """Price a candidate, or return any price not below ``most``: moves, which are slow to price, come last."""
     price, reached = means.own, means.results
     if means.partial:
         done = [
@@ -309,7 +309,7 @@ def _price(
 def _assign_pairs(
     rule: Rule, operands: Sequence[Side], results: Sequence[Side], mesh: PrimeMesh, pricing: Pricing
 ) -> Assignment:
-    """Chooses the cheapest split of each operand by itself, of an op whose operands are independent."""
+    """Choose the cheapest split of each operand by itself, of an op whose operands are independent."""
     factors: dict[int, Axes] = {}
     inputs: list[DimAxes] = []
     outputs: list[DimAxes] = []
@@ -332,7 +332,7 @@ def _assign_pairs(
 
 
 def elements(rule: Rule, assigned: Mapping[int, Axes], mesh: PrimeMesh) -> int:
-    """Counts the points of the loop nest of an op with ``rule`` on one device."""
+    """Count the points of the loop nest of an op with ``rule`` on one device."""
     nest = prod(max(1, factor.size) for factor in rule.factors)
     return nest // prod(mesh.count(axes) for axes in assigned.values())
 
@@ -344,7 +344,7 @@ def _partial(rule: Rule, assigned: dict[int, Axes]) -> Axes:
 def scatter_dims(
     shape: Sequence[int], wanted: DimAxes | None, dims: DimAxes, partial: Axes, mesh: PrimeMesh
 ) -> tuple[tuple[int, Axes], ...]:
-    """Lists where partial sums can be scattered: (dimension, sub-axes) that the wanted split adds to ``dims``.
+    """List where partial sums can be scattered: (dimension, sub-axes) that the wanted split adds to ``dims``.
 
     Only the sub-axes that follow directly on the dimension's own, and only where the tile divides; no dimension of size
     0, along which StableHLO scatters nothing.
@@ -387,7 +387,7 @@ class Completion:
 def complete(
     side: Side, dims: DimAxes, partial: Axes, combiner: str, mesh: PrimeMesh
 ) -> tuple[DimAxes, tuple[Completion, ...]]:
-    """Returns the dims of a result after its partial sums are completed, and the completions: scattered where wanted.
+    """Return the dims of a result after its partial sums are completed, and the completions: scattered where wanted.
 
     Example on x=2, y=2: ``f32[8,8]`` partial over x and y, wanted in rows over x: a reduce_scatter over x
     along dimension 0 receives 128 bytes, and an all_reduce over y of the [4,8] that is left 128.

@@ -60,7 +60,7 @@ class Factor:
     full: int = 0
 
     def covers(self, size: int) -> bool:
-        """Whether a dimension of ``size`` is all of this factor, and so may be split unevenly."""
+        """Return whether a dimension of ``size`` is all of this factor, and so may be split unevenly."""
         return self.elastic or self.size == size
 
 
@@ -104,7 +104,7 @@ class RuleBuilder:
         return len(self._factors) - 1
 
     def mapped(self, size: int, operand: tuple[int, int], result: tuple[int, int], kind: Kind = Kind.PARALLEL) -> int:
-        """Adds a factor that a dimension of an operand shares with one of a result; both are (index, dimension)."""
+        """Add a factor that a dimension of an operand shares with one of a result; both are (index, dimension)."""
         factor = self.factor(size, kind)
         self.operand(*operand, factor)
         self.result(*result, factor)
@@ -134,7 +134,7 @@ class RuleBuilder:
 
 @lru_cache(maxsize=1024)
 def pair_rules(rule: Rule) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
-    """Splits an independent rule into the rule of each operand with its result, with the original factors' numbers.
+    """Split an independent rule into the rule of each operand with its result, with the original factors' numbers.
 
     An op of n operands is then decided as n ops of one operand: O(n), where all factors together would be O(n^2).
     """
@@ -150,7 +150,7 @@ def pair_rules(rule: Rule) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
 
 
 def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, sizes: Sequence[int]) -> dict[int, Axes]:
-    """Reads the sub-axes of each factor off one tensor's dims. ``sizes``: of the mesh's sub-axes.
+    """Read the sub-axes of each factor off one tensor's dims. ``sizes``: of the mesh's sub-axes.
 
     Sub-axes that divide no factor are left out, with all that are minor to them.
     """
@@ -170,7 +170,7 @@ def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, si
 
 
 def _nested(rule: Rule, factors: Sequence[int], axes: Axes, sizes: Sequence[int]) -> tuple[dict[int, Axes], list[int]]:
-    """Distributes ``axes`` over ``factors``, each filled evenly before the next, and returns the rest beside."""
+    """Distribute ``axes`` over ``factors``, each filled evenly before the next, and return the rest beside."""
     out: dict[int, Axes] = {}
     rest = list(axes)
     for factor in factors:
@@ -188,7 +188,7 @@ def _nested(rule: Rule, factors: Sequence[int], axes: Axes, sizes: Sequence[int]
 def unproject(
     rule: Rule, dim_map: DimMap, shape: Sequence[int], assigned: dict[int, Axes], sizes: Sequence[int]
 ) -> DimAxes:
-    """Returns a tensor's dims for the sub-axes of each factor; sub-axes that dims cannot express are left out."""
+    """Return a tensor's dims for the sub-axes of each factor; sub-axes that dims cannot express are left out."""
     used: set[int] = set()
     out: list[Axes] = []
     for factors, size in zip(dim_map, shape, strict=True):

@@ -13,7 +13,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 def axes_over(machine: Machine, kind: str, axes: Axes, mesh: PrimeMesh) -> tuple[Axis, ...]:
-    """Lists the axes of devices over which a collective of ``kind`` over ``axes`` of ``mesh`` runs on ``machine``."""
+    """List the axes of devices over which a collective of ``kind`` over ``axes`` of ``mesh`` runs on ``machine``."""
     if kind != PERMUTE and machine.joins_all(mesh.num_devices):
         return (Axis(mesh.count(axes)),)
     return axes_on(machine, kind, mesh.groups(axes), mesh.borders)

@@ -8,7 +8,7 @@ from shardpass.ops.splits.factors import Axes, Kind, Rule
 
 
 def partial_axes(rule: Rule, factors: Sequence[Axes]) -> Axes:
-    """Lists the sub-axes of all split REDUCTION factors, factor by factor; ``factors[f]`` splits factor f."""
+    """List the sub-axes of all split REDUCTION factors, factor by factor; ``factors[f]`` splits factor f."""
     return tuple(
         axis
         for factor, axes in zip(rule.factors, factors, strict=True)

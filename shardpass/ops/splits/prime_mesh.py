@@ -53,37 +53,37 @@ class PrimeMesh:
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """Returns the strides of the mesh's axes in device ids; () for a mesh in another order (``cost.groups``)."""
+        """Return the strides of the mesh's axes in device ids; () for a mesh in another order (``cost.groups``)."""
         return tuple(self.mesh.strides.values()) if self.mesh.is_iota else ()
 
     def count(self, axes: Axes) -> int:
-        """Counts the parts that ``axes`` cut a dimension into."""
+        """Count the parts that ``axes`` cut a dimension into."""
         count = self._counts.get(axes)
         if count is None:
             count = self._counts[axes] = prod(self.sizes[a] for a in axes)
         return count
 
     def tile(self, shape: Sequence[int], dims: DimAxes) -> tuple[int, ...]:
-        """Returns the shape of a tile; a dimension that does not divide is rounded up (XLA's rule)."""
+        """Return the shape of a tile; a dimension that does not divide is rounded up (XLA's rule)."""
         return tuple([-(-n // self.count(axes)) if axes else n for n, axes in zip(shape, dims, strict=True)])
 
     def refs(self, axes: Axes) -> tuple[AxisRef, ...]:
-        """Returns ``axes`` as the fewest axis references: adjacent parts of one axis are merged."""
+        """Return ``axes`` as the fewest axis references: adjacent parts of one axis are merged."""
         return joined(self.mesh, (self.parts[a] for a in axes))
 
     def whole_axes(self, dims: DimAxes) -> tuple[tuple[str, ...], ...] | None:
-        """Returns the names of the axes of each dimension; None where one is a sub-axis."""
+        """Return the names of the axes of each dimension; None where one is a sub-axis."""
         refs = [self.refs(axes) for axes in dims]
         if any(ref.size is not None for some in refs for ref in some):
             return None
         return tuple(tuple(ref.name for ref in some) for some in refs)
 
     def names(self, axes: Axes) -> str:
-        """Formats axes: ``x,y``; a sub-axis is ``x:(1)2``. ``quoting.listed`` parses the text."""
+        """Format axes: ``x,y``; a sub-axis is ``x:(1)2``. ``quoting.listed`` parses the text."""
         return ",".join(ref.bare for ref in self.refs(axes))
 
     def sharding(self, dims: DimAxes) -> Sharding:
-        """Returns the ``Sharding`` for ``dims``; ``{replicated}`` where nothing is split or manual."""
+        """Return the ``Sharding`` for ``dims``; ``{replicated}`` where nothing is split or manual."""
         sharding = self._to.get(dims)
         if sharding is None:
             tiled = Sharding.tiled(self.mesh, tuple(self.refs(axes) for axes in dims), manual=self.refs(self.manual))
@@ -91,20 +91,20 @@ class PrimeMesh:
         return sharding
 
     def partial(self, dims: DimAxes, over: Axes) -> Sharding:
-        """Returns the ``Sharding`` of a value that is split as ``dims`` and a partial sum over the axes ``over``."""
+        """Return the ``Sharding`` of a value that is split as ``dims`` and a partial sum over the axes ``over``."""
         return Sharding.tiled(self.mesh, tuple(self.refs(axes) for axes in dims), unreduced=self.refs(over))
 
     def over(self, sharding: Sharding) -> Axes:
-        """Returns the sub-axes over which a value under ``sharding`` is a partial sum."""
+        """Return the sub-axes over which a value under ``sharding`` is a partial sum."""
         on_mesh = sharding.on(self.mesh) if sharding.unreduced else None
         return (self.numbered(on_mesh.unreduced) or ()) if on_mesh is not None else ()
 
     def replicated(self, rank: int) -> Sharding:
-        """Returns dims that split nothing: every device holds all (of its manual part)."""
+        """Return dims that split nothing: every device holds all (of its manual part)."""
         return self.sharding(((),) * rank)
 
     def dims(self, sharding: Sharding, rank: int) -> DimAxes | None:
-        """Returns ``sharding`` in sub-axes, or None where this mesh cannot express it (other device order, maximal)."""
+        """Return ``sharding`` in sub-axes, or None where this mesh cannot express it (other device order, maximal)."""
         if sharding.is_replicated:
             return ((),) * rank
         if sharding in self._from:
@@ -126,7 +126,7 @@ class PrimeMesh:
         return tuple(axes for axes in dims if axes is not None)
 
     def numbered(self, refs: Sequence[AxisRef]) -> Axes | None:
-        """Converts axis references to prime sub-axes, major to minor; None where a reference cuts across one."""
+        """Convert axis references to prime sub-axes, major to minor; None where a reference cuts across one."""
         axes: list[int] = []
         for ref in refs:
             start, stop = ref.pre, ref.pre * self.mesh.ref_size(ref)
@@ -142,7 +142,7 @@ class PrimeMesh:
 
     @cached_property
     def coordinates(self) -> IntArray:
-        """Returns int64 [num_devices, number of sub-axes]: the coordinate of each device id on each sub-axis."""
+        """Return int64 [num_devices, number of sub-axes]: the coordinate of each device id on each sub-axis."""
         flat = np.asarray(self.mesh.devices).reshape(-1)
         grid = np.stack(np.unravel_index(np.arange(flat.size), self.sizes or (1,)), axis=-1)
         out = np.empty_like(grid)
@@ -150,7 +150,7 @@ class PrimeMesh:
         return _frozen(out[:, : len(self.sizes)])
 
     def index(self, axes: Axes) -> IntArray:
-        """Returns int64 [num_devices]: which of the ``count(axes)`` parts each device holds, cached."""
+        """Return int64 [num_devices]: which of the ``count(axes)`` parts each device holds, cached."""
         out = self._index.get(axes)
         if out is None:
             out = np.zeros(self.num_devices, np.int64)
@@ -160,7 +160,7 @@ class PrimeMesh:
         return out
 
     def groups(self, axes: Axes) -> IntArray:
-        """Returns int64 [groups, size]: replica groups over ``axes``, device ids in the order of their index."""
+        """Return int64 [groups, size]: replica groups over ``axes``, device ids in the order of their index."""
         out = self._groups.get(axes)
         if out is None:
             others = tuple(a for a in range(len(self.sizes)) if a not in axes)
@@ -170,12 +170,12 @@ class PrimeMesh:
 
 
 def _frozen(array: IntArray) -> IntArray:
-    """Makes ``array``, which callers share, read-only."""
+    """Make ``array``, which callers share, read-only."""
     array.flags.writeable = False
     return array
 
 
 @lru_cache(maxsize=256)
 def prime_mesh(mesh: Mesh, manual: Axes = ()) -> PrimeMesh:
-    """Returns the cached ``PrimeMesh`` of ``mesh`` with these manual sub-axes."""
+    """Return the cached ``PrimeMesh`` of ``mesh`` with these manual sub-axes."""
     return PrimeMesh(mesh, tuple(sorted(manual)))

@@ -8,7 +8,7 @@ from shardpass.sharding import Sharding
 
 
 def spec(dims: DimAxes, mesh: PrimeMesh) -> str:
-    """Formats ``dims`` as the text of a ``PartitionSpec``, ``P('data', None)``, without unsplit dimensions at
+    """Format ``dims`` as the text of a ``PartitionSpec``, ``P('data', None)``, without unsplit dimensions at
     the end.
     """
     length = max((place + 1 for place, axes in enumerate(dims) if axes), default=0)
@@ -16,18 +16,18 @@ def spec(dims: DimAxes, mesh: PrimeMesh) -> str:
 
 
 def spec_of(sharding: Sharding, rank: int, mesh: PrimeMesh) -> str:
-    """Formats a sharding of an array of ``rank``; as its own text where the mesh cannot express it."""
+    """Format a sharding of an array of ``rank``; as its own text where the mesh cannot express it."""
     dims = mesh.dims(sharding, rank)
     return str(sharding) if dims is None else spec(dims, mesh)
 
 
 def axes_of(dims: DimAxes, mesh: PrimeMesh) -> tuple[tuple[str, ...], ...]:
-    """Returns the names of the axes that split each dimension; a part of an axis is ``data:(1)2``."""
+    """Return the names of the axes that split each dimension; a part of an axis is ``data:(1)2``."""
     return tuple(tuple(ref.bare for ref in mesh.refs(axes)) for axes in dims)
 
 
 def axes_text(mesh: PrimeMesh, axes: Axes) -> str:
-    """Formats axes: ``'data'``, or ``'data' and 'model'``."""
+    """Format axes: ``'data'``, or ``'data' and 'model'``."""
     names = [repr(ref.name + ref.part) for ref in mesh.refs(axes)]
     return " and ".join(names) if len(names) < 3 else ", ".join(names)
 

@@ -16,12 +16,14 @@ from shardpass.ops.tiles.summing import zero_text
 
 
 def zeros(element: Any, shape: Sequence[int] = ()) -> Any:
-    """Builds zeros of any element type."""
+    """Build zeros of any element type."""
     return splat(ir.RankedTensorType.get(list(shape), element), zero_text(element))
 
 
 def is_zero(value: Any) -> bool:
-    """Whether a scalar is known to be zero (and not -0.0): a constant, perhaps converted, broadcast or reshaped."""
+    """Return whether a scalar is known to be zero (and not -0.0): a constant, perhaps converted, broadcast or
+    reshaped.
+    """
     while not isinstance(value.owner, ir.Block):
         op = operation(value.owner)
         if op.name == "stablehlo.constant":
@@ -34,7 +36,7 @@ def is_zero(value: Any) -> bool:
 
 
 def cut(value: Any, dim: int, start: int, stop: int, stride: int = 1) -> Any:
-    """Builds ``value[start:stop:stride]`` along ``dim``; returns ``value`` where that is all of it."""
+    """Build ``value[start:stop:stride]`` along ``dim``; returns ``value`` where that is all of it."""
     shape = shape_of(value)
     if (start, stop, stride) == (0, shape[dim], 1):
         return value
@@ -44,7 +46,7 @@ def cut(value: Any, dim: int, start: int, stop: int, stride: int = 1) -> Any:
 
 
 def grow(value: Any, dim: int, low: int, high: int, fill: Any | None = None, interior: int = 0) -> Any:
-    """Pads ``value`` along ``dim`` with the scalar ``fill`` (zero)."""
+    """Pad ``value`` along ``dim`` with the scalar ``fill`` (zero)."""
     if not (low or high or interior):
         return value
     rank = len(shape_of(value))
@@ -57,7 +59,7 @@ def grow(value: Any, dim: int, low: int, high: int, fill: Any | None = None, int
 
 
 def cut_at(value: Any, dim: int, start: Any, size: int) -> Any:
-    """Slices ``size`` elements along ``dim`` from ``start``, a scalar."""
+    """Slice ``size`` elements along ``dim`` from ``start``, a scalar."""
     shape = list(shape_of(value))
     if shape[dim] == size:
         return value

@@ -13,7 +13,7 @@ from shardpass.ops.tiles import positions as at
 
 
 def flagged_reduce(op: Any, kinds: Sequence[Any], present: Any) -> list[Any]:
-    """Builds the reduce ``op`` of tiles, of result types ``kinds``, with the flag as last operand; returns no flag.
+    """Build the reduce ``op`` of tiles, of result types ``kinds``, with the flag as last operand; returns no flag.
 
     ``present``: i1, whether an element counts. Built at the current insertion point and location.
     """
@@ -43,7 +43,7 @@ def flagged_reduce(op: Any, kinds: Sequence[Any], present: Any) -> list[Any]:
 
 
 def _copied(block: Any, arguments: Sequence[Any]) -> list[Any]:
-    """Copies the ops of ``block`` to the insertion point with ``arguments`` for its arguments; returns its results."""
+    """Copy the ops of ``block`` to the insertion point with ``arguments`` for its arguments; returns its results."""
     values = dict(zip(block.arguments, arguments, strict=True))
     *body, end = [operation(inner) for inner in block.operations]
     for inner in body:

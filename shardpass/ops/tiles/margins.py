@@ -14,13 +14,13 @@ from shardpass.ir.tensors import i64_array, retype, shape_of, splat
 
 
 def with_margins(value: Any, margins: Sequence[int], text: str) -> Any:
-    """Pads ``value`` with ``margins[d]`` elements, all ``text``, on both sides of dimension d."""
+    """Pad ``value`` with ``margins[d]`` elements, all ``text``, on both sides of dimension d."""
     scalar = splat(retype(value.type, ()), text)
     none = i64_array([0] * len(margins))
     return hlo.pad(value, scalar, i64_array(margins), i64_array(margins), none)
 
 
 def without_margins(value: Any, margins: Sequence[int]) -> Any:
-    """Cuts the margins off: the inverse of ``with_margins``."""
+    """Cut the margins off: the inverse of ``with_margins``."""
     high = [size - margin for size, margin in zip(shape_of(value), margins, strict=True)]
     return hlo.slice(value, i64_array(margins), i64_array(high), i64_array([1] * len(margins)))

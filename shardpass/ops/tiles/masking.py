@@ -36,12 +36,12 @@ WITHOUT_ZERO = ("f8E8M0FNU",)  # powers of two alone
 
 
 def identity_text(combiner: str, element: Any) -> str | None:
-    """Returns the combiner's identity as MLIR writes a constant of type ``element``; None where it has none."""
+    """Return the combiner's identity as MLIR writes a constant of type ``element``; None where it has none."""
     return _identity(combiner, str(element))
 
 
 def has_identity(combiner: str, element: ElementType) -> bool:
-    """Whether ``identity_text`` has an answer, for callers without an MLIR type."""
+    """Return whether ``identity_text`` has an answer, for callers without an MLIR type."""
     return _identity(combiner, element.mlir) is not None
 
 
@@ -58,7 +58,7 @@ def _identity(combiner: str, name: str) -> str | None:
 
 
 def _of_integers(combiner: str, width: int, unsigned: bool) -> str | None:
-    """Returns the identity for integers; truth values, of width 1, are 0 and 1."""
+    """Return the identity for integers; truth values, of width 1, are 0 and 1."""
     low, high = (0, 2**width - 1) if unsigned or width == 1 else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
     ones = high if low == 0 else -1
     identities = {"add": 0, "or": 0, "multiply": 1, "and": ones, "maximum": low, "minimum": high}
@@ -67,7 +67,7 @@ def _of_integers(combiner: str, width: int, unsigned: bool) -> str | None:
 
 
 def real(shape: Sequence[int], dim: int, size: int, axes: Axes, mesh: PrimeMesh) -> Any:
-    """Builds an i1 of ``shape``, that of a tile: whether an element is inside the array of ``size`` along ``dim``.
+    """Build an i1 of ``shape``, that of a tile: whether an element is inside the array of ``size`` along ``dim``.
 
     Elements are counted within the tile: ``size`` may be a number of 64 bits where the tile's is one of 32.
     Built at the current insertion point and location; ``axes`` split the dimension.
@@ -81,7 +81,7 @@ def real(shape: Sequence[int], dim: int, size: int, axes: Axes, mesh: PrimeMesh)
 
 
 def mask(value: Any, dim: int, size: int, axes: Axes, mesh: PrimeMesh, combiner: str) -> Any:
-    """Sets the elements of ``value`` (a tile) beyond ``size`` along ``dim`` to the combiner's identity.
+    """Set the elements of ``value`` (a tile) beyond ``size`` along ``dim`` to the combiner's identity.
 
     Built at the current insertion point and location; ``axes`` split the dimension.
     """

@@ -31,14 +31,14 @@ def i1(shape: Sequence[int] = ()) -> Any:
 
 
 def spread(scalar: Any, shape: Sequence[int]) -> Any:
-    """Broadcasts ``scalar`` to a tensor of ``shape``."""
+    """Broadcast ``scalar`` to a tensor of ``shape``."""
     if not shape:
         return scalar
     return hlo.broadcast_in_dim(retype(scalar.type, shape), scalar, i64_array([]))
 
 
 def compare(direction: str, left: Any, right: Any) -> Any:
-    """Builds ``left direction right`` of two integer tensors of one type."""
+    """Build ``left direction right`` of two integer tensors of one type."""
     element = left.type.element_type
     kind = "UNSIGNED" if element.is_unsigned or element.width == 1 else "SIGNED"
     direction_attr, kind_attr = hlo.ComparisonDirectionAttr.get(direction), hlo.ComparisonTypeAttr.get(kind)
@@ -46,40 +46,40 @@ def compare(direction: str, left: Any, right: Any) -> Any:
 
 
 def in_range(position: Any, last: int) -> Any:
-    """Clamps ``position`` to [0, last], in its own type. A type too narrow to hold ``last`` needs no upper bound."""
+    """Clamp ``position`` to [0, last], in its own type. A type too narrow to hold ``last`` needs no upper bound."""
     upper = min(last, greatest(position.type.element_type))
     return hlo.clamp(splat(position.type, 0), position, splat(position.type, upper))
 
 
 def converted(position: Any, kind: Any) -> Any:
-    """Converts ``position`` to the element type of ``kind``."""
+    """Convert ``position`` to the element type of ``kind``."""
     wanted = retype(kind, shape_of(position))
     return position if position.type == wanted else hlo.convert(wanted, position)
 
 
 def clamped(position: Any, last: int, kind: Any) -> Any:
-    """Clamps ``position`` to [0, last], with the element type of ``kind``, which holds ``last``."""
+    """Clamp ``position`` to [0, last], with the element type of ``kind``, which holds ``last``."""
     return converted(in_range(position, last), kind)
 
 
 def shifted(position: Any, by: Any) -> Any:
-    """Builds ``position - by``: a tensor and a scalar of one element type."""
+    """Build ``position - by``: a tensor and a scalar of one element type."""
     return hlo.subtract(position, spread(by, shape_of(position)))
 
 
 def limited(position: Any, low: int, high: int) -> Any:
-    """Clamps ``position`` to [low, high], which its type holds."""
+    """Clamp ``position`` to [low, high], which its type holds."""
     return hlo.clamp(splat(position.type, low), position, splat(position.type, high))
 
 
 def within(position: Any, count: int) -> Any:
-    """Builds an i1: whether 0 <= position < count, which the type of ``position`` holds."""
+    """Build an i1: whether 0 <= position < count, which the type of ``position`` holds."""
     at_least = compare("GE", position, splat(position.type, 0))
     return hlo.and_(at_least, compare("LT", position, splat(position.type, count)))
 
 
 def components(indices: Any, vector_dim: int) -> list[Any]:
-    """Splits gather's and scatter's indices into columns, each without the dimension of the index vector."""
+    """Split gather's and scatter's indices into columns, each without the dimension of the index vector."""
     shape = shape_of(indices)
     if vector_dim == len(shape):
         return [indices]
@@ -94,7 +94,7 @@ def components(indices: Any, vector_dim: int) -> list[Any]:
 
 
 def joined(columns: Sequence[Any], vector_dim: int) -> Any:
-    """Concatenates columns of one shape and type at ``vector_dim``: the inverse of ``components``."""
+    """Concatenate columns of one shape and type at ``vector_dim``: the inverse of ``components``."""
     shape = shape_of(columns[0])
     if vector_dim == len(shape) and len(columns) == 1:
         return columns[0]  # the implicit index vector of length 1; with an explicit one the shape is the same but for 1
@@ -104,7 +104,7 @@ def joined(columns: Sequence[Any], vector_dim: int) -> Any:
 
 
 def nothing_text(element: Any) -> str:
-    """Returns the element that changes nothing when added: x + -0.0 is x for every x (0.0 turns -0.0 into 0.0)."""
+    """Return the element that changes nothing when added: x + -0.0 is x for every x (0.0 turns -0.0 into 0.0)."""
     if isinstance(element, ir.ComplexType):
         return "(-0.0, -0.0)"
     if isinstance(element, ir.IntegerType):
@@ -113,7 +113,7 @@ def nothing_text(element: Any) -> str:
 
 
 def adder(element: Any) -> str:
-    """Returns the reduction that joins one device's element with ``nothing`` on all others; "" where there is none."""
+    """Return the reduction that joins one device's element with ``nothing`` on all others; "" where there is none."""
     if isinstance(element, ir.IntegerType):
         return "or" if element.width == 1 else "add"
     return "add" if str(element) in EXACT_ADDERS else ""

@@ -17,13 +17,13 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 def stacking(part: Shape, element: ElementType, axes: Axes, mesh: PrimeMesh, cause: str) -> Collective:
-    """Plans the all_gather that ``stacked`` builds of one value from each device. ``part``: the shape of that value."""
+    """Plan the all_gather that ``stacked`` builds of one value from each device. ``part``: the shape of that value."""
     parts = mesh.count(axes)
     return Collective(ALL_GATHER, axes, bytes_received(ALL_GATHER, element.bytes(parts * prod(part)), parts), cause)
 
 
 def stacked(site: Site, value: Any, planned: Collective) -> Any:
-    """Builds [parts, *shape of value]: the values of all parts along the axes of ``planned``, in index order."""
+    """Build [parts, *shape of value]: the values of all parts along the axes of ``planned``, in index order."""
     shape, mesh = shape_of(value), site.split.mesh
     row = hlo.reshape(retype(value.type, (1, *shape)), value)
     op = all_gather(row, 0, mesh.groups(planned.axes), next(site.channels))

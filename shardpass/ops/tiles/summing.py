@@ -12,7 +12,7 @@ from shardpass.ir.tensors import i64_array, retype, shape_of, splat
 
 
 def zero_text(element: Any) -> str:
-    """Returns zero, as MLIR writes it in a constant of type ``element``."""
+    """Return zero, as MLIR writes it in a constant of type ``element``."""
     if isinstance(element, ir.ComplexType):
         return "(0.0, 0.0)"
     if isinstance(element, ir.IntegerType):
@@ -21,7 +21,7 @@ def zero_text(element: Any) -> str:
 
 
 def reduced_sum(value: Any, dims: Sequence[int]) -> Any:
-    """Sums ``value`` over ``dims``: a reduce from zero."""
+    """Sum ``value`` over ``dims``: a reduce from zero."""
     scalar = retype(value.type, ())
     kept = [n for d, n in enumerate(shape_of(value)) if d not in dims]
     op = ir.Operation.create(

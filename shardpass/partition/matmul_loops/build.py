@@ -47,7 +47,7 @@ NARROW = ("bf16", "f16", "f8")
 
 
 def build(candidate: Candidate, channels: Iterator[int], both_ways: bool, unroll: int) -> None:
-    """Replaces the candidate's collective and products by loops, and erases them."""
+    """Replace the candidate's collective and products by loops, and erase them."""
     for part in candidate.parts:
         replaced = part.op if candidate.is_gather else candidate.collective
         with ir.InsertionPoint(replaced), part.op.location:
@@ -59,7 +59,7 @@ def build(candidate: Candidate, channels: Iterator[int], both_ways: bool, unroll
 
 
 def _erase(candidate: Candidate) -> None:
-    """Erases the collective, its products, and ops between them, once they have no use."""
+    """Erase the collective, its products, and ops between them, once they have no use."""
     left = [candidate.collective, *(part.op for part in candidate.parts)]
     left += {op for part in candidate.parts if part.tiles for op in part.tiles.between}
     while left:
@@ -83,7 +83,7 @@ class Ring:
         return int(self.groups.shape[1])
 
     def place(self) -> Any:
-        """Builds this device's place in its group, a scalar."""
+        """Build this device's place in its group, a scalar."""
         if self._place is None:
             table = np.empty(self.groups.size, np.int64)
             table[self.groups] = np.arange(self.count)
@@ -91,7 +91,7 @@ class Ring:
         return self._place
 
     def from_place(self, value: Any, by: int) -> Any:
-        """Builds ``value`` of the device at place p + ``by``."""
+        """Build ``value`` of the device at place p + ``by``."""
         pairs = np.stack([np.roll(self.groups, -by, axis=1).ravel(), self.groups.ravel()], axis=1)
         handle = hlo.ChannelHandle.get(next(self.channels), 1)
         with self.collective.location:
@@ -102,7 +102,7 @@ class Ring:
         return built.results[0]
 
     def block(self, by: Any) -> Any:
-        """Builds (p + ``by``) modulo n, a scalar; ``by`` is a number or a scalar."""
+        """Build (p + ``by``) modulo n, a scalar; ``by`` is a number or a scalar."""
         if isinstance(by, int):
             if by % self.count == 0:
                 return self.place()
@@ -111,7 +111,7 @@ class Ring:
 
 
 def number(value: int) -> Any:
-    """Builds a constant scalar, of the integer type used for counts of devices and rounds."""
+    """Build a constant scalar, of the integer type used for counts of devices and rounds."""
     return integer(numbers(value), value)
 
 
@@ -142,7 +142,7 @@ class Loop:
             return total
 
         def body(t: Any, total: Any, current: list[Any]) -> tuple[Any, list[Any]]:
-            """Multiplies the current tiles while they are sent on: neither waits for the other."""
+            """Multiply the current tiles while they are sent on: neither waits for the other."""
             return multiplied(t, total, current), sent(current)
 
         current = sent([tile] * len(ways))
@@ -157,7 +157,7 @@ class Loop:
         return total if total.type == kind else hlo.convert(kind, total)
 
     def _put(self, total: Any, tile: Any, block: Any) -> Any:
-        """Puts the block that ``tile`` gives into the result so far."""
+        """Put the block that ``tile`` gives into the result so far."""
         blocks, count = self.part.blocks, self.ring.count
         other = self.part.op.operands[1 - blocks.side]
         product = self._product(tile, self._cut(other, blocks.other, block), sums=blocks.result is None)
@@ -196,7 +196,7 @@ class Loop:
         return hlo.add(total, self._partial(block))
 
     def _partial(self, block: Any) -> Any:
-        """Builds this device's term of a block of the result."""
+        """Build this device's term of a block of the result."""
         blocks, operands = self.part.blocks, self.part.op.operands
         one = self._cut(operands[blocks.side], blocks.dim, block)
         return self._product(one, self._cut(operands[1 - blocks.side], blocks.other, block), sums=False)
@@ -204,7 +204,7 @@ class Loop:
     # --- rounds
 
     def _rounds(self, count: int, total: Any, current: list[Any], body: Any) -> tuple[Any, list[Any]]:
-        """Applies ``body`` for t = 1 .. ``count``: unrolled, or as a loop where there are several rounds."""
+        """Apply ``body`` for t = 1 .. ``count``: unrolled, or as a loop where there are several rounds."""
         if self.written_out or count < 2:
             for t in range(1, count + 1):
                 total, current = body(t, total, current)
@@ -227,7 +227,7 @@ class Loop:
         return (None if total is None else values.pop(0)), values
 
     def _times(self, t: Any, way: int) -> Any:
-        """Moves ``t`` places in direction ``way``; a scalar stays non-negative, as a remainder takes the sign."""
+        """Move ``t`` places in direction ``way``; a scalar stays non-negative, as a remainder takes the sign."""
         if isinstance(t, int):
             return t * way
         return t if way == 1 else hlo.subtract(number(self.ring.count), t)
@@ -239,7 +239,7 @@ class Loop:
     # --- blocks
 
     def _cut(self, value: Any, dim: int | None, block: Any) -> Any:
-        """Slices the block of ``value`` along ``dim``; all of it where that is None."""
+        """Slice the block of ``value`` along ``dim``; all of it where that is None."""
         if dim is None:
             return value
         shape = list(shape_of(value))
@@ -253,7 +253,7 @@ class Loop:
         return [start if k == dim else zero for k in range(rank)]
 
     def _product(self, one: Any, other: Any, *, sums: bool) -> Any:
-        """Multiplies a block of operand ``side`` with one of the other operand."""
+        """Multiply a block of operand ``side`` with one of the other operand."""
         op, side = self.part.op, self.part.blocks.side
         operands = (one, other) if side == 0 else (other, one)
         kind = op.results[0].type

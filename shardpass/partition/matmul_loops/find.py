@@ -53,12 +53,12 @@ class Candidate:
 
     @property
     def count(self) -> int:
-        """Counts the devices of a group, which is the number of tiles or blocks."""
+        """Count the devices of a group, which is the number of tiles or blocks."""
         return int(self.groups.shape[1])
 
     @property
     def whole(self) -> Any:
-        """Returns the array that is not built: the gathered array, or the product before it is scattered."""
+        """Return the array that is not built: the gathered array, or the product before it is scattered."""
         return self.collective.results[0] if self.is_gather else self.collective.operands[0]
 
     @property
@@ -67,7 +67,7 @@ class Candidate:
 
     @property
     def pair(self) -> loop_price.Pair:
-        """Returns the pair without MLIR, for its price."""
+        """Return the pair without MLIR, for its price."""
         parts = [
             loop_price.Part(
                 part.product, part.blocks, (left, right, result), str(part.op.operands[0].type.element_type)
@@ -79,14 +79,14 @@ class Candidate:
 
 
 def candidates(inside: OpList, devices: int) -> list[Candidate]:
-    """Lists a block's candidates, the largest array first; a product may be in several."""
+    """List a block's candidates, the largest array first; a product may be in several."""
     possible = [_gather(op, devices) for op in named([inside], (ALL_GATHER,))]
     possible += [_scatter(op, devices) for op in named([inside], (REDUCE_SCATTER,))]
     return sorted(filter(None, possible), key=lambda candidate: -candidate.bytes)
 
 
 def _groups(op: Any, devices: int) -> Ints | None:
-    """Returns groups of at least two devices that cover every device."""
+    """Return groups of at least two devices that cover every device."""
     groups: Ints = np.array(op.attributes["replica_groups"], dtype=np.int64)
     whole = groups.ndim == 2 and sorted(groups.ravel().tolist()) == list(range(devices))
     return groups if whole and groups.shape[1] > 1 else None
@@ -109,7 +109,7 @@ def _gather(op: Any, devices: int) -> Candidate | None:
 
 
 def _products(value: Any) -> Iterator[tuple[Any, int]]:
-    """Finds the products that use ``value``, in whatever form, and as which operand; None for other uses."""
+    """Find the products that use ``value``, in whatever form, and as which operand; None for other uses."""
     for use in value.uses:
         user = operation(use.owner)
         if user.name in BETWEEN:

@@ -43,7 +43,7 @@ class Gathered:
     count: int
 
     def tile(self) -> Any:
-        """Builds this device's own tile in the value's form, at the current insertion point."""
+        """Build this device's own tile in the value's form, at the current insertion point."""
         value = self.gather.operands[0]
         dim = self.gather.attributes["all_gather_dim"].value
         for op in self.between:
@@ -62,7 +62,7 @@ class Gathered:
 
 
 def gathered(value: Any, count: int | None = None) -> Gathered | None:
-    """Traces ``value`` to an all_gather of one operand; None where it is no concatenation of a group's tiles."""
+    """Trace ``value`` to an all_gather of one operand; None where it is no concatenation of a group's tiles."""
     between: list[Any] = []
     while not isinstance(value.owner, ir.Block):
         op = operation(value.owner)
@@ -92,7 +92,7 @@ def _from(gather: Any, between: tuple[Any, ...]) -> Gathered | None:
 
 
 def _followed(op: Any, dim: int, count: int) -> int | None:
-    """Follows the dimension along which the tiles lie through ``op``; None where none is left."""
+    """Follow the dimension along which the tiles lie through ``op``; None where none is left."""
     if op.name == "stablehlo.transpose":
         return ints(op.attributes["permutation"]).index(dim)
     if op.name == "stablehlo.convert":

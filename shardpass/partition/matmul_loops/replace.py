@@ -32,14 +32,14 @@ class Loops:
         self.sub_axes = sub_axes_of(mesh)
 
     def build(self, devices: int) -> bool:
-        """Builds the loops of every block; returns whether there were any."""
+        """Build the loops of every block; returns whether there were any."""
         changed = [inside for inside in read_blocks(main_of(self.module)) if self._block(inside, devices)]
         if changed:
             mark_manual(OpLists(self.module.operation))
         return bool(changed)
 
     def forget_marks(self) -> None:
-        """Removes partitioning's marks; a mark on a remaining product belongs to a loop that was not built."""
+        """Remove partitioning's marks; a mark on a remaining product belongs to a loop that was not built."""
         del self.module.operation.attributes[IN_TURN]
         for op in named(OpLists(self.module.operation).blocks, (DOT,)):
             if IN_TURN in op.attributes:
@@ -54,7 +54,7 @@ class Loops:
         return [get_text(part.op, IN_TURN) for part in candidate.parts] == expected
 
     def _block(self, inside: OpList, devices: int) -> bool:
-        """Builds the loops of one block; returns whether there were any."""
+        """Build the loops of one block; returns whether there were any."""
         used: set[Any] = set()
         chosen = []
         for candidate in candidates(inside, devices):

@@ -45,7 +45,7 @@ Into = Mapping[tuple[int, int], int]  # variables by device and tier
 
 
 def least_seconds(wanted: Sequence[Demand], ports: Ports) -> float:
-    """Returns a bound on the makespan of every plan, latency included."""
+    """Return a bound on the makespan of every plan, latency included."""
     if not wanted:
         return 0.0
     latencies = _latencies(wanted, ports)
@@ -61,7 +61,7 @@ def least_seconds(wanted: Sequence[Demand], ports: Ports) -> float:
 
 
 def _latencies(wanted: Sequence[Demand], ports: Ports) -> list[float]:
-    """Returns for each tier the latency after the last byte at a port of that tier.
+    """Return for each tier the latency after the last byte at a port of that tier.
 
     Some message crosses the outermost tier that a receiver has to all of its holders, so that no plan is done before
     its latency, and a port of a tier that sends nothing need not count one of its own.
@@ -107,7 +107,7 @@ class _Program:
         self.rows[equal].append((terms, value))
 
     def late_variable(self, tier: int, receiver: int, size: float, came: Sequence[int]) -> int:
-        """Adds the bytes that come late of those that come over the tiers beyond ``tier``, which are the variables
+        """Add the bytes that come late of those that come over the tiers beyond ``tier``, which are the variables
         ``came``.
         """
         seconds = size / sum(self.rates[tier + 1 :]) / self.scale
@@ -117,7 +117,7 @@ class _Program:
         return self.count - 1
 
     def least(self, waits: Mapping[Port, float], starts: Sequence[Start], known: float = 0.0) -> float:
-        """Returns the least T in seconds. ``waits``: how long each port carries nothing. ``known``: a bound on T."""
+        """Return the least T in seconds. ``waits``: how long each port carries nothing. ``known``: a bound on T."""
         rows = [([*terms, (0, -1.0)], -waits[port] / self.scale) for port, terms in self.ports.items()]
         for (tier, receiver), terms in self.late.items():
             inner, outer = min(self.latencies[: tier + 1]), min(self.latencies[tier + 1 :])
@@ -141,7 +141,7 @@ class _Program:
 
 
 def _add(demand: Demand, ports: Ports, program: _Program) -> None:
-    """Adds the rows of one demand."""
+    """Add the rows of one demand."""
     receivers, everyone = demand.receivers, sorted({*demand.holders, *demand.receivers})
     seconds = [demand.bytes / rate / program.scale for rate in ports.rates]
     out: dict[tuple[int, int], int] = {}  # by device and tier
@@ -183,7 +183,7 @@ def _add(demand: Demand, ports: Ports, program: _Program) -> None:
 
 
 def _add_late(size: float, tier: int, members: Sequence[int], into: Into, program: _Program) -> None:
-    """Adds the rows of bytes that come late into a block of ``tier`` without a holder."""
+    """Add the rows of bytes that come late into a block of ``tier`` without a holder."""
     came = {v: [column for (d, t), column in into.items() if t > tier and d == v] for v in members}
     late = {v: program.late_variable(tier, v, size, came[v]) for v in members}
     early = [(column, -1.0) for columns in came.values() for column in columns]

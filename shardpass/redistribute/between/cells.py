@@ -52,7 +52,7 @@ class Demand:
 
 
 def bytes_of(cells: Sequence[Cell]) -> float:
-    """Returns the bytes of all ``cells`` together; a fraction where elements are narrower than a byte."""
+    """Return the bytes of all ``cells`` together; a fraction where elements are narrower than a byte."""
     return sum(cell.bits for cell in cells) / 8
 
 
@@ -100,7 +100,7 @@ class _Sets:
         return self.number.setdefault(devices, len(self.number))
 
     def without(self, one: tuple[int, ...], other: tuple[int, ...]) -> int:
-        """Returns the number of the set of devices of ``one`` that are not in ``other``."""
+        """Return the number of the set of devices of ``one`` that are not in ``other``."""
         key = self.of(one), self.of(other)
         if key not in self.lacking:
             self.lacking[key] = self.of(tuple(sorted(set(one).difference(other))))
@@ -136,7 +136,7 @@ def _cells(number: int, move: Moved, rank: int, sets: _Sets) -> tuple[IntArray, 
 
 
 def demands(cells: Cells, blocks: int | None) -> list[Demand]:
-    """Returns the demands of all arrays. ``blocks``: the size of a host, or None.
+    """Return the demands of all arrays. ``blocks``: the size of a host, or None.
 
     Receivers in a host that has a holder are a demand apart, as no copy need come from another host for these.
     """

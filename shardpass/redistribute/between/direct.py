@@ -41,7 +41,7 @@ class Direct:
 
 
 def direct(cells: Cells, ports: Ports, enough: float) -> Direct:
-    """Returns the plan of cases 1 and 2. ``enough``: a makespan that needs no better holders and no better order."""
+    """Return the plan of cases 1 and 2. ``enough``: a makespan that needs no better holders and no better order."""
     cell, receiver = members(cells, cells.receivers)
     best: Direct | None = None
     known: list[IntArray] = []
@@ -78,7 +78,7 @@ def _sent(cells: Cells, cell: IntArray, sender: IntArray, receiver: IntArray, po
 
 
 def _holders(cells: Cells, cell: IntArray, receiver: IntArray, choice: Choice, ports: Ports) -> IntArray:
-    """Returns a holder for each receiver of a cell (case 1)."""
+    """Return a holder for each receiver of a cell (case 1)."""
     span = int(receiver.max(initial=0)) + 1
     pairs, pair = np.unique(cells.holders[cell] * span + receiver, return_inverse=True)
     pair = pair.reshape(-1)
@@ -101,7 +101,7 @@ def _holders(cells: Cells, cell: IntArray, receiver: IntArray, choice: Choice, p
 
 
 def _place(group: IntArray, receiver: IntArray) -> IntArray:
-    """Numbers the entries of each group in the order of receivers."""
+    """Number the entries of each group in the order of receivers."""
     order = np.lexsort((receiver, group))
     ordered = group[order]
     first = np.searchsorted(ordered, ordered)
@@ -113,7 +113,7 @@ def _place(group: IntArray, receiver: IntArray) -> IntArray:
 def scheduled_pairs(
     sender: IntArray, receiver: IntArray, size: FloatArray, ports: Ports, enough: float
 ) -> tuple[IntArray, float]:
-    """Returns the round of each message and the makespan. ``enough``: seconds that need no better order."""
+    """Return the round of each message and the makespan. ``enough``: seconds that need no better order."""
     tier = ports.tiers(sender, receiver)
     seconds = size / np.array(ports.rates)[tier]
     latency = np.array(ports.latencies)[tier]
@@ -134,7 +134,7 @@ def scheduled_pairs(
 
 
 def _rounds(order: IntArray, tier: IntArray, sender: IntArray, receiver: IntArray) -> IntArray:
-    """Assigns each message, in the order of the schedule, the first round in which neither port has another message."""
+    """Assign each message, in the order of the schedule, the first round in which neither port has another message."""
     rounds = np.zeros(len(order), np.int64)
     out: dict[tuple[int, int], int] = {}
     into: dict[tuple[int, int], int] = {}

@@ -25,7 +25,7 @@ FloatArray = NDArray[np.float64]
 
 
 def members(sets: Cells, number: IntArray) -> tuple[IntArray, IntArray]:
-    """Lists the members of the sets with these numbers: pairs of a row (of ``number``) and a device."""
+    """List the members of the sets with these numbers: pairs of a row (of ``number``) and a device."""
     sizes = np.array([len(devices) for devices in sets.sets], np.int64)
     flat = np.array([device for devices in sets.sets for device in devices], np.int64)
     begin = np.cumsum(sizes) - sizes
@@ -36,7 +36,7 @@ def members(sets: Cells, number: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def simple_seconds(cells: Cells, ports: Ports) -> float:
-    """Returns the greatest of the simple bounds on the makespan."""
+    """Return the greatest of the simple bounds on the makespan."""
     if not len(cells):
         return 0.0
     joined, which = np.unique(np.column_stack([cells.holders, cells.receivers]), axis=0, return_inverse=True)

@@ -38,7 +38,7 @@ class Start:
 
 
 def idle(wanted: Sequence[Demand], ports: Ports, used: Iterable[Port]) -> tuple[dict[Port, float], list[Start]]:
-    """Returns the seconds in which each port of ``used`` carries nothing, and bounds on ports idle together."""
+    """Return the seconds in which each port of ``used`` carries nothing, and bounds on ports idle together."""
     needs: dict[int, list[Demand]] = defaultdict(list)
     for demand in wanted:
         for receiver in demand.receivers:
@@ -67,12 +67,12 @@ def idle(wanted: Sequence[Demand], ports: Ports, used: Iterable[Port]) -> tuple[
 
 
 def _until_sent(device: int, demand: Demand, ports: Ports) -> float:
-    """Returns the seconds before a receiver can pass on bytes: the least latency from a holder (case 1)."""
+    """Return the seconds before a receiver can pass on bytes: the least latency from a holder (case 1)."""
     return min(ports.latencies[min(ports.tier(holder, device) for holder in demand.holders) :])
 
 
 def _until_received(device: int, demand: Demand, tier: int, ports: Ports) -> float:
-    """Returns the least seconds before a port of ``tier`` can receive (case 2)."""
+    """Return the least seconds before a port of ``tier`` can receive (case 2)."""
     tiers = {ports.tier(holder, device) for holder in demand.holders}
     if tier in tiers:
         return 0.0

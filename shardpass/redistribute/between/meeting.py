@@ -24,12 +24,12 @@ FloatArray = NDArray[np.float64]
 
 
 def turns(i: IntArray, j: IntArray, m: int, n: int) -> IntArray:
-    """Returns the round of each pair in ``circulant``."""
+    """Return the round of each pair in ``circulant``."""
     return (i - j * m // n) % m if m >= n else (j - i * n // m) % n
 
 
 def circulant(i: IntArray, j: IntArray, seconds: FloatArray) -> FloatArray:
-    """Returns the start in seconds of each pair's message, with pairs served round by round in circulant order.
+    """Return the start in seconds of each pair's message, with pairs served round by round in circulant order.
 
     ``i``, ``j``: sender and receiver of each pair. ``seconds``: how long each message takes.
     """
@@ -44,7 +44,7 @@ def circulant(i: IntArray, j: IntArray, seconds: FloatArray) -> FloatArray:
 
 
 def greedy(i: IntArray, j: IntArray, seconds: FloatArray) -> FloatArray:
-    """Returns when each pair starts if the ports that are free choose greedily."""
+    """Return when each pair starts if the ports that are free choose greedily."""
     m, n = int(i.max()) + 1, int(j.max()) + 1
     number = np.full((m, n), -1)
     number[i, j] = np.arange(len(i))
@@ -78,7 +78,7 @@ def _matched(
     number: IntArray, free_out: NDArray[np.bool_], free_in: NDArray[np.bool_], out_left: FloatArray,
     in_left: FloatArray, prefer: FloatArray,
 ) -> tuple[IntArray, IntArray]:  # fmt: skip
-    """Pairs of free ports: for each receiver its best sender, and for each of these senders its best receiver."""
+    """Pair of free ports: for each receiver its best sender, and for each of these senders its best receiver."""
     rows, columns = np.flatnonzero(free_out), np.flatnonzero(free_in)
     if not rows.size or not columns.size:
         return rows[:0], rows[:0]

@@ -19,7 +19,7 @@ COARSE = 128  # rows of a box; with more, cuts are between rows
 
 
 def split(cells: Sequence[Cell], amounts: Sequence[float]) -> list[list[Cell]]:
-    """Splits ``cells`` into as many lists as ``amounts``, in the ratio of ``amounts``."""
+    """Split ``cells`` into as many lists as ``amounts``, in the ratio of ``amounts``."""
     parts: list[list[Cell]] = []
     left = list(reversed(cells))
     total, due, given = sum(cell.bits for cell in cells), 0.0, 0
@@ -45,7 +45,7 @@ def split(cells: Sequence[Cell], amounts: Sequence[float]) -> list[list[Cell]]:
 
 
 def _cut(cell: Cell, size: int) -> tuple[list[Cell], list[Cell]]:
-    """Cuts about ``size`` bits off ``cell``. Returns them and the rest."""
+    """Cut about ``size`` bits off ``cell``. Returns them and the rest."""
     each = cell.elements * cell.width
     arrays, within = divmod(size, each)
     first = [Cell(cell.arrays[:arrays], cell.box, cell.width)] if arrays else []
@@ -59,7 +59,7 @@ def _cut(cell: Cell, size: int) -> tuple[list[Cell], list[Cell]]:
 
 
 def _rounded(box: Box, count: int) -> int:
-    """Rounds ``count`` elements to whole rows, where the box has many."""
+    """Round ``count`` elements to whole rows, where the box has many."""
     start, stop = box
     for dim in range(len(start)):
         if stop[dim] - start[dim] > 1:
@@ -69,7 +69,7 @@ def _rounded(box: Box, count: int) -> int:
 
 
 def run(box: Box, first: int, last: int) -> Iterator[Box]:
-    """Yields the elements ``first`` to ``last`` of ``box`` in row-major order, as boxes."""
+    """Yield the elements ``first`` to ``last`` of ``box`` in row-major order, as boxes."""
     start, stop = box
     if first >= last:
         return

@@ -29,7 +29,7 @@ from shardpass.redistribute.between.trees import Edge, Tree
 def periodic(
     routed: Sequence[tuple[Tree, Sequence[Cell]]], ports: Ports, busiest: float, count: int, pieces: int
 ) -> tuple[Schedule, Sequence[Message]]:
-    """Returns the schedule with ``count`` periods, and its messages. ``pieces``: messages of the busiest port in a
+    """Return the schedule with ``count`` periods, and its messages. ``pieces``: messages of the busiest port in a
     period.
     """
     trees = _joined(routed)
@@ -56,7 +56,7 @@ def periodic(
 
 
 def _pieces(tree: Tree, size: float, ports: Ports, longest: float) -> int:
-    """Returns the number of messages in which a tree sends ``size`` bytes, so that none takes longer than ``longest``
+    """Return the number of messages in which a tree sends ``size`` bytes, so that none takes longer than ``longest``
     seconds.
     """
     rate = min(ports.rates[ports.tier(edge.sender, edge.receiver)] for edge in tree)
@@ -64,7 +64,7 @@ def _pieces(tree: Tree, size: float, ports: Ports, longest: float) -> int:
 
 
 def _joined(routed: Sequence[tuple[Tree, Sequence[Cell]]]) -> list[tuple[Tree, list[Cell]]]:
-    """Joins the cells of equal trees. An edge straight from a device to another, and no further, is its own tree."""
+    """Join the cells of equal trees. An edge straight from a device to another, and no further, is its own tree."""
     joined: dict[Tree, list[Cell]] = defaultdict(list)
     for tree, cells in routed:
         alone = [(Edge(edge.sender, edge.receiver, -1),) for edge in tree]
@@ -76,7 +76,7 @@ def _joined(routed: Sequence[tuple[Tree, Sequence[Cell]]]) -> list[tuple[Tree, l
 def _period(
     trees: Sequence[tuple[Tree, Sequence[Cell]]], each: Sequence[int], ports: Ports, count: int
 ) -> tuple[dict[tuple[int, int, int], int], float]:
-    """Returns the place of each message (tree, piece, edge) in the order of a period, and how long a period is."""
+    """Return the place of each message (tree, piece, edge) in the order of a period, and how long a period is."""
     names = [(t, piece, at) for t, (tree, _) in enumerate(trees) for piece in range(each[t]) for at in range(len(tree))]
     sizes = [bytes_of(cells) / count / n for (_, cells), n in zip(trees, each, strict=True)]
     edges = [trees[t][0][at] for t, _, at in names]

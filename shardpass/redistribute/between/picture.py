@@ -28,7 +28,7 @@ class Traffic:
 
 
 def traffic(plan: TransferPlan, most: int = MOST) -> Traffic:
-    """Bytes between all senders and receivers, in groups of neighbours where these are more than ``most``."""
+    """Return the bytes between all senders and receivers, in groups of neighbours beyond ``most``."""
     sent = [wave.sent for wave in plan.waves]
     ends = [np.concatenate([np.empty(0, np.int64), *(getattr(s, end) for s in sent)]) for end in ("sender", "receiver")]
     bits = np.concatenate([np.empty(0, np.int64), *(s.message_bits for s in sent)])
@@ -39,7 +39,7 @@ def traffic(plan: TransferPlan, most: int = MOST) -> Traffic:
 
 
 def _grouped(devices: NDArray[np.int64], most: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Returns the names of groups, and the group of each entry."""
+    """Return the names of groups, and the group of each entry."""
     ids, place = np.unique(devices, return_inverse=True)
     size = max(1, -(-len(ids) // most))
     groups = [ids[k : k + size].tolist() for k in range(0, len(ids), size)]
@@ -48,7 +48,7 @@ def _grouped(devices: NDArray[np.int64], most: int) -> tuple[tuple[str, ...], ND
 
 
 def transfers_svg(plan: TransferPlan) -> str:
-    """Senders on the left, receivers on the right; a line is as wide as its bytes are many."""
+    """Draw senders on the left, receivers on the right; a line is as wide as its bytes are many."""
     drawn = traffic(plan)
     heads = str(plan).splitlines()
     head, price = heads[0], heads[-2].strip()

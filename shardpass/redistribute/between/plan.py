@@ -54,7 +54,7 @@ class TransferPlan:
 
     @cached_property
     def rounds(self) -> tuple[tuple[Message, ...], ...]:
-        """Lists the messages of each round, in which each port of a device sends or receives one message at most."""
+        """List the messages of each round, in which each port of a device sends or receives one message at most."""
         return tuple(messages for wave in self.waves for messages in wave.rounds)
 
     @property
@@ -133,7 +133,7 @@ class TransferPlan:
         resident[np.searchsorted(devices, holders)] += sign * -(-volumes * array.element_type.bits // 8)
 
     def simulate(self, values: Sequence[Any]) -> list[dict[int, Any]]:
-        """Returns the tile of each array on each device after the last round, of whole NumPy arrays ``values``.
+        """Return the tile of each array on each device after the last round, of whole NumPy arrays ``values``.
 
         A device sends from its source tile, or from what it has received. Elements that never arrive are what
         ``numpy.empty`` leaves.
@@ -167,7 +167,7 @@ class TransferPlan:
         raise Unproven(f"device {sender} does not have {box}")
 
     def json(self) -> str:
-        """Returns the schedule as text (docs/device_sets.md)."""
+        """Return the schedule as text (docs/device_sets.md)."""
         facts = {
             "machine": self.machine.name,
             "seconds": self.seconds,
@@ -208,7 +208,7 @@ def _title(arrays: Sequence[MovedArray]) -> str:
 
 
 def _buffers(sent: Sent, devices: IntArray) -> FloatArray:
-    """Returns the most bytes of a round's messages on each device."""
+    """Return the most bytes of a round's messages on each device."""
     most = np.zeros(len(devices))
     if len(sent.sender):
         ends = [np.searchsorted(devices, ends) for ends in (sent.sender, sent.receiver)]
@@ -219,18 +219,18 @@ def _buffers(sent: Sent, devices: IntArray) -> FloatArray:
 
 
 def tiles_of(side: Side, value: Any) -> dict[int, Any]:
-    """Cuts ``value`` into the tile of each device, less the padding past the array's end."""
+    """Cut ``value`` into the tile of each device, less the padding past the array's end."""
     whole = np.asarray(value)
     return {device: whole[cut(box, (0,) * whole.ndim)] for device, box in side.boxes.items()}
 
 
 def cut(box: Box, start: Sequence[int]) -> tuple[slice, ...]:
-    """Converts ``box`` to slices of an array that begins at ``start``."""
+    """Convert ``box`` to slices of an array that begins at ``start``."""
     return tuple(slice(a - s, b - s) for a, b, s in zip(*box, start, strict=True))
 
 
 def place(tile: Any, start: Sequence[int], piece: Any, at: Sequence[int]) -> None:
-    """Writes what ``piece``, which begins at ``at``, and ``tile``, which begins at ``start``, have in common."""
+    """Write what ``piece``, which begins at ``at``, and ``tile``, which begins at ``start``, have in common."""
     low = tuple(map(max, start, at))
     high = tuple(min(s + n, a + m) for s, n, a, m in zip(start, tile.shape, at, piece.shape, strict=True))
     if all(a < b for a, b in zip(low, high, strict=True)):

@@ -69,7 +69,7 @@ def plan_between(
     machine: Machine,
     limit: Limit,
 ) -> TransferPlan:
-    """Returns a proved plan for one array. Raises ShardpassError (SP0xx, SP4xx)."""
+    """Return a proved plan for one array. Raises ShardpassError (SP0xx, SP4xx)."""
     kind = find_element_type(element)
     sides = (
         make_side(shape, source, source_devices, "source"),
@@ -79,7 +79,7 @@ def plan_between(
 
 
 def plan_arrays(arrays: Sequence[MovedArray], machine: Machine, limit: Limit) -> TransferPlan:
-    """Returns a proved plan that moves all arrays together. Raises ShardpassError (SP409, SP413)."""
+    """Return a proved plan that moves all arrays together. Raises ShardpassError (SP409, SP413)."""
     numbers = range(len(arrays))
     plan = plan_waves(arrays, [numbers], machine, None)
     if isinstance(limit, int) and plan.peak_bytes > limit:
@@ -96,7 +96,7 @@ def plan_arrays(arrays: Sequence[MovedArray], machine: Machine, limit: Limit) ->
 def plan_waves(
     arrays: Sequence[MovedArray], waves: Sequence[Sequence[int]], machine: Machine, most: float | None
 ) -> TransferPlan:
-    """Returns a proved plan that moves the arrays of each wave together. ``most``: bytes of a message. Raises SP409."""
+    """Return a proved plan that moves the arrays of each wave together. ``most``: bytes of a message. Raises SP409."""
     planned = [best_wave(_alike(wave, arrays), ports_of(machine), most) for wave in waves]
     for wave, _, _ in planned:
         try:
@@ -109,7 +109,7 @@ def plan_waves(
 
 
 def _alike(numbers: Sequence[int], arrays: Sequence[MovedArray]) -> tuple[Moved, ...]:
-    """Groups the arrays ``numbers`` by equal shape, width and sides."""
+    """Group the arrays ``numbers`` by equal shape, width and sides."""
     alike: dict[object, list[int]] = defaultdict(list)
     for number in numbers:
         one = arrays[number]
@@ -119,7 +119,7 @@ def _alike(numbers: Sequence[int], arrays: Sequence[MovedArray]) -> tuple[Moved,
 
 
 def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tuple[Wave, str, dict[str, float]]:
-    """Returns the fastest candidate, its name, and the makespans of the others. ``most``: bytes of a message."""
+    """Return the fastest candidate, its name, and the makespans of the others. ``most``: bytes of a message."""
     cells = cells_of(moves)
     near = NEAR if len(cells) > MOST_EXACT else 1 + 1e-9
     enough = near * simple_seconds(cells, ports)
@@ -152,7 +152,7 @@ def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tup
 
 
 def _fastest(routed: Routed, ports: Ports, busiest: float, most: float | None) -> tuple[Schedule, Sequence[Message]]:
-    """Returns the best schedule over sizes of chunks and rules, or the first that comes near the busiest port."""
+    """Return the best schedule over sizes of chunks and rules, or the first that comes near the busiest port."""
     best: tuple[Schedule, Sequence[Message]] | None = None
     latency = (
         max(ports.latencies[ports.tier(edge.sender, edge.receiver)] for tree, _ in routed for edge in tree)
@@ -218,7 +218,7 @@ def _candidates(wanted: Sequence[Demand], ports: Ports) -> Iterator[tuple[str, R
 
 
 def _by_all(cells: Cells, wanted: Sequence[Demand], ports: Ports) -> Iterator[tuple[str, Routed]]:
-    """Receivers in the host of a holder, whose ports lie idle, pass on to other hosts, too."""
+    """Let receivers in the host of a holder, whose ports lie idle, pass on to other hosts, too."""
     whole = demands(cells, None)
     if len(whole) < len(wanted) and len(cells) <= MOST_EXACT:
         for wide in (False, True):
@@ -239,7 +239,7 @@ def _routed(wanted: Sequence[Demand], ways: Sequence[Sequence[Tree]], ports: Por
 
 
 def tiles(arrays: Sequence[MovedArray]) -> dict[int, int]:
-    """Bytes of the source and target tiles of each device."""
+    """Return the bytes of the source and target tiles of each device."""
     total: dict[int, int] = defaultdict(int)
     for array in arrays:
         for side in (array.source, array.target):

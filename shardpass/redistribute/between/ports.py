@@ -29,24 +29,24 @@ class Ports:
     latencies: tuple[float, ...]
 
     def tier(self, sender: int, receiver: int) -> int:
-        """Returns the innermost tier that joins two devices."""
+        """Return the innermost tier that joins two devices."""
         tiers = enumerate(self.blocks)
         return next(t for t, block in tiers if block is None or sender // block == receiver // block)
 
     def tiers(self, sender: IntArray, receiver: IntArray) -> IntArray:
-        """Returns the tier of each of many pairs of devices, as ``tier`` does of one."""
+        """Return the tier of each of many pairs of devices, as ``tier`` does of one."""
         tier = np.full(np.broadcast(sender, receiver).shape, len(self.blocks) - 1)
         for t in range(len(self.blocks) - 2, -1, -1):
             tier[sender // (self.blocks[t] or 1) == receiver // (self.blocks[t] or 1)] = t
         return tier
 
     def blocks_of(self, devices: IntArray, tier: int) -> IntArray:
-        """Returns the block of each of many devices on ``tier``, as ``block_of`` does of one."""
+        """Return the block of each of many devices on ``tier``, as ``block_of`` does of one."""
         size = 1 if tier < 0 else self.blocks[tier]
         return np.zeros_like(devices) if size is None else devices // size
 
     def block_of(self, device: int, tier: int) -> int:
-        """Returns the block of ``tier`` in which a device lies; of tier -1 the device itself."""
+        """Return the block of ``tier`` in which a device lies; of tier -1 the device itself."""
         size = 1 if tier < 0 else self.blocks[tier]
         return 0 if size is None else device // size
 

@@ -29,7 +29,7 @@ MOST_PARTS = 2**21  # that are counted together
 
 
 def check(sent: Sent) -> None:
-    """Proves that after all rounds each device has its target tiles, by counting units of elements. Raises Unproven."""
+    """Prove that after all rounds each device has its target tiles, by counting units of elements. Raises Unproven."""
     counts = np.array([len(move.arrays) for move in sent.moves], np.int64)
     if ((sent.first < 0) | (sent.last > counts[sent.move]) | (sent.first >= sent.last)).any():
         raise Unproven("a piece is of an array that is none")
@@ -43,7 +43,7 @@ def check(sent: Sent) -> None:
 
 
 def _units(sent: Sent, counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Splits pieces into units. Returns for each part the numbers of its piece and its unit, and for each unit its
+    """Split pieces into units. Returns for each part the numbers of its piece and its unit, and for each unit its
     move.
     """
     span = int(counts.max(initial=0)) + 1
@@ -57,7 +57,7 @@ def _units(sent: Sent, counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def _repeated(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Repeats each number k ``counts[k]`` times; returns the numbers, and which repetition each is."""
+    """Repeat each number k ``counts[k]`` times; returns the numbers, and which repetition each is."""
     which = np.repeat(np.arange(len(counts)), counts)
     return which, np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
 
@@ -90,7 +90,7 @@ class _Tiles:
         return column
 
     def around(self, move: IntArray, device: IntArray, low: IntArray, high: IntArray) -> NDArray[np.bool_]:
-        """Whether each box lies in the tile."""
+        """Return whether each box lies in the tile."""
         at = move, self.column(device)
         inside = (self.start[at] <= low).all(axis=1) & (high <= self.stop[at]).all(axis=1)
         return np.asarray(inside & self.real[at])
@@ -144,7 +144,7 @@ def _check_filled(
 
 
 def _check_once(devices: IntArray, width: int, owner: IntArray, low: IntArray, high: IntArray) -> None:
-    """Checks that no element of an owner (ascending) is in two of its boxes."""
+    """Check that no element of an owner (ascending) is in two of its boxes."""
     if not len(owner):
         return
     first, last, parts = [], [], []

@@ -54,7 +54,7 @@ class Schedule:
 def messages(
     routed: Sequence[tuple[Tree, Sequence[Cell]]], ports: Ports, chunk: float, most: float | None
 ) -> list[Message]:
-    """Returns the messages that carry ``cells`` along trees, of about ``chunk`` seconds and ``most`` bytes at most.
+    """Return the messages that carry ``cells`` along trees, of about ``chunk`` seconds and ``most`` bytes at most.
 
     What goes straight from one device to another, and no further, is one message before it is cut.
     """
@@ -81,7 +81,7 @@ def messages(
 
 
 def chunks(cells: Sequence[Cell], chunk: float) -> list[list[Cell]]:
-    """Splits ``cells`` into parts of ``chunk`` bytes, and one of the rest: equal parts keep ports in step."""
+    """Split ``cells`` into parts of ``chunk`` bytes, and one of the rest: equal parts keep ports in step."""
     total = bytes_of(cells)
     count = int(total / chunk * (1 + 1e-9))
     rest = total - count * chunk
@@ -102,7 +102,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def scheduled(sent: Sequence[Message | Job], ports: Ports, rule: Rule = RULES[0]) -> Schedule:
-    """Returns the schedule of ``sent`` (cases 1 to 3)."""
+    """Return the schedule of ``sent`` (cases 1 to 3)."""
     return Shop(sent, ports, rule).run()
 
 
@@ -176,7 +176,7 @@ class Shop:
             self.to_come[port] -= self.seconds[number]
 
     def _pairs(self, freed: set[PortOf], busy: set[PortOf]) -> Iterator[tuple[Key, PortOf, PortOf]]:
-        """Yields the pairs of free ports, one of them in ``freed``, with a message that is ready."""
+        """Yield the pairs of free ports, one of them in ``freed``, with a message that is ready."""
         for port in freed:
             if port in busy:
                 continue
@@ -189,7 +189,7 @@ class Shop:
 
 
 def rounds_of(order: Sequence[int], sent: Sequence[Message | Job], ports: Ports) -> tuple[tuple[int, ...], ...]:
-    """Returns the numbers of messages by round (case 3), in the order of the schedule."""
+    """Return the numbers of messages by round (case 3), in the order of the schedule."""
     last: dict[PortOf, int] = {}
     arrived: dict[int, int] = {}
     rounds: list[list[int]] = []

@@ -66,7 +66,7 @@ class Sent:
         return total
 
     def rounds(self) -> tuple[tuple[Message, ...], ...]:
-        """Lists the messages of each round as objects."""
+        """List the messages of each round as objects."""
         pieces: list[list[Cell]] = [[] for _ in range(len(self.sender))]
         columns = (self.message, self.move, self.start, self.stop, self.first, self.last)
         for message, move, start, stop, first, last in zip(*(column.tolist() for column in columns), strict=True):
@@ -82,7 +82,7 @@ class Sent:
 
 
 def in_order(sent: Sent) -> Sent:
-    """Sorts the messages by round and the pieces by message."""
+    """Sort the messages by round and the pieces by message."""
     order = np.lexsort((sent.receiver, sent.sender, sent.round))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -94,7 +94,7 @@ def in_order(sent: Sent) -> Sent:
 
 
 def as_arrays(moves: Sequence[Moved], rounds: Sequence[Sequence[Message]]) -> Sent:
-    """Arrays of messages that are objects."""
+    """Return the arrays of messages that are objects."""
     where = {array: (k, at) for k, move in enumerate(moves) for at, array in enumerate(move.arrays)}
     rank = max((len(move.source.shape) for move in moves), default=0)
     messages: list[tuple[int, int, int]] = []
@@ -112,7 +112,7 @@ def as_arrays(moves: Sequence[Moved], rounds: Sequence[Sequence[Message]]) -> Se
 
 
 def _rows(message: int, cell: Cell, where: Mapping[int, tuple[int, int]], rank: int) -> list[tuple[int, ...]]:
-    """Returns the table's rows: one for each run of neighbouring arrays of one move."""
+    """Return the table's rows: one for each run of neighbouring arrays of one move."""
     more = rank - len(cell.box[0])
     box = (*cell.box[0], *(0,) * more, *cell.box[1], *(1,) * more)
     runs: list[tuple[int, int, int]] = []

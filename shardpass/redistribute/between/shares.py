@@ -29,7 +29,7 @@ LEAST = 1e-7  # of a demand, below which a share is none
 
 
 def loads(tree: Tree, ports: Ports) -> Counter[Port]:
-    """Counts the edges of a tree at each port."""
+    """Count the edges of a tree at each port."""
     count: Counter[Port] = Counter()
     for edge in tree:
         tier = ports.tier(edge.sender, edge.receiver)
@@ -39,7 +39,7 @@ def loads(tree: Tree, ports: Ports) -> Counter[Port]:
 
 
 def shares(wanted: Sequence[Demand], ways: Sequence[Sequence[Tree]], ports: Ports) -> list[list[tuple[Tree, float]]]:
-    """Divides the bytes of each demand among its trees, so that the busiest port is done soonest."""
+    """Divide the bytes of each demand among its trees, so that the busiest port is done soonest."""
     if all(len(trees) == 1 for trees in ways):
         return [[(trees[0], float(demand.bytes))] for demand, trees in zip(wanted, ways, strict=True)]
     rows: dict[Port, int] = {}

@@ -67,7 +67,7 @@ class Side:
         return np.array(self.devices, np.int64)[real], volume[real]
 
     def tiles(self, rank: int) -> Tiles:
-        """Returns the different tiles, with dimensions of 0 to 1 up to ``rank``."""
+        """Return the different tiles, with dimensions of 0 to 1 up to ``rank``."""
         corners = np.array(list(self.holders), np.int64).reshape(len(self.holders), 2, len(self.shape))
         more = np.broadcast_to(np.array([[0], [1]], np.int64), (len(corners), 2, rank - len(self.shape)))
         corners = np.concatenate([corners, more], axis=2)
@@ -81,7 +81,7 @@ class Side:
 def make_side(
     shape: tuple[int, ...], sharding: Sharding | TupleSharding | str, devices: tuple[int, ...] | None, name: str
 ) -> Side:
-    """Makes a side from a sharding in any notation, over ``devices`` or else over devices 0, 1, ... Raises
+    """Make a side from a sharding in any notation, over ``devices`` or else over devices 0, 1, ... Raises
     ShardpassError (SP0xx, SP401, SP403, SP404, SP408, SP417).
     """
     distribution = distribution_over(shape, sharding, None if devices is None else len(devices), name)
@@ -90,7 +90,7 @@ def make_side(
 
 
 def devices_of(given: Any, name: str) -> tuple[int, ...] | None:
-    """Ids of devices: integers, or objects with an ``id``. Raises ShardpassError (SP417)."""
+    """Read the ids of devices: integers, or objects with an ``id``. Raises ShardpassError (SP417)."""
     if given is None:
         return None
     try:
@@ -111,13 +111,13 @@ def devices_of(given: Any, name: str) -> tuple[int, ...] | None:
 
 
 def other_devices(source: Any, target: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Returns the devices of two shardings of JAX over meshes with different devices or orders of them; else none."""
+    """Return the devices of two shardings of JAX over meshes with different devices or orders of them; else none."""
     one, other = mesh_devices(source), mesh_devices(target)
     return (None, None) if None in (one, other) or one == other else (one, other)
 
 
 def mesh_devices(sharding: Any) -> tuple[int, ...] | None:
-    """Returns the ids of the devices of a sharding of JAX; None of anything else, and over an abstract mesh."""
+    """Return the ids of the devices of a sharding of JAX; None of anything else, and over an abstract mesh."""
     try:
         return tuple(int(device.id) for device in sharding.mesh.devices.flat)
     except Exception:  # of objects that only look like shardings, too

@@ -41,7 +41,7 @@ def plan_reshard_tree(
     machine: str | Machine | None = None,
     memory_limit: int | str | None = "max",
 ) -> TransferPlan:
-    """Returns one plan for all arrays of ``tree``.
+    """Return one plan for all arrays of ``tree``.
 
     Args:
         tree: mappings and lists, nested in any way, whose leaves are tuples (shape, element type, source, target), as
@@ -107,7 +107,7 @@ def _leaves(tree: Any, path: str) -> Iterable[tuple[str, Any]]:
 
 
 def _order(arrays: Sequence[MovedArray]) -> list[int]:
-    """Sorts the arrays: first those whose targets are small beside their sources, and of equal ones the small ones."""
+    """Sort the arrays: first those whose targets are small beside their sources, and of equal ones the small ones."""
 
     def key(number: int) -> tuple[float, int]:
         source, target = (_bytes(arrays[number], side) for side in ("source", "target"))
@@ -117,7 +117,7 @@ def _order(arrays: Sequence[MovedArray]) -> list[int]:
 
 
 def _cut(order: Sequence[int], arrays: Sequence[MovedArray], count: int) -> list[list[int]]:
-    """Cuts ``order`` into ``count`` runs of about equal bytes."""
+    """Cut ``order`` into ``count`` runs of about equal bytes."""
     sizes = [_bytes(arrays[number], "source") + _bytes(arrays[number], "target") for number in order]
     total, seen = sum(sizes), 0
     waves: list[list[int]] = [[] for _ in range(count)]

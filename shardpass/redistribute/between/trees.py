@@ -43,7 +43,7 @@ Tree = tuple[Edge, ...]
 def trees(
     holders: Sequence[int], receivers: Sequence[int], ports: Ports, *, relay: bool, wide: bool = False
 ) -> list[Tree]:
-    """Lists the trees of every level, holder and turn, the simple ones first; with many holders and turns, one turn for
+    """List the trees of every level, holder and turn, the simple ones first; with many holders and turns, one turn for
     each holder.
 
     ``wide``: those of case 4, too.
@@ -77,7 +77,7 @@ def _tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, turn:
     edges: list[Edge] = []
 
     def bring(sender: int, after: int, members: list[int], at: int) -> None:
-        """Sends one copy to a block of tier ``at``, and from there to all of its ``members``."""
+        """Send one copy to a block of tier ``at``, and from there to all of its ``members``."""
         first = members[turn % len(members)]
         edges.append(Edge(sender, first, after))
         spread(first, len(edges) - 1, [member for member in members if member != first], at)
@@ -95,7 +95,7 @@ def _tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, turn:
 
 
 def _wide_tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, turn: int) -> Tree:
-    """Builds a wide tree: copies for other blocks leave by the ports of all devices of a block in turn (case 4)."""
+    """Build a wide tree: copies for other blocks leave by the ports of all devices of a block in turn (case 4)."""
     edges: list[Edge] = []
     by: dict[int, int] = {holder: -1}  # the edge that brings the bytes to a device
 
@@ -106,7 +106,7 @@ def _wide_tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, 
         spread(first, [member for member in members if member != first], at, at - 1)
 
     def spread(sender: int, members: list[int], at: int, to: int) -> None:
-        """Sends to ``members``, in the sender's block of tier ``at``, with one copy for each other block of
+        """Send to ``members``, in the sender's block of tier ``at``, with one copy for each other block of
         tier ``to``.
         """
         if not members:

@@ -14,7 +14,7 @@ VERSION = 1
 
 
 def written(facts: Mapping[str, Any], arrays: Sequence[MovedArray], waves: Sequence[Wave]) -> str:
-    """Writes ``facts`` about a plan and its schedule as JSON."""
+    """Write ``facts`` about a plan and its schedule as JSON."""
     free: dict[int, int] = {}
     done = 0
     for wave in waves:

@@ -49,7 +49,7 @@ class BoxTransfer:
 
 
 def box_transfers(source: Boxes, target: Boxes) -> list[BoxTransfer]:
-    """Lists the transfers; every element of every target box comes from exactly one device."""
+    """List the transfers; every element of every target box comes from exactly one device."""
     devices = len(source.start)
     owners = np.flatnonzero(source.volume)
     tiles: dict[bytes, list[int]] = {}
@@ -83,7 +83,7 @@ def append_box_exchange(
     *,
     by_shape: bool = False,
 ) -> None:
-    """Appends to ``builder``, whose value is the source tile, the permutes that bring each box of the target tile.
+    """Append to ``builder``, whose value is the source tile, the permutes that bring each box of the target tile.
 
     ``by_shape``: only boxes of one shape share a round. That takes more rounds, and no byte more than the lower bound.
     """
@@ -99,7 +99,7 @@ def append_transfers(
     *,
     by_shape: bool = False,
 ) -> None:
-    """Appends an exchange of these boxes, which fill the target tiles of all devices that need theirs."""
+    """Append an exchange of these boxes, which fill the target tiles of all devices that need theirs."""
     groups = _rounds_of(transfers, by_shape)
     rounds = [_round(group, source_base, target_base) for group in groups]
     value = np.array(builder.tile, np.int64)
@@ -117,7 +117,7 @@ def append_transfers(
 
 
 def _rounds_of(transfers: list[BoxTransfer], by_shape: bool) -> list[list[BoxTransfer]]:
-    """Groups the transfers by round: small boxes first, and copies from a device's own tile last."""
+    """Group the transfers by round: small boxes first, and copies from a device's own tile last."""
     classes: dict[tuple[bool, tuple[int, ...] | None], list[BoxTransfer]] = {}
     for transfer in transfers:
         kept = transfer.sender == transfer.receiver
@@ -132,7 +132,7 @@ def _rounds_of(transfers: list[BoxTransfer], by_shape: bool) -> list[list[BoxTra
 
 
 def _put_idle(rounds: list[ops.BoxRound], accumulator: IntArray) -> None:
-    """Chooses where devices that are sent nothing in a round write the zeros that they receive instead.
+    """Choose where devices that are sent nothing in a round write the zeros that they receive instead.
 
     That is cheaper than a mask. A later round overwrites the place completely, or it lies past the end of dimension 0.
     The content of a device that is sent nothing in any round is arbitrary: it writes anywhere.

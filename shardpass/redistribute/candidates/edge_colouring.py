@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 
 def colour_edges(edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Colours each (sender, receiver), no two alike at one sender or one receiver, with as few colours as possible."""
+    """Colour each (sender, receiver), no two alike at one sender or one receiver, with as few colours as possible."""
     degree = 0
     ends: list[dict[int, list[int]]] = [{}, {}]
     for sender, receiver in edges:
@@ -48,7 +48,7 @@ def _free(
     a: int,
     b: int,
 ) -> None:
-    """Frees colour ``a`` at ``receiver`` by swapping a and b along the path of those colours from there."""
+    """Free colour ``a`` at ``receiver`` by swapping a and b along the path of those colours from there."""
     path = []
     side, node, colour = 1, receiver, a
     while (e := at[side][node][colour]) >= 0:

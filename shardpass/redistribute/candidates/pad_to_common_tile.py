@@ -33,13 +33,13 @@ from shardpass.redistribute.program.build import Builder
 
 
 def common_shape(problem: Problem) -> tuple[int, ...]:
-    """Returns the least shape that both tilings divide."""
+    """Return the least shape that both tilings divide."""
     counts = zip(problem.source.tiling.counts, problem.target.tiling.counts, strict=True)
     return tuple(-(-n // m) * m for n, m in zip(problem.shape, (math.lcm(*pair) for pair in counts), strict=True))
 
 
 def slid_to_common_tile(problem: Problem, shape: tuple[int, ...], built: Builder) -> Builder | None:
-    """Surrounds ``built``, a plan for the padded ``shape``, with slides that grow and shrink tiles.
+    """Surround ``built``, a plan for the padded ``shape``, with slides that grow and shrink tiles.
 
     None where tiles are too small to slide.
     """
@@ -69,7 +69,7 @@ def _split(side: Distribution) -> list[int]:
 
 
 def _sliced_first(side: Distribution, first: Builder, built: Builder) -> tuple[Tiling, Builder]:
-    """Moves the slices with which ``built`` starts before the slides, but for dimensions that slide.
+    """Move the slices with which ``built`` starts before the slides, but for dimensions that slide.
 
     Returns the tiling after them, and the rest of ``built``.
     """
@@ -94,7 +94,7 @@ def _sliced_first(side: Distribution, first: Builder, built: Builder) -> tuple[T
 
 
 def _resize(builder: Builder, dim: int, size: int) -> None:
-    """Pads or trims a dimension that is whole on every device."""
+    """Pad or trims a dimension that is whole on every device."""
     tile = (*builder.tile[:dim], size, *builder.tile[dim + 1 :])
     if size > builder.tile[dim]:
         builder.pad(tile)
@@ -103,7 +103,7 @@ def _resize(builder: Builder, dim: int, size: int) -> None:
 
 
 def _slide(n: int, dim: int, tiling: Tiling, size: int, builder: Builder) -> bool:
-    """Slides tiles of dimension ``dim``, of ``n`` rows, to tiles of ``size`` rows."""
+    """Slide tiles of dimension ``dim``, of ``n`` rows, to tiles of ``size`` rows."""
     have, count = builder.tile[dim], tiling.counts[dim]
     if have == size:
         return True
@@ -126,7 +126,7 @@ def _slide(n: int, dim: int, tiling: Tiling, size: int, builder: Builder) -> boo
 
 
 def _neighbours(tiling: Tiling, dim: int, before: bool) -> IntArray:
-    """Returns for each device the holder of the next tile along ``dim`` (or of the tile before); -1 at the end."""
+    """Return for each device the holder of the next tile along ``dim`` (or of the tile before); -1 at the end."""
     count = tiling.counts[dim]
     lines = grouped(tiling.joined(dim, count).key, tiling.index[:, dim], count, tiling.replica)
     out = np.full(len(tiling.index), -1, np.int64)

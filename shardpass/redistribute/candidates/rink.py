@@ -42,7 +42,7 @@ MOST_TRIED = 1 << 15  # trials times devices
 def plan_rink(
     shape: tuple[int, ...], source: Tiling, target: Tiling, builder: Builder, *, in_rounds: bool = False
 ) -> None:
-    """Appends the paper's plan for an array whose ``shape`` both tilings divide.
+    """Append the paper's plan for an array whose ``shape`` both tilings divide.
 
     ``in_rounds`` goes beyond the paper: the permute and the all_to_all before it, if any, become rounds of
     permutes that take the bytes of the permute alone.
@@ -66,7 +66,7 @@ def plan_rink(
 
 
 def _permuting_all_to_all(here: Tiling, step: WeakCollective, wanted: Tiling, builder: Builder) -> None:
-    """Builds the all_to_all ``step`` with each chunk sent to where the following permute would bring it."""
+    """Build the all_to_all ``step`` with each chunk sent to where the following permute would bring it."""
     groups = here.groups(step.dim, step.factor)
     place = here.index[:, step.dim] % step.factor
     member = least_permutation(_moved(here, step).key, wanted.key)  # whose tile each device gets in the end
@@ -81,13 +81,13 @@ def _permuting_all_to_all(here: Tiling, step: WeakCollective, wanted: Tiling, bu
 
 
 def _moved(tiling: Tiling, step: WeakCollective) -> Tiling:
-    """Returns the tiling after an all_to_all: block j of dimension ``to`` goes to the j-th neighbour along ``dim``."""
+    """Return the tiling after an all_to_all: block j of dimension ``to`` goes to the j-th neighbour along ``dim``."""
     part = tiling.index[:, step.dim] % step.factor
     return tiling.joined(step.dim, step.factor).split(step.to, step.factor, part)
 
 
 def _emit_slice(shape: tuple[int, ...], source: Tiling, sliced: Tiling, builder: Builder) -> None:
-    """Builds all slices of the path as one: part ``index mod factor`` of each dimension of the source's tile."""
+    """Build all slices of the path as one: part ``index mod factor`` of each dimension of the source's tile."""
     if sliced.counts == source.counts:
         return
     factors = np.array([k // s for k, s in zip(sliced.counts, source.counts, strict=True)])
@@ -110,7 +110,7 @@ class _Refined:
         return cls(target, factors)
 
     def nearest(self, here: Tiling) -> Tiling:
-        """Returns which part of its target tile each device should hold: its current part, where that is fair.
+        """Return which part of its target tile each device should hold: its current part, where that is fair.
 
         Dimension by dimension; a choice is fair if the replicas of each target tile get its parts equally often.
         """
@@ -126,7 +126,7 @@ class _Refined:
 
 
 def fair(tiling: Tiling, factor: int, part: IntArray) -> bool:
-    """Whether the replicas of each tile hold each of ``factor`` parts equally often."""
+    """Return whether the replicas of each tile hold each of ``factor`` parts equally often."""
     cells = tiling.key * factor + part
     counts = np.bincount(cells)
     return bool((counts[counts > 0] * factor == tiling.replicas).all())
@@ -148,7 +148,7 @@ class _SteeredPath:
 
 
 def _steer(paths: tuple[tuple[WeakCollective, ...], ...], source: Tiling, target: Tiling) -> _SteeredPath:
-    """Returns the first of equally cheap paths and choices of slices that needs no permute, else the first."""
+    """Return the first of equally cheap paths and choices of slices that needs no permute, else the first."""
     first: _SteeredPath | None = None
     trials = max(1, min(MOST_TRIALS, MOST_TRIED // len(source.index)))
     for trial, steered in enumerate(islice(_steered_paths(paths, source, target), trials)):
@@ -176,12 +176,12 @@ def _after(tiling: Tiling, moves: list[WeakCollective]) -> Tiling:
 
 
 def _by_primes(slices: list[WeakCollective]) -> list[tuple[int, int]]:
-    """Lists (dimension, prime) for each axis that a slice puts on a dimension, major to minor."""
+    """List (dimension, prime) for each axis that a slice puts on a dimension, major to minor."""
     return [(step.dim, p) for step in slices for p in reversed(prime_factors(step.factor))]
 
 
 def _choices(source: Tiling, slices: list[tuple[int, int]], target: Tiling) -> Iterator[Tiling]:
-    """Lists all combinations of the cuts that ``_parts`` offers for the slices, best first."""
+    """List all combinations of the cuts that ``_parts`` offers for the slices, best first."""
     if not slices:
         yield source
         return
@@ -191,7 +191,7 @@ def _choices(source: Tiling, slices: list[tuple[int, int]], target: Tiling) -> I
 
 
 def _parts(source: Tiling, dim: int, prime: int, target: Tiling) -> Iterator[IntArray]:
-    """Lists fair cuts of ``dim`` by ``prime``: by a factor of the target's index there or elsewhere, or by replica."""
+    """List fair cuts of ``dim`` by ``prime``: by a factor of the target's index there or elsewhere, or by replica."""
     tried = set()
     order = [dim, *(i for i in range(len(target.counts)) if i != dim)]
     for i in order:

@@ -64,7 +64,7 @@ MOST_PATHS = 16
 def shortest_path(
     shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...], devices: int
 ) -> tuple[WeakCollective, ...]:
-    """Returns the first of ``shortest_paths``."""
+    """Return the first of ``shortest_paths``."""
     return shortest_paths(shape, source, target, devices)[0]
 
 
@@ -72,7 +72,7 @@ def shortest_path(
 def shortest_paths(
     shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...], devices: int
 ) -> tuple[tuple[WeakCollective, ...], ...]:
-    """Finds the cheapest normal-form paths from ``source`` to ``target`` (tile counts that divide ``shape``).
+    """Find the cheapest normal-form paths from ``source`` to ``target`` (tile counts that divide ``shape``).
 
     All of one cost and length; MOST_PATHS at most. ``devices`` is the size of the mesh; its prime factors are the
     axes. There is always a path: slice the source down to the greatest common subdivision, move, gather.
@@ -112,7 +112,7 @@ def shortest_paths(
 
 
 def _paths(came: dict[Node, list[tuple[Node, WeakCollective]]], here: Node) -> Iterator[tuple[WeakCollective, ...]]:
-    """Lists the paths that end at ``here``, in the order of their discovery."""
+    """List the paths that end at ``here``, in the order of their discovery."""
     if not came[here]:
         yield ()
     for before, step in came[here]:
@@ -145,7 +145,7 @@ def _with(counts: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
 
 
 def weak_cost(shape: tuple[int, ...], source: tuple[int, ...], path: tuple[WeakCollective, ...]) -> int:
-    """Returns the cost of ``path`` by figure 11, in elements."""
+    """Return the cost of ``path`` by figure 11, in elements."""
     tile = math.prod(shape) // math.prod(source)
     cost = 0
     for step in path:

@@ -61,7 +61,7 @@ MOST_DEVICES_EXCHANGED = 64  # beyond this, where there is another candidate, th
 
 
 def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """Builds the cheapest plan that ``planner`` has for the problem, not yet proved."""
+    """Build the cheapest plan that ``planner`` has for the problem, not yet proved."""
     if problem.is_nothing:
         return _start(problem)
     if math.prod(problem.shape) == 0:
@@ -81,7 +81,7 @@ def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
 
 
 def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
-    """Returns ``built``, or gather and slice, if the limit allows that and it is cheaper."""
+    """Return ``built``, or gather and slice, if the limit allows that and it is cheaper."""
     middle = meet(problem)
     if middle is None:
         return built
@@ -98,7 +98,7 @@ def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
 
 
 def gather_then_slice(problem: Problem, middle: Sharding, terms: Terms) -> Builder:
-    """Plans source to ``middle``, the meet of source and target, and from there to the target."""
+    """Plan source to ``middle``, the meet of source and target, and from there to the target."""
     first = build_plan(between(problem, target=middle), "best", terms)
     gathered = in_turn(first, build_plan(between(problem, source=middle), "best", terms))
     gathered.label, gathered.refused = "gather", []
@@ -106,7 +106,7 @@ def gather_then_slice(problem: Problem, middle: Sharding, terms: Terms) -> Build
 
 
 def _from_one_device(problem: Problem, root: int, terms: Terms) -> Builder:
-    """Builds the box exchange, with a round for each receiving device, beside the tree if several devices receive."""
+    """Build the box exchange, with a round for each receiving device, beside the tree if several devices receive."""
     receive = problem.target.boxes(problem.shape).volume > 0
     receivers = int(receive.sum()) - int(receive[root])
     candidates = _box_exchanges(problem) if receivers <= MOST_DEVICES_EXCHANGED else []
@@ -118,7 +118,7 @@ def _from_one_device(problem: Problem, root: int, terms: Terms) -> Builder:
 
 
 def _on_crossing_borders(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """Builds tiles that slide to a common size, beside the box exchange where devices are few."""
+    """Build tiles that slide to a common size, beside the box exchange where devices are few."""
     paper = _slid(problem, "rink", terms)
     if paper is not None and planner == "rink":
         return paper
@@ -132,7 +132,7 @@ def _on_crossing_borders(problem: Problem, planner: str, terms: Terms) -> Builde
 
 
 def _slid(problem: Problem, planner: str, terms: Terms) -> Builder | None:
-    """Builds the plan for the common padded size, between source tiles that grow and target tiles that shrink."""
+    """Build the plan for the common padded size, between source tiles that grow and target tiles that shrink."""
     shape = common_shape(problem)
     padded = between(problem, shape=shape)
     built = _on_nesting_borders(padded, shape, terms, is_real=False) if planner == "best" else _rink(padded, shape)
@@ -143,7 +143,7 @@ def _slid(problem: Problem, planner: str, terms: Terms) -> Builder | None:
 
 
 def _crossing_gathered(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """Gathers the dimensions whose borders cross first: for devices too many for a box exchange.
+    """Gather the dimensions whose borders cross first: for devices too many for a box exchange.
 
     Needs the memory of the source's tile with these dimensions whole.
     """
@@ -161,7 +161,7 @@ def between(
     target: Sharding | None = None,
     shape: tuple[int, ...] | None = None,
 ) -> Problem:
-    """Returns the problem with another source, target or shape."""
+    """Return the problem with another source, target or shape."""
     return make_problem(
         shape or problem.shape,
         problem.element.mlir,
@@ -180,7 +180,7 @@ def _rink_strategy(problem: Problem, shape: tuple[int, ...], in_rounds: bool = F
 
 
 def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, is_real: bool = True) -> Builder:
-    """Plans by sub-axes where possible; builds the paper's plan only where it could be better.
+    """Plan by sub-axes where possible; builds the paper's plan only where it could be better.
 
     Not ``is_real``: the array is padded for the plan, and a box exchange would send the padding too.
     """
@@ -210,7 +210,7 @@ def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, 
 
 
 def _detoured(problem: Problem, shape: tuple[int, ...], terms: Terms) -> list[Builder]:
-    """Builds the detours."""
+    """Build the detours."""
     given = [strategy for halves in detours(problem, shape) for strategy in detour_strategies(halves)]
     return _of_strategies(problem, shape, given, terms)
 
@@ -228,7 +228,7 @@ def _of_strategies(problem: Problem, shape: tuple[int, ...], given: list[Strateg
 
 
 def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, terms: Terms) -> Builder:
-    """Adds partial sums: by sub-axes, else by an all_reduce followed by a plan for whole values."""
+    """Add partial sums: by sub-axes, else by an all_reduce followed by a plan for whole values."""
     by_sub_axes = None if shape is None or planner == "rink" else SubAxisProblem.of(problem, shape)
     if shape is not None and by_sub_axes is not None:
         candidates = _by_sub_axes(problem, shape, by_sub_axes, terms)
@@ -246,12 +246,12 @@ def _with_sums(problem: Problem, shape: tuple[int, ...] | None, planner: str, te
 
 
 def in_turn(first: Builder, second: Builder) -> Builder:
-    """Concatenates two plans."""
+    """Concatenate two plans."""
     return second.after(first)
 
 
 def cheapest(candidates: list[Builder], terms: Terms) -> Builder:
-    """Returns the cheapest by the cost model among the candidates that receive no more bytes than the first."""
+    """Return the cheapest by the cost model among the candidates that receive no more bytes than the first."""
     return terms.choose(candidates, int(candidates[0].received.max()))
 
 
@@ -280,7 +280,7 @@ def _box_exchange(problem: Problem, by_shape: bool) -> Builder:
 def _padded_and_trimmed(
     problem: Problem, shape: tuple[int, ...], strategy: Strategy, label: str = "", prices: LocalPrices = FREE
 ) -> Builder:
-    """Builds ``strategy`` for the padded ``shape``, between padding the source tile and trimming the target's."""
+    """Build ``strategy`` for the padded ``shape``, between padding the source tile and trimming the target's."""
     builder = _start(problem, label, prices)
     tile = tuple(n // k for n, k in zip(shape, problem.source.tiling.counts, strict=True))
     if tile != builder.tile:

@@ -23,7 +23,7 @@ from shardpass.sharding import Sharding
 
 
 def stacked(problem: Problem) -> Problem | None:
-    """Returns the problem as one of whole values; None where sums are added, or where sub-axes suffice."""
+    """Return the problem as one of whole values; None where sums are added, or where sub-axes suffice."""
     if not problem.is_kept or problem.is_nothing or _is_in_sub_axes(problem):
         return None
     sides = (_stacked(problem.source), _stacked(problem.target))
@@ -31,7 +31,7 @@ def stacked(problem: Problem) -> Problem | None:
 
 
 def half_added(problem: Problem) -> Sharding | None:
-    """Returns the source after the sums that the target does not keep are added.
+    """Return the source after the sums that the target does not keep are added.
 
     None unless the target keeps some of the sums, and sub-axes do not express the problem.
     """
@@ -43,7 +43,7 @@ def half_added(problem: Problem) -> Sharding | None:
 
 
 def concatenated(problem: Problem, first: Plan, second: Plan) -> Plan:
-    """Concatenates plans of ``problem``: ``second`` starts where ``first`` ends."""
+    """Concatenate plans of ``problem``: ``second`` starts where ``first`` ends."""
     return replace(
         second,
         source=first.source,
@@ -71,7 +71,7 @@ def _stacked(side: Distribution) -> Sharding:
 
 
 def unstacked(plan: Plan, problem: Problem) -> Plan:
-    """Restates ``plan``, of ``stacked(problem)``, for the local arrays of the problem itself."""
+    """Restate ``plan``, of ``stacked(problem)``, for the local arrays of the problem itself."""
     program = (ops.Reshape(plan.source_tile), *plan.program, ops.Reshape(problem.target.tile))
     return replace(
         plan,
@@ -86,6 +86,6 @@ def unstacked(plan: Plan, problem: Problem) -> Plan:
 
 
 def _unstacked(step: Step) -> Step:
-    """Removes the dimension of sums from a step's tiles; a tile of several sums keeps it."""
+    """Remove the dimension of sums from a step's tiles; a tile of several sums keeps it."""
     before, after = (tile[1:] if tile[0] == 1 else tile for tile in (step.tile_before, step.tile_after))
     return replace(step, tile_before=before, tile_after=after)

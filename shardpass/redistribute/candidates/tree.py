@@ -29,7 +29,7 @@ from shardpass.redistribute.program.build import Builder
 
 
 def append_tree(problem: Problem, root: int, builder: Builder) -> None:
-    """Appends the rounds of a binomial tree to ``builder``, by which device ``root`` sends each device its
+    """Append the rounds of a binomial tree to ``builder``, by which device ``root`` sends each device its
     target tile.
     """
     needed = problem.target.boxes(problem.shape)
@@ -55,7 +55,7 @@ def append_tree(problem: Problem, root: int, builder: Builder) -> None:
 
 
 def _members(needed: Boxes, root: int) -> IntArray:
-    """Lists the devices that need any elements, and ``root``, in the order of their boxes."""
+    """List the devices that need any elements, and ``root``, in the order of their boxes."""
     takes_part = needed.volume > 0
     takes_part[root] = True
     devices = np.flatnonzero(takes_part)
@@ -63,7 +63,7 @@ def _members(needed: Boxes, root: int) -> IntArray:
 
 
 def _halves(leader: int, members: IntArray) -> list[tuple[int, IntArray]]:
-    """Cuts a segment into halves, each with its leader."""
+    """Cut a segment into halves, each with its leader."""
     if len(members) == 1:
         return [(leader, members)]
     cut = (len(members) + 1) // 2
@@ -71,7 +71,7 @@ def _halves(leader: int, members: IntArray) -> list[tuple[int, IntArray]]:
 
 
 def _hull(needed: Boxes, members: IntArray) -> tuple[IntArray, IntArray]:
-    """Returns the least box that contains the boxes of ``members``; without extent where they are all empty."""
+    """Return the least box that contains the boxes of ``members``; without extent where they are all empty."""
     some = members[needed.volume[members] > 0]
     if not len(some):
         return needed.start[members[0]], needed.start[members[0]]

@@ -24,7 +24,7 @@ MOST_DIMENSIONS = 1024
 
 
 def shape_of(given: Any) -> tuple[int, ...]:
-    """Reads a shape. Raises ShardpassError (SP406)."""
+    """Read a shape. Raises ShardpassError (SP406)."""
     try:
         entries = None if isinstance(given, str | bytes) else list(islice(given, MOST_DIMENSIONS + 1))
     except Exception:  # of the object's own
@@ -43,7 +43,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
 
 
 def element_name_of(given: Any) -> str:
-    """Reads an element type's name. Raises ShardpassError (SP405) for what is neither a name nor a dtype."""
+    """Read an element type's name. Raises ShardpassError (SP405) for what is neither a name nor a dtype."""
     if isinstance(given, str):
         return "".join([given])
     known = ", ".join(row.mlir for row in ELEMENT_TYPES)
@@ -58,7 +58,7 @@ def element_name_of(given: Any) -> str:
 
 
 def sharding_of(given: Any, side: str, rank: int) -> Sharding | TupleSharding | str:
-    """Reads a sharding. Raises ShardpassError (SP415)."""
+    """Read a sharding. Raises ShardpassError (SP415)."""
     if isinstance(given, Sharding | TupleSharding):
         return given
     if isinstance(given, str):
@@ -74,7 +74,7 @@ def sharding_of(given: Any, side: str, rank: int) -> Sharding | TupleSharding | 
 
 
 def count_of(given: Any) -> int | None:
-    """Reads a whole number. Raises ShardpassError (SP416)."""
+    """Read a whole number. Raises ShardpassError (SP416)."""
     number = None if given is None else whole(given)
     if given is not None and (number is None or not 1 <= number <= MOST_DEVICES):
         given = repr(given) if isinstance(given, str) else given

@@ -25,7 +25,7 @@ def make_problem(
     target: Sharding | TupleSharding | str,
     num_devices: int | None = None,
 ) -> Problem:
-    """Checks the parts of a problem. Raises ShardpassError (SP0xx, SP4xx)."""
+    """Check the parts of a problem. Raises ShardpassError (SP0xx, SP4xx)."""
     given_source, given_target = (
         _of_rank(_sharding(given, side), len(shape)) for given, side in ((source, "source"), (target, "target"))
     )
@@ -45,12 +45,12 @@ def make_problem(
 
 
 def _summed_axes(sharding: Sharding) -> set[tuple[AxisRef, int]]:
-    """Returns the axes of the partial sums with their sizes: axes of two meshes may share a name."""
+    """Return the axes of the partial sums with their sizes: axes of two meshes may share a name."""
     return {(ref, sharding.mesh.ref_size(ref)) for ref in sharding.unreduced} if sharding.mesh else set()
 
 
 def find_element_type(name: str) -> ElementType:
-    """Looks an element type up. Raises ShardpassError (SP405)."""
+    """Look an element type up. Raises ShardpassError (SP405)."""
     try:
         return element_type(name)
     except KeyError:
@@ -66,7 +66,7 @@ def _sharding(given: Sharding | TupleSharding | str, side: str) -> Sharding:
 
 
 def _of_rank(sharding: Sharding, rank: int) -> Sharding:
-    """Fits ``sharding`` to ``rank`` dimensions: tile counts that are all 1 fit any rank, named dimensions do not.
+    """Fit ``sharding`` to ``rank`` dimensions: tile counts that are all 1 fit any rank, named dimensions do not.
 
     Raises ShardpassError (SP030).
     """
@@ -98,7 +98,7 @@ def _devices(source: Sharding, target: Sharding, asked: int | None) -> int:
 def distribution_over(
     shape: tuple[int, ...], given: Sharding | TupleSharding | str, devices: int | None, side: str
 ) -> Distribution:
-    """Builds one side of a redistribution between device sets. Raises ShardpassError (SP0xx, SP401 to SP406, SP418)."""
+    """Build one side of a redistribution between device sets. Raises ShardpassError (SP0xx, SP401 to SP406, SP418)."""
     sharding = _of_rank(_sharding(given, side), len(shape))
     if any(n < 0 for n in shape):
         raise table.SHAPE.error(text="x".join(map(str, shape)), reason="a size is negative")

@@ -9,13 +9,13 @@ IntArray = NDArray[np.int64]
 
 
 def frozen(array: IntArray) -> IntArray:
-    """Makes ``array``, which callers share, read-only."""
+    """Make ``array``, which callers share, read-only."""
     array.flags.writeable = False
     return array
 
 
 def names_each_once(groups: IntArray, devices: int) -> bool:
-    """Whether ``groups`` names each of the devices 0, 1, ... exactly once."""
+    """Return whether ``groups`` names each of the devices 0, 1, ... exactly once."""
     if groups.size != devices or groups.min(initial=0) < 0 or groups.max(initial=0) >= devices:
         return False
     named = np.zeros(devices, bool)
@@ -24,26 +24,26 @@ def names_each_once(groups: IntArray, devices: int) -> bool:
 
 
 def grouped(key: IntArray, position: IntArray, size: int, replica: IntArray) -> IntArray:
-    """Groups devices with the same ``key`` and ``replica``, ordered by ``position``. int64 [groups, size]."""
+    """Group devices with the same ``key`` and ``replica``, ordered by ``position``. int64 [groups, size]."""
     groups = np.lexsort((position, replica, key)).reshape(-1, size)
     return groups[np.argsort(groups.min(axis=1), kind="stable")]
 
 
 def group_of(groups: IntArray) -> IntArray:
-    """Returns the group of each device. int64 [devices]."""
+    """Return the group of each device. int64 [devices]."""
     out = np.empty(groups.size, np.int64)
     out[groups] = np.arange(len(groups))[:, None]
     return out
 
 
 def moving_pairs(source_of: IntArray) -> IntArray:
-    """Lists the pairs (from, to) in ``source_of`` [rounds, devices] that join two devices. int64 [pairs, 2]."""
+    """List the pairs (from, to) in ``source_of`` [rounds, devices] that join two devices. int64 [pairs, 2]."""
     rounds, receivers = np.nonzero(source_of != np.arange(source_of.shape[1]))
     return np.stack([source_of[rounds, receivers], receivers], axis=1)
 
 
 def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
-    """Computes ``numpy.ravel_multi_index``, also for rank 0. int64 [devices]."""
+    """Compute ``numpy.ravel_multi_index``, also for rank 0. int64 [devices]."""
     key = np.zeros(len(index), np.int64)
     for i, count in enumerate(counts):
         key = key * count + index[:, i]
@@ -51,7 +51,7 @@ def ravel(index: IntArray, counts: tuple[int, ...]) -> IntArray:
 
 
 def count_before(key: IntArray) -> IntArray:
-    """Counts for each device the devices with a smaller id and the same key. int64 [devices]."""
+    """Count for each device the devices with a smaller id and the same key. int64 [devices]."""
     order = np.argsort(key, kind="stable")
     run = key[order]
     first = np.concatenate(([True], run[1:] != run[:-1]))
@@ -62,7 +62,7 @@ def count_before(key: IntArray) -> IntArray:
 
 
 def least_permutation(current: IntArray, wanted: IntArray) -> IntArray:
-    """Returns ``source_of`` with ``current[source_of[d]] == wanted[d]`` that moves the fewest tiles (lemma 5.1).
+    """Return ``source_of`` with ``current[source_of[d]] == wanted[d]`` that moves the fewest tiles (lemma 5.1).
 
     ``current`` and ``wanted`` give each device the number of a tile, and name each tile equally often.
     """

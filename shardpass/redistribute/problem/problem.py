@@ -53,18 +53,18 @@ class Distribution:
 
     @cached_property
     def base(self) -> IntArray:
-        """Returns the base offset map, not cut off at the array's end. int64 [devices, rank]."""
+        """Return the base offset map, not cut off at the array's end. int64 [devices, rank]."""
         return self.tiling.index * np.array(self.tile, np.int64)
 
     @cached_property
     def real(self) -> NDArray[np.bool_]:
-        """Returns which devices hold any element. [devices]"""
+        """Return which devices hold any element. [devices]"""
         devices = len(self.tiling.index)
         return np.ones(devices, bool) if self.only is None else np.arange(devices) == self.only
 
     @cached_property
     def summand(self) -> IntArray | None:
-        """Returns the number of each device's partial sum; None where values are whole. int64 [devices]."""
+        """Return the number of each device's partial sum; None where values are whole. int64 [devices]."""
         return self.sharding.number(self.sharding.unreduced) if self.sharding.unreduced else None
 
     def boxes(self, shape: tuple[int, ...]) -> Boxes:
@@ -87,7 +87,7 @@ class Problem:
 
     @cached_property
     def mesh(self) -> Mesh:
-        """Returns a mesh to name axes by: a common one, the source's, or the target's."""
+        """Return a mesh to name axes by: a common one, the source's, or the target's."""
         shardings = [s for s in (self.source.sharding, self.target.sharding) if s.mesh is not None]
         if not shardings:
             return Mesh((("devices", self.devices),))
@@ -103,7 +103,7 @@ class Problem:
 
     @cached_property
     def lower_bound_bytes(self) -> int:
-        """Counts the bytes that the device that lacks most must receive.
+        """Count the bytes that the device that lacks most must receive.
 
         A device has no element of a sum that is still partial: each takes at least one summand from another device.
         """
@@ -115,7 +115,7 @@ class Problem:
 
     @property
     def reduction(self) -> str:
-        """Returns the op that joins the source's partial values: add, max or min."""
+        """Return the op that joins the source's partial values: add, max or min."""
         return {"sum": "add"}.get(self.source.sharding.reduction, self.source.sharding.reduction)
 
     @property
@@ -126,11 +126,11 @@ class Problem:
 
     @property
     def sums(self) -> int:
-        """Counts the partial sums that the source has of each element; 1 where values are whole."""
+        """Count the partial sums that the source has of each element; 1 where values are whole."""
         return 1 if self.source.summand is None else int(self.source.summand.max()) + 1
 
     def aligned(self) -> tuple[int, ...] | None:
-        """Returns the padded shape that both tilings divide into their own tiles; None where their borders cross.
+        """Return the padded shape that both tilings divide into their own tiles; None where their borders cross.
 
         A dimension that one side does not split may be padded to the other's size.
         """
@@ -142,11 +142,11 @@ class Problem:
         return tuple(shape)
 
     def aligned_dims(self) -> tuple[bool, ...]:
-        """Returns for each dimension whether the borders of its tiles nest."""
+        """Return for each dimension whether the borders of its tiles nest."""
         return tuple(len(sizes) < 2 for sizes in self._padded_sizes())
 
     def _padded_sizes(self) -> list[set[int]]:
-        """Returns for each dimension the sizes to which the sides that split it pad it."""
+        """Return for each dimension the sizes to which the sides that split it pad it."""
         sides = (self.source, self.target)
         return [
             {side.tiling.counts[i] * side.tile[i] for side in sides if side.tiling.counts[i] > 1}

@@ -57,25 +57,25 @@ class SubAxes:
         return len(self.coordinates)
 
     def count(self, chosen: Iterable[int]) -> int:
-        """Counts the devices that differ on the sub-axes ``chosen`` alone."""
+        """Count the devices that differ on the sub-axes ``chosen`` alone."""
         return math.prod(self.sizes[m] for m in chosen)
 
     def index(self, chosen: Iterable[int]) -> IntArray:
-        """Returns each device's coordinates on ``chosen``, major to minor, as one number. int64 [devices]."""
+        """Return each device's coordinates on ``chosen``, major to minor, as one number. int64 [devices]."""
         return _index(self, tuple(chosen))
 
     def groups(self, chosen: Iterable[int]) -> IntArray:
-        """Groups the devices that differ on ``chosen`` alone, in the order of ``index``. int64 [groups, size]."""
+        """Group the devices that differ on ``chosen`` alone, in the order of ``index``. int64 [groups, size]."""
         return _groups(self, tuple(chosen))
 
     def along(self, groups: IntArray) -> tuple[str, ...]:
-        """Names the axes and sub-axes on which the members of some group differ."""
+        """Name the axes and sub-axes on which the members of some group differ."""
         rows = self.coordinates[groups]
         varies = (rows != rows[:, :1]).any(axis=(0, 1))
         return self.names([m for m, used in enumerate(varies) if used])
 
     def names(self, chosen: Iterable[int]) -> tuple[str, ...]:
-        """Names the sub-axes ``chosen``; adjacent parts of an axis are merged."""
+        """Name the sub-axes ``chosen``; adjacent parts of an axis are merged."""
         runs: list[SubAxis] = []
         for m in sorted(chosen):
             part = self.parts[m]
@@ -104,7 +104,7 @@ def _groups(sub_axes: SubAxes, chosen: tuple[int, ...]) -> IntArray:
 
 @lru_cache(maxsize=CACHED_MESHES)
 def sub_axes_of(mesh: Mesh) -> SubAxes:
-    """Returns the prime sub-axes of ``mesh``. An axis named ``x:(2)4``, of a common mesh, is that part of x."""
+    """Return the prime sub-axes of ``mesh``. An axis named ``x:(2)4``, of a common mesh, is that part of x."""
     named = [(m["axis"], int(m["pre"])) if (m := _PART.fullmatch(name)) else (name, 1) for name, _ in mesh.axes]
     whole: Counter[str] = Counter()
     for (axis, _), (_, size) in zip(named, mesh.axes, strict=True):

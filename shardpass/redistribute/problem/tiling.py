@@ -27,12 +27,12 @@ class Tiling:
 
     @cached_property
     def key(self) -> IntArray:
-        """Returns the tile of each device as one number, row-major. int64 [devices]."""
+        """Return the tile of each device as one number, row-major. int64 [devices]."""
         return ravel(self.index, self.counts)
 
     @cached_property
     def replica(self) -> IntArray:
-        """Returns each device's number among the devices that hold the same tile, by device id. int64 [devices]."""
+        """Return each device's number among the devices that hold the same tile, by device id. int64 [devices]."""
         return count_before(self.key)
 
     @property
@@ -43,25 +43,25 @@ class Tiling:
         return self.counts == other.counts and np.array_equal(self.index, other.index)
 
     def split(self, dim: int, factor: int, part: IntArray) -> Tiling:
-        """Cuts each tile in ``factor`` along ``dim``; device d keeps ``part[d]``."""
+        """Cut each tile in ``factor`` along ``dim``; device d keeps ``part[d]``."""
         index = self.index.copy()
         index[:, dim] = index[:, dim] * factor + part
         return Tiling(replaced(self.counts, dim, self.counts[dim] * factor), index)
 
     def joined(self, dim: int, factor: int) -> Tiling:
-        """Merges each ``factor`` neighbours along ``dim`` into one tile."""
+        """Merge each ``factor`` neighbours along ``dim`` into one tile."""
         index = self.index.copy()
         index[:, dim] //= factor
         return Tiling(replaced(self.counts, dim, self.counts[dim] // factor), index)
 
     def groups(self, dim: int, factor: int) -> IntArray:
-        """Groups ``factor`` devices whose tiles are neighbours along ``dim``, in order. int64 [groups, factor]."""
+        """Group ``factor`` devices whose tiles are neighbours along ``dim``, in order. int64 [groups, factor]."""
         return grouped(self.joined(dim, factor).key, self.index[:, dim] % factor, factor, self.replica)
 
 
 @lru_cache(maxsize=64)
 def tiling_of(sharding: Sharding, rank: int, devices: int) -> Tiling:
-    """Returns the tiling of a tiled or replicated sharding for arrays of this rank on ``devices`` devices."""
+    """Return the tiling of a tiled or replicated sharding for arrays of this rank on ``devices`` devices."""
     counts = sharding.tile_counts(rank)
     # an array of one element a tile has its tile indices as base offsets
     return Tiling(counts, np.asarray(sharding.tile_offsets(counts, devices), np.int64))

@@ -74,13 +74,13 @@ class Builder:
 
     @property
     def memory(self) -> Memory:
-        """Returns the memory that the program needs so far."""
+        """Return the memory that the program needs so far."""
         self._memory.follow(self.program)
         return self._memory
 
     @property
     def work(self) -> LocalWork:
-        """Returns the local work of the program so far."""
+        """Return the local work of the program so far."""
         if self._work is None or self._work[0] != len(self.program):
             self._work = len(self.program), local_work(self.program, self.start, self.element)
         return self._work[1]
@@ -92,7 +92,7 @@ class Builder:
         return isinstance(last, REARRANGING)
 
     def cheapest(self, forms: Sequence[list[Op]]) -> list[Op]:
-        """Returns the form whose ops add the least local work, the first of equals."""
+        """Return the form whose ops add the least local work, the first of equals."""
         if len(forms) == 1:
             return forms[0]
         return min(
@@ -100,7 +100,7 @@ class Builder:
         )
 
     def after(self, first: Builder) -> Builder:
-        """Returns ``first`` followed by this plan, which starts where ``first`` ends."""
+        """Return ``first`` followed by this plan, which starts where ``first`` ends."""
         self.start = first.start
         self._work = None
         self._memory = self.memory.after(first.memory)
@@ -111,7 +111,7 @@ class Builder:
         return self
 
     def instead_of(self, way: str, why: str) -> Builder:
-        """Records that this plan was chosen over ``way``, and returns it."""
+        """Record that this plan was chosen over ``way``, and return it."""
         self.refused.append(Refusal(way, why))
         return self
 
@@ -123,13 +123,13 @@ class Builder:
         self.tile = tile
 
     def pad(self, tile: tuple[int, ...]) -> None:
-        """Pads the end of each axis with zeros, up to ``tile``."""
+        """Pad the end of each axis with zeros, up to ``tile``."""
         before = self.tile
         self.local(ops.Pad(tile), tile)
         self._padded = len(self.program), before
 
     def dynamic_slice(self, tile: tuple[int, ...], starts: IntArray) -> None:
-        """Slices; axes that were not padded just before come first, so that less is padded."""
+        """Slice; axes that were not padded just before come first, so that less is padded."""
         count, bare = self._padded
         is_last = count == len(self.program) > self._memory.seen
         if is_last and all(a == b or n == b for a, n, b in zip(bare, tile, self.tile, strict=True)):
@@ -165,7 +165,7 @@ class Builder:
         self._step(StepKind.ALL_REDUCE, axes, groups, self.tile, moved)
 
     def permute(self, source_of: IntArray) -> None:
-        """Sends every device its source's array; no op where every device is its own source."""
+        """Send every device its source's array; no op where every device is its own source."""
         here = np.arange(self.devices)
         moved = source_of != here
         if not moved.any():
@@ -176,7 +176,7 @@ class Builder:
         self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
 
     def box_round(self, boxes: ops.BoxRound) -> None:
-        """Appends a round of a box exchange, as a local op where no device receives from another."""
+        """Append a round of a box exchange, as a local op where no device receives from another."""
         here = np.arange(self.devices)
         moved = (boxes.source_of != here) & (boxes.source_of >= 0)
         if not moved.any():
@@ -189,7 +189,7 @@ class Builder:
         self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, boxes.size, received)
 
     def slide(self, op: ops.Slide) -> None:
-        """Appends a permute of the halo's rows and each device's window; a local op where there is no halo."""
+        """Append a permute of the halo's rows and each device's window; a local op where there is no halo."""
         tile = (*self.tile[: op.axis], op.size, *self.tile[op.axis + 1 :])
         if not op.halo:
             self.local(op, tile)
@@ -210,12 +210,12 @@ class Builder:
         received: IntArray | int,
         axes: tuple[str, ...] = (),
     ) -> None:
-        """Appends a step of several ops, after which the local array is the tile ``tile``."""
+        """Append a step of several ops, after which the local array is the tile ``tile``."""
         self.program += program
         self._step(kind, axes, groups, tile, received)
 
     def rounds(self, program: Iterable[Op], source_of: IntArray, chunk: tuple[int, ...], tile: tuple[int, ...]) -> None:
-        """Appends ``program``, with one ``ChunkRounds``: a step for each round in which any chunk moves."""
+        """Append ``program``, with one ``ChunkRounds``: a step for each round in which any chunk moves."""
         here = np.arange(self.devices)
         moved = source_of != here
         pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
@@ -242,7 +242,7 @@ class Builder:
 
 
 def in_sequence(*strategies: Strategy) -> Strategy:
-    """Runs one strategy after the other."""
+    """Run one strategy after the other."""
 
     def build(builder: Builder) -> None:
         for strategy in strategies:

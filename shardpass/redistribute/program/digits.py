@@ -32,7 +32,7 @@ Axis = tuple[Digit, ...]
 
 
 def merged(digits: list[Digit] | Axis) -> Axis:
-    """Merges digits that continue each other, and drops those of size 1."""
+    """Merge digits that continue each other, and drop those of size 1."""
     out: list[Digit] = []
     for digit in digits:
         if digit.size == 1:
@@ -44,7 +44,7 @@ def merged(digits: list[Digit] | Axis) -> Axis:
 
 
 def cut(axis: Axis, minor: int) -> tuple[Axis, Axis]:
-    """Cuts an axis into its major and its minor part, of ``minor`` positions."""
+    """Cut an axis into its major and its minor part, of ``minor`` positions."""
     low: list[Digit] = []
     high = list(axis)
     while minor > 1:
@@ -64,7 +64,7 @@ def cut(axis: Axis, minor: int) -> tuple[Axis, Axis]:
 
 
 def offsets(axis: Axis, position: IntArray, rank: int) -> IntArray:
-    """Returns offsets [n, rank] in the whole array of ``position`` (int64 [n]) on ``axis``, from its start."""
+    """Return offsets [n, rank] in the whole array of ``position`` (int64 [n]) on ``axis``, from its start."""
     out = np.zeros((len(position), rank), np.int64)
     left = position
     for digit in reversed(axis):
@@ -74,7 +74,7 @@ def offsets(axis: Axis, position: IntArray, rank: int) -> IntArray:
 
 
 def axis_through(delta: IntArray) -> Axis:
-    """Returns the axis whose ``j``-th position lies ``delta[j]`` (int64 [n, rank]) from its start."""
+    """Return the axis whose ``j``-th position lies ``delta[j]`` (int64 [n, rank]) from its start."""
     minor_first: list[Digit] = []
     rest = delta
     while len(rest) > 1:
@@ -89,7 +89,7 @@ def axis_through(delta: IntArray) -> Axis:
 
 
 def _linear(rows: IntArray, step: IntArray) -> int:
-    """Returns the length of the longest runs that advance by ``step`` and repeat, shifted, through all rows."""
+    """Return the length of the longest runs that advance by ``step`` and repeat, shifted, through all rows."""
     breaks = np.flatnonzero((np.diff(rows, axis=0) != step).any(axis=1))
     size = int(breaks[0]) + 1 if len(breaks) else len(rows)
     while size > 1:

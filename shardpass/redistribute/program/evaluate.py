@@ -20,7 +20,7 @@ _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.m
 
 
 def evaluate(program: DeviceProgram, arrays: list[Array]) -> list[Array]:
-    """Returns the local arrays after ``program``; ``arrays[d]`` is that of device d before."""
+    """Return the local arrays after ``program``; ``arrays[d]`` is that of device d before."""
     values = list(arrays)
     accumulators: list[Array] = []
     for op in program:
@@ -79,7 +79,7 @@ def _slid(op: ops.Slide, values: list[Array], device: int) -> Array:
 
 
 def _collected(op: Op, members: list[Array], place: int) -> Array:
-    """Returns the value that the device at ``place`` of a group receives."""
+    """Return the value that the device at ``place`` of a group receives."""
     match op:
         case ops.AllGather():
             return np.concatenate(members, op.axis)

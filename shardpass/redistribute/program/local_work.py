@@ -55,7 +55,7 @@ class LocalWork(NamedTuple):
     places: int = 0
 
     def plus(self, other: LocalWork) -> LocalWork:
-        """Adds the work of two programs in sequence."""
+        """Add the work of two programs in sequence."""
         return LocalWork(*map(sum, zip(self, other, strict=True)))
 
 
@@ -94,12 +94,12 @@ USUAL_PIECES = 4  # that a loop joins, as places are priced
 
 
 def usual_prices(copies: float) -> LocalPrices:
-    """Returns the prices of a machine of which only the bytes a second that it copies are known."""
+    """Return the prices of a machine of which only the bytes a second that it copies are known."""
     return LocalPrices(copies, copies / CALL, copies / ELEMENT, copies / PLACE)
 
 
 def local_work(program: Sequence[Op], shape: Shape, element: ElementType) -> LocalWork:
-    """Counts the work of ``program`` on local arrays that start with ``shape``."""
+    """Count the work of ``program`` on local arrays that start with ``shape``."""
     walk = _Walk(Memory(shape, element))
     for op in program:
         walk.follow(op)
@@ -135,7 +135,7 @@ class _Walk:
         self.done = LocalWork()
 
     def write(self) -> None:
-        """Ends the loop, if there is one: its array is written."""
+        """End the loop, if there is one: its array is written."""
         loop, elements = self.loop, math.prod(self.memory.shape)
         if loop is not None:
             in_runs = self.memory.element.bytes(loop.joined) > SHORT
@@ -177,7 +177,7 @@ class _Walk:
         self.memory.follow_op(op)
 
     def _jump(self, stretch: int = 0) -> None:
-        """Marks the loop as reading in stretches rather than from end to end."""
+        """Mark the loop as reading in stretches rather than from end to end."""
         if self.loop is None:
             self.loop = _Loop(pieces=self.came)
         self.loop.jumps, self.loop.joined, self.loop.stretch = True, 0, stretch
@@ -220,7 +220,7 @@ class _Walk:
             self.loop = _Loop(jumps=True, places=math.prod(shape[op.axis + 1 :]) == 1, pieces=self.came)
 
     def _by_parts(self, op: Op) -> None:
-        """Counts case 5."""
+        """Count case 5."""
         self.write()
         before = self.memory.copied
         self.memory.follow_op(op)
@@ -228,12 +228,12 @@ class _Walk:
 
 
 def _innermost(shape: Shape) -> int:
-    """Returns the size of the innermost dimension that is not 1; 1 without one."""
+    """Return the size of the innermost dimension that is not 1; 1 without one."""
     return next((n for n in reversed(shape) if n > 1), 1)
 
 
 def _unmoved(shape: Shape, permutation: Sequence[int]) -> int:
-    """Counts the elements of the innermost dimensions that a transpose leaves where they are."""
+    """Count the elements of the innermost dimensions that a transpose leaves where they are."""
     count = 1
     for axis in reversed(range(len(shape))):
         if permutation[axis] != axis:

@@ -35,7 +35,7 @@ def emit(
     cause: str = "",
     known: DeviceValues | None = None,
 ) -> Any:
-    """Builds ``program`` for the tile ``value`` at the current insertion point and location.
+    """Build ``program`` for the tile ``value`` at the current insertion point and location.
 
     Args:
         value: an ``ir.Value`` of the shape that the program starts from.
@@ -66,7 +66,7 @@ def _carrier(element: Any) -> Any:
 
 
 def _changed(value: Any, element: Any, change: Any) -> Any:
-    """Converts ``value`` to another element type, by the op ``change``."""
+    """Convert ``value`` to another element type, by the op ``change``."""
     if value.type.element_type == element:
         return value
     return change(ir.RankedTensorType.get(value.type.shape, element), value)

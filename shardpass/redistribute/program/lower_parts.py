@@ -36,14 +36,14 @@ class Parts:
     known: DeviceValues
 
     def type(self, shape: Any) -> Any:
-        """Returns the tensor type of the plan's elements with this shape."""
+        """Return the tensor type of the plan's elements with this shape."""
         return ir.RankedTensorType.get(list(shape), self.element)
 
     def channel(self) -> Any:
         return hlo.ChannelHandle.get(next(self.channels), 1)
 
     def tagged(self, built: Any, axes: tuple[str, ...]) -> Any:
-        """Sets the descriptive attributes on the collective ``built``, and returns its result."""
+        """Set the descriptive attributes on the collective ``built``, and return its result."""
         built.operation.attributes["shardpass.axes"] = ir.StringAttr.get(",".join(axes))
         if self.cause:
             built.operation.attributes["shardpass.cause"] = ir.StringAttr.get(self.cause)
@@ -68,14 +68,14 @@ class Parts:
         return hlo.slice(value, [0] * len(shape), list(shape), [1] * len(shape))
 
     def per_device(self, table: IntArray, kind: Any) -> Any:
-        """Builds a scalar of type ``kind`` that is ``table[d]`` on device d."""
+        """Build a scalar of type ``kind`` that is ``table[d]`` on device d."""
         key = str(kind), table.tobytes()
         if key not in self.known:
             self.known[key] = device_value(table, kind)
         return self.known[key]
 
     def starts(self, table: IntArray) -> list[Any]:
-        """Builds a scalar for each column of ``table``, all of one type."""
+        """Build a scalar for each column of ``table``, all of one type."""
         kind = numbers(int(table.max(initial=0)))
         return [self.per_device(np.ascontiguousarray(table[:, i]), kind) for i in range(table.shape[1])]
 
@@ -85,7 +85,7 @@ class Parts:
         return hlo.dynamic_slice(value, self.starts(starts), list(sizes))
 
     def blocks(self, value: Any, axis: int, count: int) -> list[Any]:
-        """Slices ``count`` equal blocks along ``axis``."""
+        """Slice ``count`` equal blocks along ``axis``."""
         shape = list(value.type.shape)
         size, ones, out = shape[axis] // count, [1] * len(shape), []
         for block in range(count):
@@ -104,6 +104,6 @@ class Parts:
         return hlo.compare(left, right, hlo.ComparisonDirectionAttr.get("LT"))
 
     def positive(self, table: IntArray) -> Any:
-        """Builds an i1: whether ``table[d]`` is more than 0 on device d."""
+        """Build an i1: whether ``table[d]`` is more than 0 on device d."""
         kind = numbers(int(table.max()))
         return self.less(integer(kind, 0), self.per_device(table, kind))

@@ -15,7 +15,7 @@ from shardpass.redistribute.program.lower_parts import Parts
 
 
 def box_round(parts: Parts, op: ops.BoxRound, value: Any, accumulator: Any) -> Any:
-    """Sends each device's box, and writes the received box into the accumulator."""
+    """Send each device's box, and write the received box into the accumulator."""
     box = parts.slice(value, op.take, op.size)
     here = np.arange(len(op.source_of))
     if ((op.source_of != here) & (op.source_of >= 0)).any():
@@ -29,7 +29,7 @@ def box_round(parts: Parts, op: ops.BoxRound, value: Any, accumulator: Any) -> A
 
 
 def _masked(parts: Parts, op: ops.BoxRound, box: Any, accumulator: Any) -> Any:
-    """Selects ``box`` where it counts for the device, else the accumulator's elements there."""
+    """Select ``box`` where it counts for the device, else the accumulator's elements there."""
     kept = parts.slice(accumulator, op.put, op.size)
     got = op.source_of >= 0
     if (op.extents[got] == op.size).all():
@@ -47,7 +47,7 @@ def _masked(parts: Parts, op: ops.BoxRound, box: Any, accumulator: Any) -> Any:
 
 
 def slide(parts: Parts, op: ops.Slide, value: Any) -> Any:
-    """Builds a window of own rows and the neighbour's side by side: one copy, once XLA has fused it."""
+    """Build a window of own rows and the neighbour's side by side: one copy, once XLA has fused it."""
     shape = list(value.type.shape)
     pieces = [value]
     if op.halo:
@@ -67,7 +67,7 @@ EDGES = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 
 def _rows(value: Any, axis: int, start: int, size: int) -> Any:
-    """Slices ``size`` rows of ``value``, before the padding and the slice that ``value`` comes from.
+    """Slice ``size`` rows of ``value``, before the padding and the slice that ``value`` comes from.
 
     So the whole value has one use, into which XLA fuses its padding and slicing instead of writing the value.
     """
@@ -84,7 +84,7 @@ def _rows(value: Any, axis: int, start: int, size: int) -> Any:
 
 
 def chunk_rounds(parts: Parts, op: ops.ChunkRounds, value: Any) -> Any:
-    """Builds the rounds. Two chunks are joined in each device's order, in one copy; more are written into a buffer.
+    """Build the rounds. Two chunks are joined in each device's order, in one copy; more are written into a buffer.
 
     Where every round sends all of the value, it is read from that buffer. So each round waits for the one before it,
     and XLA, which would send in all rounds at once, holds one chunk at a time.

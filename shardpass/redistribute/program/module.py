@@ -32,7 +32,7 @@ def module_text(
     source: LocalTile,
     target: LocalTile,
 ) -> str:
-    """Returns the text of the module in which ``main`` is ``program``; ``shape``: of the whole array."""
+    """Return the text of the module in which ``main`` is ``program``; ``shape``: of the whole array."""
     with make_context(), ir.Location.unknown():
         module = ir.Module.create()
         i32 = ir.IntegerType.get_signless(32)

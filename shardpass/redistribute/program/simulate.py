@@ -38,7 +38,7 @@ from shardpass.redistribute.program.state import State
 
 
 def _group_axis(state: State, groups: IntArray) -> Axis:
-    """Returns the digits by which the arrays of a group lie to each other, alike in all groups (case 2)."""
+    """Return the digits by which the arrays of a group lie to each other, alike in all groups (case 2)."""
     devices = len(state.base)
     if not names_each_once(groups, devices):
         raise Unproven("the groups do not hold every device once")
@@ -54,14 +54,14 @@ def _group_axis(state: State, groups: IntArray) -> Axis:
 
 
 def _first(base: IntArray, groups: IntArray) -> IntArray:
-    """Returns the base of the first of its group, for each device."""
+    """Return the base of the first of its group, for each device."""
     out = np.empty_like(base)
     out[groups] = base[groups[:, :1]]
     return out
 
 
 def apply(state: State, op: Op) -> State:
-    """Returns the state after one op. Raises Unproven."""
+    """Return the state after one op. Raises Unproven."""
     rank = state.base.shape[1]
     axes = list(state.axes)
     if isinstance(op, ops.AsBits):
@@ -108,7 +108,7 @@ def _regrouped(axes: tuple[Axis, ...], shape: tuple[int, ...]) -> tuple[Axis, ..
 
 
 def _resized(state: State, shape: tuple[int, ...]) -> State:
-    """Pads or trims where an axis is whole in the array: its end may hold anything."""
+    """Pad or trims where an axis is whole in the array: its end may hold anything."""
     axes = list(state.axes)
     for a, (n, have) in enumerate(zip(shape, state.shape, strict=True)):
         if n != have:
@@ -140,7 +140,7 @@ def _sliced(state: State, op: ops.DynamicSlice) -> State:
 
 
 def _reduced(state: State, op: ops.AllReduce | ops.ReduceScatter) -> State:
-    """Adds the weights of the members of a group, which must hold the same part of the array (case 3)."""
+    """Add the weights of the members of a group, which must hold the same part of the array (case 3)."""
     devices, rank = state.base.shape
     if not names_each_once(op.groups, devices) or not state.real.all():
         raise Unproven("the groups do not hold every device once")
@@ -157,7 +157,7 @@ def _reduced(state: State, op: ops.AllReduce | ops.ReduceScatter) -> State:
 
 
 def _split(state: State, axis: int, groups: IntArray) -> tuple[Axis, Axis]:
-    """Splits an axis into a block for each member of a group: the digits across blocks, and those in one."""
+    """Split an axis into a block for each member of a group: the digits across blocks, and those in one."""
     whole, members = state.shape[axis], groups.shape[1]
     if whole % members:
         raise Unproven(f"axis {axis} of {whole} positions has no {members} equal blocks")
@@ -165,14 +165,14 @@ def _split(state: State, axis: int, groups: IntArray) -> tuple[Axis, Axis]:
 
 
 def _place(groups: IntArray) -> IntArray:
-    """Returns the place of each device in its group."""
+    """Return the place of each device in its group."""
     place = np.empty(groups.size, np.int64)
     place[groups] = np.arange(groups.shape[1])
     return place
 
 
 def _chunked(state: State, op: ops.ChunkRounds) -> State:
-    """Returns the state after chunk rounds: digits inside of a chunk stay, others follow from chunks' places."""
+    """Return the state after chunk rounds: digits inside of a chunk stay, others follow from chunks' places."""
     devices, rank = state.base.shape
     rounds = len(op.source_of)
     if not state.real.all() or (np.sort(op.source_of, axis=1) != np.arange(devices)).any():
@@ -203,7 +203,7 @@ def _chunked(state: State, op: ops.ChunkRounds) -> State:
 
 
 def run(program: DeviceProgram, state: State, shape: tuple[int, ...]) -> State:
-    """Returns the state after ``program``; ``shape`` is the whole array's. Raises Unproven."""
+    """Return the state after ``program``; ``shape`` is the whole array's. Raises Unproven."""
     left = list(program)
     while left:
         op = left.pop(0)
@@ -222,7 +222,7 @@ def run(program: DeviceProgram, state: State, shape: tuple[int, ...]) -> State:
 
 
 def check(program: DeviceProgram, source: State, target: State, shape: tuple[int, ...]) -> None:
-    """Simulates ``program`` on tiles of ``source``. Raises Unproven unless each device ends with its tile of
+    """Simulate ``program`` on tiles of ``source``. Raises Unproven unless each device ends with its tile of
     ``target``, element for element.
 
     Devices that are not real in ``source`` hold nothing that may be used; those not real in ``target`` need nothing.

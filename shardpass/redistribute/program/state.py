@@ -38,7 +38,7 @@ class State:
         real: NDArray[np.bool_] | None = None,
         weight: NDArray[np.uint64] | None = None,
     ) -> State:
-        """Makes contiguous tiles of ``shape`` that start at ``base``; of whole values unless ``weight`` is given."""
+        """Make contiguous tiles of ``shape`` that start at ``base``; of whole values unless ``weight`` is given."""
         real = np.ones(len(base), bool) if real is None else real
         weight = np.zeros(len(base), np.uint64) if weight is None else weight
         return cls(tuple(merged([Digit(n, i, 1)]) for i, n in enumerate(shape)), base, real, weight)
@@ -46,7 +46,7 @@ class State:
 
 @lru_cache(maxsize=64)
 def fingerprints(count: int) -> NDArray[np.uint64]:
-    """Returns a random number for each summand; sums of them, modulo 2**64, identify sets of summands.
+    """Return a random number for each summand; sums of them, modulo 2**64, identify sets of summands.
 
     A wrong set passes for a right one with probability 2**-64.
     """

@@ -44,23 +44,23 @@ class Terms:
 
     @property
     def most_live(self) -> int | None:
-        """Returns the bytes that may be alive together on a device; None: any number."""
+        """Return the bytes that may be alive together on a device; None: any number."""
         if self.limit == "max":
             return self.tiles[0] + 2 * self.tiles[1] + max(self.tiles)
         return self.limit
 
     def fits(self, built: Builder) -> bool:
-        """Whether the bytes alive together keep to the limit (case 1)."""
+        """Return whether the bytes alive together keep to the limit (case 1)."""
         if self.limit == "max" and built.label == "rink":
             return True
         return self.most_live is None or built.memory.peak <= self.most_live
 
     def price(self, built: Builder) -> float:
-        """Returns modelled seconds, times ``MANY`` for a plan of many collectives (case 3)."""
+        """Return modelled seconds, times ``MANY`` for a plan of many collectives (case 3)."""
         return cost(self.machine, built) * (MANY if _collectives(built) > FEW else 1)
 
     def choose(self, candidates: Sequence[Builder], most_received: int | None = None) -> Builder:
-        """Returns the chosen candidate, with the reasons why the others are refused.
+        """Return the chosen candidate, with the reasons why the others are refused.
 
         ``most_received``: no device should receive more bytes (case 2); None: any number.
         """
@@ -77,7 +77,7 @@ class Terms:
 
 
 def _why(refused: Builder, chosen: Builder, prices: dict[int, float], terms: Terms) -> str:
-    """Explains why ``chosen`` wins; ``prices`` has the candidates that reached case 3."""
+    """Explain why ``chosen`` wins; ``prices`` has the candidates that reached case 3."""
     if terms.most_live is not None and not terms.fits(refused):
         return over_limit(refused.memory.peak, terms.most_live)
     more = _more_bytes(refused, chosen)
@@ -96,7 +96,7 @@ def _collectives(built: Builder) -> int:
 
 
 def _more_bytes(refused: Builder, chosen: Builder) -> str:
-    """Formats how many times the bytes of ``chosen`` are received; "" where they are no more."""
+    """Format how many times the bytes of ``chosen`` are received; "" where they are no more."""
     more, least = int(refused.received.max(initial=0)), int(chosen.received.max(initial=0))
     if more <= least:
         return ""
@@ -108,7 +108,7 @@ def over_limit(peak: int, limit: int) -> str:
 
 
 def label_of(built: Builder) -> str:
-    """Names a candidate: by its label, else by its steps."""
+    """Name a candidate: by its label, else by its steps."""
     if built.label:
         return built.label
     runs = [(kind, len(list(run))) for kind, run in groupby(step.kind for step in built.steps)]
@@ -116,7 +116,7 @@ def label_of(built: Builder) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Formats a time with four figures and a unit."""
+    """Format a time with four figures and a unit."""
     if seconds >= 1:
         return f"{seconds:.4g} s"
     return f"{1e3 * seconds:.4g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.4g} us"

@@ -26,17 +26,17 @@ from shardpass.redistribute.program.steps import Step
 
 
 def cost(machine: Machine, built: Builder) -> float:
-    """Returns modelled seconds of a whole plan."""
+    """Return modelled seconds of a whole plan."""
     return collectives_seconds(machine, built.steps, built.sub_axes) + local_seconds(machine, built)
 
 
 def local_seconds(machine: Machine, built: Builder) -> float:
-    """Returns modelled seconds of the local work of a whole plan."""
+    """Return modelled seconds of the local work of a whole plan."""
     return local_prices(machine).seconds(built.work)
 
 
 def collectives_seconds(machine: Machine, steps: Iterable[Step], sub_axes: SubAxes) -> float:
-    """Returns modelled seconds of the collectives among ``steps``."""
+    """Return modelled seconds of the collectives among ``steps``."""
     return sum(
         [seconds(machine, step.kind, step.bytes, step.groups, sub_axes.borders) for step in steps if step.is_collective]
     )
@@ -44,7 +44,7 @@ def collectives_seconds(machine: Machine, steps: Iterable[Step], sub_axes: SubAx
 
 @lru_cache(maxsize=64)
 def local_prices(machine: Machine) -> LocalPrices:
-    """Returns the prices of local work; those absent from the machine's file follow from its memory bandwidth."""
+    """Return the prices of local work; those absent from the machine's file follow from its memory bandwidth."""
     usual, given = usual_prices(machine.memory_bandwidth), dict[str, Any](machine.local)
     for rate in ("runs", "elements", "places"):
         given.setdefault(rate, getattr(usual, rate))

@@ -22,7 +22,7 @@ _BYTES = re.compile(r"\s*(?P<number>[0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-
 
 
 def read_limit(given: int | str | None) -> Limit:
-    """Reads a limit: ``"max"``, ``"none"`` or None, or bytes as a number or as text like ``24MiB``.
+    """Read a limit: ``"max"``, ``"none"`` or None, or bytes as a number or as text like ``24MiB``.
 
     Raises ShardpassError (SP412).
     """
@@ -42,12 +42,12 @@ def read_limit(given: int | str | None) -> Limit:
 
 
 def show_limit(limit: Limit) -> str:
-    """Formats a limit in the form that ``read_limit`` reads."""
+    """Format a limit in the form that ``read_limit`` reads."""
     return "none" if limit is None else str(limit)
 
 
 def show_bytes(count: int) -> str:
-    """Formats bytes with a unit: exact below 10 KiB, else three figures."""
+    """Format bytes with a unit: exact below 10 KiB, else three figures."""
     if count < 10240:
         return f"{count} B"
     value, units = float(count), iter(("KiB", "MiB", "GiB", "TiB", "PiB"))

@@ -61,7 +61,7 @@ def explain_hlo(
     folders: Sequence[Path] | None = None,
     compiler: str = "",
 ) -> Explanation:
-    """Explains a partitioned program in HLO's text.
+    """Explain a partitioned program in HLO's text.
 
     ``mesh``: whose axes name the groups; by default the one that the text names, if any. ``machine``: whose time is
     modelled. ``memory``: what XLA counted. ``folders``: as ``explain_module`` takes them. ``compiler``: what compiled
@@ -111,7 +111,7 @@ def explain_hlo(
 
 
 def mesh_in(text: str, devices: int) -> Mesh | None:
-    """Returns the mesh of ``devices`` that replica groups or Shardy's attributes name; None where there is none.
+    """Return the mesh of ``devices`` that replica groups or Shardy's attributes name; None where there is none.
 
     XLA calls axes ``axis_0``, ``axis_1`` where it has only a list of devices: these are nobody's names.
     """
@@ -125,7 +125,7 @@ def mesh_in(text: str, devices: int) -> Mesh | None:
 
 
 def _work(program: HloProgram, every: Sequence[OpWork], machine: Machine) -> dict[int, OwnWork]:
-    """Maps the ``id`` of an op to its own work: computing, and copies through memory."""
+    """Map the ``id`` of an op to its own work: computing, and copies through memory."""
     places: dict[tuple[str, str], Place] = {}
     result: dict[int, OwnWork] = {}
     for one in every:
@@ -138,7 +138,7 @@ def _work(program: HloProgram, every: Sequence[OpWork], machine: Machine) -> dic
 
 
 def _estimates(every: Sequence[OpWork], clock: float) -> dict[int, float]:
-    """Maps the ``id`` of an op to the seconds that its compiler estimates for one run."""
+    """Map the ``id`` of an op to the seconds that its compiler estimates for one run."""
     if not clock:
         return {}
     cycles = ((id(one.op), estimated_cycles(one.op)) for one in every)
@@ -167,7 +167,7 @@ class _Rows:
         self.slices = Slices(program)
 
     def of(self, one: HloCollective) -> Iterator[Row]:
-        """Yields the rows of a collective: one for each line whose arrays it moves, and for each size of its groups."""
+        """Yield the rows of a collective: one for each line whose arrays it moves, and for each size of its groups."""
         kept = self.slices.sliced_results(one) if one.kind == ALL_REDUCE else frozenset()
         parts, groups = self.values.parts(one, kept), _array(one)
         axes = "" if self.mesh is None else axes_of_groups(self.mesh, groups, one.kind != PERMUTE)
@@ -210,7 +210,7 @@ class _Rows:
 
 
 def _shares(one: HloCollective, parts: Sequence[Part], number: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yields the bytes of the part ``number`` with the devices that receive them; the first part has the rest from
+    """Yield the bytes of the part ``number`` with the devices that receive them; the first part has the rest from
     rounding.
     """
     if len(parts) == 1:
@@ -225,6 +225,6 @@ def _shares(one: HloCollective, parts: Sequence[Part], number: int) -> Iterator[
 
 
 def _array(one: HloCollective) -> Ints:
-    """Returns the groups of a collective that are largest, one a row."""
+    """Return the groups of a collective that are largest, one a row."""
     size = max(map(len, one.groups))
     return np.array([group for group in one.groups if len(group) == size], dtype=np.int64)

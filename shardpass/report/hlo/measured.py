@@ -11,7 +11,7 @@ from shardpass.report.rows import Row
 
 
 def measured(program: HloProgram, made: Sequence[tuple[Row, HloCollective]], folder: str) -> Measured:
-    """Returns the rows' measured seconds by the profile in ``folder``; ``made``: rows with their collectives."""
+    """Return the rows' measured seconds by the profile in ``folder``; ``made``: rows with their collectives."""
     files = newest(folder)
     done = _dones(program)
     whole: dict[int, list[float]] = {}
@@ -26,7 +26,7 @@ def measured(program: HloProgram, made: Sequence[tuple[Row, HloCollective]], fol
 
 
 def _dones(program: HloProgram) -> dict[str, tuple[str, ...]]:
-    """Maps the name of an asynchronous start, or of a collective inside one, to the other ops of the pair."""
+    """Map the name of an asynchronous start, or of a collective inside one, to the other ops of the pair."""
     result: dict[str, tuple[str, ...]] = {}
     for computation in program.computations.values():
         for op in computation.ops.values():

@@ -44,7 +44,7 @@ _ANNOTATED = re.compile(r'custom_call_target="(?:Sharding|SPMD\w+|xla\.sdy\.\w+)
 
 
 def partitioned_text(data: Given, file: str) -> str | None:
-    """Returns the text of HLO that needs no partitioner; None of any other program.
+    """Return the text of HLO that needs no partitioner; None of any other program.
 
     That is HLO with a schedule, which XLA makes last, or whose entry XLA's partitioner made, or with collectives and
     without annotations. Raises ShardpassError (SP127) for a proto that XLA does not read.
@@ -62,7 +62,7 @@ def partitioned_text(data: Given, file: str) -> str | None:
 
 
 def is_compiled(given: Any) -> bool:
-    """Whether ``given`` is a ``jax.stages.Compiled``."""
+    """Return whether ``given`` is a ``jax.stages.Compiled``."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(given, jax.stages.Compiled)
 
@@ -70,7 +70,7 @@ def is_compiled(given: Any) -> bool:
 def explain_compiled(
     compiled: Any, mesh: Mesh | None, machine: Machine | str | None, partitioner: str = "xla"
 ) -> Explanation:
-    """Explains a ``jax.stages.Compiled``, over ``mesh`` or else the mesh of its arguments and results."""
+    """Explain a ``jax.stages.Compiled``, over ``mesh`` or else the mesh of its arguments and results."""
     text = compiled.as_text()
     if not text:
         raise NOT_A_PROGRAM.error(given="a compiled program of which the backend gives no HLO")
@@ -105,7 +105,7 @@ def explain_partitioned_by(
     folders: Sequence[Path] | None,
     target: Target | None = None,
 ) -> Explanation:
-    """Explains the program that ``partitioner`` makes of ``module``, which is annotated, or partitioned by shardpass.
+    """Explain the program that ``partitioner`` makes of ``module``, which is annotated, or partitioned by shardpass.
 
     Its ``given`` is the module, with its number of devices, and its ``built`` the partitioner's program. ``target``:
     the devices for which XLA compiles it; by default virtual CPU devices.
@@ -149,7 +149,7 @@ def explain_built(
     folders: Sequence[Path] | None,
     compiler: str = "",
 ) -> Explanation:
-    """Explains a program that ``partitioner`` made, with its compiler's account of memory."""
+    """Explain a program that ``partitioner`` made, with its compiler's account of memory."""
     return explain_hlo(
         program.hlo,
         file,

@@ -46,7 +46,7 @@ def schedule_hlo(
     work: Mapping[int, OwnWork],
     backend: str = CPU,
 ) -> Schedule:
-    """Schedules ``program``. ``owners``: the op of each row; ``work``: by the ``id`` of an op."""
+    """Schedule ``program``. ``owners``: the op of each row; ``work``: by the ``id`` of an op."""
     if backend == CPU:
         return schedule_of(_Tasks(program, rows, owners, work).of(program.entry), rows)
     made = _Steps(program, rows, owners, work)
@@ -57,7 +57,7 @@ def schedule_hlo(
 
 
 def _collective(every: Sequence[Row], numbers: tuple[int, ...], needs: tuple[int, ...] = ()) -> Task:
-    """Returns the task of one run of a collective; ``numbers``: of its rows, one for each place where it runs."""
+    """Return the task of one run of a collective; ``numbers``: of its rows, one for each place where it runs."""
     rows = [every[number] for number in numbers]
     runs = sum(row.times for row in rows if row.counted and not row.joined)
     first = rows[0]
@@ -79,7 +79,7 @@ class _Computations(ABC, Generic[T]):
         self._open: set[str] = set()  # computations around this one: a call back to these is passed over
 
     def of(self, name: str) -> tuple[T, ...]:
-        """Returns what a computation is made into."""
+        """Return what a computation is made into."""
         if name not in self._known and name not in self._open and name in self.program.computations:
             self._open.add(name)
             self._known[name] = tuple(self._made(name))
@@ -90,7 +90,7 @@ class _Computations(ABC, Generic[T]):
     def _made(self, name: str) -> Iterator[T]: ...
 
     def _own(self, op: HloOp) -> Task:
-        """Returns the task of the work of ``op`` itself."""
+        """Return the task of the work of ``op`` itself."""
         known = self.work.get(id(op))
         return Task(Mark(op.name)) if known is None else Task(Mark(op.name, known.place), known.seconds, (COMPUTE,))
 
@@ -127,13 +127,13 @@ class _Tasks(_Computations[Task]):
         return Task(Mark(op.name), needs=needs, inside=tuple(parts))
 
     def _called(self, op: HloOp) -> list[str]:
-        """Returns the computations inside of the task of ``op``; of a fusion those with collectives."""
+        """Return the computations inside of the task of ``op``; of a fusion those with collectives."""
         if op.opcode == "fusion":
             return [name for _, name in op.called if self._sends(name)]
         return [name for _, name in op.called] if op.opcode in _RUNS else []
 
     def _sends(self, name: str) -> bool:
-        """Whether a fused computation has collectives."""
+        """Return whether a fused computation has collectives."""
         computation = self.program.computations.get(name)
         return computation is not None and any(id(op) in self.numbers for op in computation.ops.values())
 
@@ -177,7 +177,7 @@ class _Steps(_Computations[Step]):
         return Step(own, awaits, inside=inside)
 
     def _sent_by(self, op: HloOp) -> tuple[int, ...]:
-        """Returns the rows of the collectives that run as ``op``: it is one, or a fusion or a start around some."""
+        """Return the rows of the collectives that run as ``op``: it is one, or a fusion or a start around some."""
         sent = list(self.numbers.get(id(op), ()))
         if not sent and op.opcode in ("fusion", "async-start"):
             for _, name in op.called:

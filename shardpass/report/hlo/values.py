@@ -67,14 +67,14 @@ class Values:
     # ---------------------------------------------------------------- lines
 
     def nearest(self, computation: str, op: HloOp) -> HloOp:
-        """Returns the op whose metadata has the source line of ``op``: ``op`` itself, or its nearest neighbour."""
+        """Return the op whose metadata has the source line of ``op``: ``op`` itself, or its nearest neighbour."""
         for _, one in self._neighbours(computation, op):
             if self.program.frames.location(one.attributes):
                 return one
         return op
 
     def _neighbours(self, computation: str, op: HloOp) -> Iterator[Spot]:
-        """Yields ``op``, the ops behind its operands, then the users of its result, the nearest first."""
+        """Yield ``op``, the ops behind its operands, then the users of its result, the nearest first."""
         yield computation, op
         inner = self.program.computations[computation]
         if (around := self._fusions.get(computation)) is not None:
@@ -93,7 +93,7 @@ class Values:
     # ---------------------------------------------------------------- arrays
 
     def parts(self, one: HloCollective, sliced: frozenset[int] = frozenset()) -> list[Part]:
-        """Groups the arrays of a collective by their lines; one part where XLA combined no collectives.
+        """Group the arrays of a collective by their lines; one part where XLA combined no collectives.
 
         ``sliced``: the numbers of the results whose devices use only their own slices; these are parts of their own.
         """
@@ -120,13 +120,13 @@ class Values:
         ]
 
     def _results(self, one: HloCollective) -> tuple[Shape, ...]:
-        """Returns the arrays that a device gets; of a fusion that scatters sums, its slices."""
+        """Return the arrays that a device gets; of a fusion that scatters sums, its slices."""
         root = self.program.computations[one.computation].root
         scatters = one.kind == REDUCE_SCATTER and one.op.opcode == "all-reduce" and root is not None
         return root.shapes if scatters and root is not None else one.op.results
 
     def array(self, computation: str, part: Part) -> str:
-        """Returns the names of the arrays that the collective moves."""
+        """Return the names of the arrays that the collective moves."""
         names = [self._named(computation, op) for op in part.operands]
         several = list(dict.fromkeys(filter(None, names)))
         return several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "") if several else ""
@@ -147,7 +147,7 @@ class Values:
         return f"backward of {text}" if "transpose(" in stack else text + cut
 
     def behind(self, computation: str, op: HloOp) -> tuple[Spot, str]:
-        """Follows ``op`` through copies, slices and fusions to the op that makes its value.
+        """Follow ``op`` through copies, slices and fusions to the op that makes its value.
 
         Returns this op and the mark of a slice on the way, "[i]" or "".
         """
@@ -185,7 +185,7 @@ class Values:
         return inner.ops.get(op.operands[place]) if 0 <= place < len(op.operands) else None
 
     def _element(self, computation: str, op: HloOp) -> Spot | None:
-        """Returns the op that makes an element of a tuple; for a value that a loop's body passes on, the op outside."""
+        """Return the op that makes an element of a tuple; for a value that a loop's body passes on, the op outside."""
         inner = self.program.computations[computation]
         whole = self._operand(inner, op, 0)
         if whole is not None and whole.opcode == "tuple":
@@ -209,7 +209,7 @@ class Values:
 
     @cached_property
     def _fusions(self) -> dict[str, Spot]:
-        """Maps the name of each fused computation to the fusion."""
+        """Map the name of each fused computation to the fusion."""
         return {
             name: (computation, op)
             for computation, inner in self.program.computations.items()
@@ -220,7 +220,7 @@ class Values:
 
     @cached_property
     def _loops(self) -> dict[str, Spot]:
-        """Maps the name of each loop's body to the loop."""
+        """Map the name of each loop's body to the loop."""
         return {
             name: (computation, op)
             for computation, inner in self.program.computations.items()

@@ -37,7 +37,7 @@ class Words:
         self.who = _PARTITIONERS.get(partitioner, partitioner)
 
     def reason(self, one: HloCollective, part: Part) -> str:
-        """Says in one sentence why the arrays of ``part`` are moved."""
+        """Say in one sentence why the arrays of ``part`` are moved."""
         stack = shown(part.named.stack)
         own = _OWN.search(stack)
         if own is not None:
@@ -63,7 +63,7 @@ class Words:
         return f"{self.who} sends {what} from the first device of each group to the others: {given}"
 
     def _combines(self, one: HloCollective) -> str:
-        """Returns the verb of the reduction."""
+        """Return the verb of the reduction."""
         applied = dict(one.op.called).get("to_apply", "")
         root = self.program.computations[applied].root if applied in self.program.computations else None
         return _COMBINED.get("" if root is None else root.opcode, "combines")

@@ -51,7 +51,7 @@ class Attributes:
 
 
 def attributes_of(source: Source, brace: Node, children: Sequence[Node], *, replicate_last: bool) -> Attributes:
-    """Reads the attributes in the parse trees ``children`` of a leaf that begins at ``brace``.
+    """Read the attributes in the parse trees ``children`` of a leaf that begins at ``brace``.
 
     Raises:
         ShardingParseError: an integer, a transpose or metadata is not well formed.
@@ -92,7 +92,7 @@ def _read(source: Source, tree: Node, read: Attributes) -> None:
 
 
 def _group(before: tuple[str, int] | None, word: str, number: int) -> tuple[str, int]:
-    """Joins two groups: the last number counts, and shard_as beats shard_like, as in XLA."""
+    """Join two groups: the last number counts, and shard_as beats shard_like, as in XLA."""
     return ("shard_as", number) if before and before[0] == "shard_as" else (word, number)
 
 
@@ -119,7 +119,7 @@ def _perm(source: Source, parts: list[Node], shape: tuple[int, ...]) -> tuple[in
 
 
 def sharding_of_attributes(source: Source, read: Attributes) -> Sharding:
-    """Makes the sharding of all attributes together.
+    """Make the sharding of all attributes together.
 
     Raises:
         ShardingParseError: they contradict each other, or (strict) have no meaning.
@@ -135,7 +135,7 @@ def sharding_of_attributes(source: Source, read: Attributes) -> Sharding:
 
 
 def _check_devices(source: Source, read: Attributes) -> None:
-    """Raises ShardingParseError where tile counts or devices are missing, or given twice."""
+    """Raise ShardingParseError where tile counts or devices are missing, or given twice."""
     if not read.tile_dims:
         raise source.contradiction(
             read.at, "the sharding has no tile counts", "write replicated, or devices=[..] with the devices"
@@ -154,7 +154,7 @@ def _check_devices(source: Source, read: Attributes) -> None:
 
 
 def _subgroups(source: Source, read: Attributes) -> tuple[Kind, ...]:
-    """Returns the kinds of the subgroups; there are at most as many as tile counts."""
+    """Return the kinds of the subgroups; there are at most as many as tile counts."""
     kinds, rank = (Kind.REPLICATED,) if read.replicate_last else read.subgroups, len(read.tile_dims)
     if len(kinds) > rank:
         whole = len(set(kinds)) == 1 and kinds[0] is not Kind.MAXIMAL and set(read.tile_dims) == {1}
@@ -196,7 +196,7 @@ def _tiled(source: Source, read: Attributes, subgroups: tuple[Kind, ...], notes:
 
 
 def _noted(plain: Sharding, notes: Notes) -> Sharding:
-    """Adds ``notes``, which show in the text, to ``plain``."""
+    """Add ``notes``, which show in the text, to ``plain``."""
     text = str(plain)[:-1] + group_text(notes.group) + "}"
     notes = replace(notes, text=text, tiles=plain.notes.tiles, listed=plain.notes.listed)
     return plain.replaced(notes=notes, reduction=reduction_of(notes.metadata))

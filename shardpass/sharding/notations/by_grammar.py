@@ -15,7 +15,7 @@ _AFTER = "write last_tile_dim_replicate before the brace: XLA does not take it a
 
 
 def parsed(text: str, strict: bool) -> Sharding | TupleSharding:
-    """Parses any text, as ``mhlo.parse_sharding``."""
+    """Parse any text, as ``mhlo.parse_sharding``."""
     source, tree = Source(text, strict), parse_tree(text, "start")
     if tree.data == "several":
         (several,) = tree.children

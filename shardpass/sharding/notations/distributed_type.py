@@ -69,7 +69,7 @@ class _Tokens:
 
 
 def parse_distributed_type(text: str, mesh: Mesh) -> tuple[Sharding, tuple[int, ...]]:
-    """Parses the sharding and the global shape of a distributed type over ``mesh``.
+    """Parse the sharding and the global shape of a distributed type over ``mesh``.
 
     Raises:
         ShardingParseError: the text is none, or a tile size times its axes is not the global size.
@@ -104,7 +104,7 @@ def parse_distributed_type(text: str, mesh: Mesh) -> tuple[Sharding, tuple[int, 
 
 
 def distributed_type_text(sharding: Sharding, shape: Sequence[int]) -> str:
-    """Formats the distributed type of an array of ``shape``.
+    """Format the distributed type of an array of ``shape``.
 
     Raises:
         ShardingError: the notation has no form for it: no mesh, partial sums, manual axes, a size that does not divide.

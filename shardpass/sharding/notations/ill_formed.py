@@ -16,7 +16,7 @@ from shardpass.sharding.notes import Kind, Notes
 
 
 def without_meaning(tiles: WrittenTiles) -> Sharding | None:
-    """Makes the sharding that XLA's parser makes, without meaning. None where XLA dies instead."""
+    """Make the sharding that XLA's parser makes, without meaning. None where XLA dies instead."""
     if tiles.devices is not None:
         return _of_list(tiles)
     try:

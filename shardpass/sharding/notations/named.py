@@ -28,7 +28,7 @@ _INDEX = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 
 
 def named_of(source: Source, tree: Node) -> Sharding:
-    """Reads the sharding of the named form.
+    """Read the sharding of the named form.
 
     Raises:
         ShardingParseError: an axis or a mesh is not well formed.
@@ -64,7 +64,7 @@ def named_of(source: Source, tree: Node) -> Sharding:
 
 
 def named_text(sharding: Sharding) -> str:
-    """Formats a sharding over a mesh as V3 text.
+    """Format a sharding over a mesh as V3 text.
 
     Raises:
         ShardingError: the sharding has no mesh, or subgroups that V3 has no word for.
@@ -100,7 +100,7 @@ class _Split:
 
 
 def _check_stray(source: Source, tree: Node) -> None:
-    """Reports the comma or name before the axes that XLA 0.10 swallows."""
+    """Report the comma or name before the axes that XLA 0.10 swallows."""
     stray = next((part for part in trees(tree) if part.data == "stray"), None)
     commas: Node = next((token for token in pieces(tree) if token.type == "STRAY_COMMAS"), None)
     if stray is None and commas is None:
@@ -183,7 +183,7 @@ def _axis(source: Source, mesh: Mesh, tree: Node) -> AxisRef:
 
 
 def _checked(mesh: Mesh, split: _Split) -> _Split:
-    """Checks ``split`` by XLA's rules for a named sharding (VerifyNamedSharding), and returns it."""
+    """Check ``split`` by XLA's rules for a named sharding (VerifyNamedSharding), and return it."""
     places = [(axes, f"dimension {k}") for k, axes in enumerate(split.dims)]
     places += [(axes, word) for word, axes in split.by_word.items()]
     check_disjoint(mesh, places, ones=True)
@@ -207,7 +207,7 @@ def _check_neighbours(axes: Axes, where: str) -> None:
 
 
 def _check_gaps(axes: list[AxisRef]) -> None:
-    """Checks that parts of one axis fit one factorisation of it."""
+    """Check that parts of one axis fit one factorisation of it."""
     for name in {axis.name for axis in axes}:
         parts = sorted((a.pre, a.pre * a.size) for a in axes if a.name == name and a.size is not None)
         for (_, high), (low, _) in itertools.pairwise(parts):
@@ -240,7 +240,7 @@ def _text(mesh_text: str, mesh: Mesh, split: _Split) -> str:
 
 
 def _without_meaning(source: Source, written: MeshText, spec: Node, problem: ShardingParseError) -> Sharding:
-    """Makes the sharding over a meaningless mesh that XLA keeps: it prints, and means nothing."""
+    """Make the sharding over a meaningless mesh that XLA keeps: it prints, and means nothing."""
     names = [name for name, _ in written.axes]
     mesh = written.text_without_meaning()
     if mesh is None or len(set(names)) < len(names):

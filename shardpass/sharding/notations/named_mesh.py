@@ -29,7 +29,7 @@ _ONE = re.compile(_AXIS, re.ASCII)
 
 @lru_cache(maxsize=4096)
 def parse_mesh(text: str) -> Mesh:
-    """Parses XLA's V3 text, ``mesh['x'=4,'y'=2], device_ids=([2,4]T(1,0))``; device ids may count up.
+    """Parse XLA's V3 text, ``mesh['x'=4,'y'=2], device_ids=([2,4]T(1,0))``; device ids may count up.
 
     Raises:
         ShardingParseError: ``text`` is no such mesh.
@@ -39,7 +39,7 @@ def parse_mesh(text: str) -> Mesh:
 
 
 def _plain(text: str) -> Mesh | None:
-    """Parses a mesh of plainly named axes alone; None where the text needs the grammar."""
+    """Parse a mesh of plainly named axes alone; None where the text needs the grammar."""
     if _PLAIN.fullmatch(text) is None:
         return None
     axes = _ONE.findall(text)
@@ -76,7 +76,7 @@ class MeshText:
         return math.prod(size for _, size in self.axes)
 
     def problem(self, source: Source, at: int) -> ShardingParseError | None:
-        """Describes the fault of a mesh that XLA's parser accepts; None for a mesh with a meaning."""
+        """Describe the fault of a mesh that XLA's parser accepts; None for a mesh with a meaning."""
         for name, size in self.axes:
             if size < 1:
                 return source.contradiction(
@@ -92,7 +92,7 @@ class MeshText:
         return None
 
     def mesh(self, source: Source, at: int) -> Mesh:
-        """Makes the mesh of a text without problem.
+        """Make the mesh of a text without problem.
 
         Raises:
             ShardingParseError: an axis twice, or device ids that are no permutation.
@@ -103,7 +103,7 @@ class MeshText:
             raise placed(error, source.text, at) from None
 
     def canonical_text(self, mesh: Mesh, source: Source, at: int) -> str:
-        """Formats ``mesh``, read from this text, as XLA does: listed ids stay a list, unless they count up."""
+        """Format ``mesh``, read from this text, as XLA does: listed ids stay a list, unless they count up."""
         if self.order is None or self.iota is not None:
             return str(mesh)
         if mesh.is_iota:
@@ -111,7 +111,7 @@ class MeshText:
         return mesh_text(self.axes, list_text(self.order))
 
     def text_without_meaning(self) -> str | None:
-        """Formats a mesh with a problem as XLA does; None where the device ids are a list, on which XLA dies."""
+        """Format a mesh with a problem as XLA does; None where the device ids are a list, on which XLA dies."""
         if self.iota is None:
             return None if self.order is not None else mesh_text(self.axes)
         shape, perm = canonical(list(self.iota[0]), list(self.iota[1]))
@@ -121,7 +121,7 @@ class MeshText:
 
 
 def mesh_of_tree(source: Source, tree: Node) -> MeshText:
-    """Reads the parts of the mesh in the parse tree of a mesh, or of a named sharding.
+    """Read the parts of the mesh in the parse tree of a mesh, or of a named sharding.
 
     Raises:
         ShardingParseError: device ids without axes, or an iota that is not well formed.

@@ -29,7 +29,7 @@ from shardpass.sharding.xla_text import iota_text, tiles_text
 
 
 def normal_form(tiles: WrittenTiles) -> Sharding:
-    """Makes the sharding of a well-formed tile assignment, with XLA's canonical text."""
+    """Make the sharding of a well-formed tile assignment, with XLA's canonical text."""
     if tiles.devices is not None:
         return _of_list(tiles, tiles.devices, None)
     digits = dg.iota(tiles.iota, tiles.perm)
@@ -42,12 +42,12 @@ def normal_form(tiles: WrittenTiles) -> Sharding:
 
 
 def nests(tiles: WrittenTiles) -> bool:
-    """Whether the tile counts cut the iota at its own cut points, so that no list of devices is needed."""
+    """Return whether the tile counts cut the iota at its own cut points, so that no list of devices is needed."""
     return cut(dg.iota(tiles.iota, tiles.perm), tiles.dims) is not None
 
 
 def _of_parts(tiles: WrittenTiles, parts: Sequence[Part]) -> Sharding:
-    """Makes the sharding of case 1. ``parts`` are the digits of the grid's dimensions."""
+    """Make the sharding of case 1. ``parts`` are the digits of the grid's dimensions."""
     dims = parts[: len(tiles.data)]
     subgroups = {kind: dg.merge(d for k in ks for d in parts[k]) for kind, ks in subgroups_of(tiles)}
     if Kind.REPLICATED in subgroups:
@@ -62,6 +62,6 @@ def _of_parts(tiles: WrittenTiles, parts: Sequence[Part]) -> Sharding:
 
 
 def _of_list(tiles: WrittenTiles, devices: Ints, text: str | None) -> Sharding:
-    """Makes the sharding of cases 2 and 3. ``text``: the canonical text where it does not list the devices."""
+    """Make the sharding of cases 2 and 3. ``text``: the canonical text where it does not list the devices."""
     flat, dims, kinds = arranged(tiles, devices)
     return from_grid(flat, dims, kinds, Notes(text=text or listed_text(tiles, flat, dims, kinds)))

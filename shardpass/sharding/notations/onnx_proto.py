@@ -13,7 +13,7 @@ from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, Sim
 
 
 def from_proto(proto: Any) -> ShardingSpec:
-    """Reads an ``onnx.ShardingSpecProto``, or any object with its fields."""
+    """Read an ``onnx.ShardingSpecProto``, or any object with its fields."""
     dims = []
     for dim in proto.sharded_dim:
         parts = []
@@ -27,7 +27,7 @@ def from_proto(proto: Any) -> ShardingSpec:
 
 
 def to_proto(spec: ShardingSpec, proto: Any) -> Any:
-    """Fills ``proto``, an empty ``onnx.ShardingSpecProto``, and returns it."""
+    """Fill ``proto``, an empty ``onnx.ShardingSpecProto``, and return it."""
     if spec.tensor_name:
         proto.tensor_name = spec.tensor_name
     proto.device.extend(spec.device)

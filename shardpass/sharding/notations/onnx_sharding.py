@@ -20,7 +20,7 @@ from shardpass.sharding.notes import Kind
 
 
 def sharding_of_spec(spec: ShardingSpec, rank: int, num_devices: int | None = None) -> Sharding:
-    """Converts ``spec`` to the sharding of a tensor of ``rank``, among ``num_devices`` (else among those it names).
+    """Convert ``spec`` to the sharding of a tensor of ``rank``, among ``num_devices`` (else among those it names).
 
     Raises:
         ShardingError: the spec contradicts itself, or has no equivalent sharding (unequal groups, a device with two
@@ -85,7 +85,7 @@ def _check_devices(spec: ShardingSpec, devices: list[int], n: int) -> None:
 def spec_of_sharding(
     sharding: Sharding, rank: int, num_devices: int | None = None, tensor_name: str = ""
 ) -> ShardingSpec:
-    """Converts ``sharding`` to the spec of a tensor of ``rank``.
+    """Convert ``sharding`` to the spec of a tensor of ``rank``.
 
     Raises:
         ShardingError: ONNX has no word for it: partial sums, manual axes, or ``{replicated}`` over unknown devices.

@@ -52,11 +52,11 @@ class ShardingSpec:
     tensor_name: str = ""
 
     def holders(self) -> list[tuple[int, ...]]:
-        """Returns the devices that hold each shard."""
+        """Return the devices that hold each shard."""
         return [self.groups.get(entry, (entry,)) for entry in self.device]
 
     def __str__(self) -> str:
-        """Formats the spec as the documents of ONNX write it."""
+        """Format the spec as the documents of ONNX write it."""
         out = ["{"]
         if self.tensor_name:
             out.append(f"  tensor_name = {c_quoted(self.tensor_name, QUOTE)}")
@@ -83,7 +83,7 @@ def _dim_text(dim: ShardedDim) -> str:
 
 
 def parse_onnx_spec(text: str) -> ShardingSpec:
-    """Parses the documents' text form of a spec, or protobuf's.
+    """Parse the documents' text form of a spec, or protobuf's.
 
     Raises:
         ShardingParseError: it is neither, or a field is unknown or of the wrong kind.

@@ -44,7 +44,7 @@ Entry = tuple[str, ...] | None  # the axes of a dimension; None leaves it open
 def spec_sharding(
     entries: Iterable[Entry], mesh: Mesh, rank: int | None = None, *, text: object = "", unreduced: Axes = ()
 ) -> Sharding:
-    """Makes the sharding that splits dimension k over the axes ``entries[k]``, of ``rank`` dimensions if given.
+    """Make the sharding that splits dimension k over the axes ``entries[k]``, of ``rank`` dimensions if given.
 
     Raises:
         ShardingError: an axis that the mesh has not, one used twice, or more entries than dimensions.
@@ -60,7 +60,7 @@ def spec_sharding(
 
 
 def parse_partition_spec(text: str, mesh: Mesh, rank: int | None = None) -> Sharding:
-    """Parses ``P('x', None)`` over ``mesh``. Raises ShardingParseError, or as ``spec_sharding``."""
+    """Parse ``P('x', None)`` over ``mesh``. Raises ShardingParseError, or as ``spec_sharding``."""
     read = _Tokens(text)
     read.take("P")
     read.take("(")
@@ -91,7 +91,7 @@ class _Tokens:
         return token
 
     def several(self, close: str) -> Iterator[None]:
-        """Yields before each item up to ``close``; a comma may follow the last one, as in Python."""
+        """Yield before each item up to ``close``; a comma may follow the last one, as in Python."""
         while self.peek() != close:
             yield
             if self.peek() != close:
@@ -134,7 +134,7 @@ class _Tokens:
 
 
 def _unquoted(token: str, text: str, at: int) -> str:
-    """Unquotes ``token``, which stands at ``at`` in ``text``."""
+    """Unquote ``token``, which stands at ``at`` in ``text``."""
     try:
         return python_unquoted(token[1:-1])
     except EscapeError as error:
@@ -145,7 +145,7 @@ def _unquoted(token: str, text: str, at: int) -> str:
 
 
 def read_mesh(text: str) -> Mesh:
-    """Parses a mesh ``x=4,y=2`` (``'a b'=4``), or XLA's text. Raises ShardingError."""
+    """Parse a mesh ``x=4,y=2`` (``'a b'=4``), or XLA's text. Raises ShardingError."""
     if _MESH.match(text):
         return parse_mesh(text)
     axes, at = [], 0
@@ -221,7 +221,7 @@ def parse_sharding(
 
 
 def read_any(text: str, shape: Sequence[int], mesh: Mesh | None = None) -> Sharding | TupleSharding:
-    """Parses the sharding of an array of ``shape``: a text in any notation, or a distributed type.
+    """Parse the sharding of an array of ``shape``: a text in any notation, or a distributed type.
 
     Raises:
         ShardingError: the text follows none of them, needs a mesh that is not given, or is of another rank or shape.
@@ -244,7 +244,7 @@ def _of_text(text: str, mesh: Mesh | None, rank: int | None, strict: bool = True
 
 
 def _mesh_of(given: Any) -> Mesh:
-    """Reads a mesh: one of ours, text, or one of JAX's. Raises ShardpassError (SP140) for another value."""
+    """Read a mesh: one of ours, text, or one of JAX's. Raises ShardpassError (SP140) for another value."""
     if isinstance(given, str | Mesh):
         return read_mesh(given) if isinstance(given, str) else given
     try:
@@ -264,12 +264,12 @@ def _given(mesh: Mesh | None, notation: str) -> Mesh:
 
 
 def is_named_sharding(value: Any) -> bool:
-    """Whether ``value`` looks as a ``jax.sharding.NamedSharding`` does: JAX is not imported to ask."""
+    """Return whether ``value`` looks as a ``jax.sharding.NamedSharding`` does: JAX is not imported to ask."""
     return hasattr(value, "spec") and hasattr(value, "mesh") and hasattr(value.mesh, "shape")
 
 
 def from_named_sharding(value: Any, rank: int | None = None) -> Sharding:
-    """Converts a ``NamedSharding``.
+    """Convert a ``NamedSharding``.
 
     Devices are numbered by their place in its mesh, which is how JAX numbers the partitions of a program.
     """
@@ -277,7 +277,7 @@ def from_named_sharding(value: Any, rank: int | None = None) -> Sharding:
 
 
 def from_partition_spec(spec: Any, mesh: Mesh, rank: int | None = None) -> Sharding:
-    """Converts a ``PartitionSpec`` over ``mesh``, partial sums included. Raises as ``spec_sharding``."""
+    """Convert a ``PartitionSpec`` over ``mesh``, partial sums included. Raises as ``spec_sharding``."""
     entries: list[Entry] = []
     for entry in tuple(getattr(spec, "partitions", spec)):
         if entry is None or isinstance(entry, tuple | list):

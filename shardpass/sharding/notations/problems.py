@@ -18,7 +18,7 @@ from shardpass.sharding.notations.tiles import LARGEST_LIST, WrittenTiles
 
 
 def problems_of(source: Source, tiles: WrittenTiles, at_dims: int, at_devices: int) -> list[ShardingParseError]:
-    """Yields the problems of a well-formed tile assignment, in the order of their reports."""
+    """Yield the problems of a well-formed tile assignment, in the order of their reports."""
     out = [
         source.fault(table.TILE_COUNT, at_dims, count=count, dimension=k)
         for k, count in enumerate(tiles.dims)
@@ -88,7 +88,7 @@ def _id_problems(source: Source, devices: Ints, at: int) -> list[ShardingParseEr
 
 
 def _offset(text: str, start: int, index: int) -> int:
-    """Returns the place of the integer ``index`` of the list at ``start``; commas in comments displace it."""
+    """Return the place of the integer ``index`` of the list at ``start``; commas in comments displace it."""
     at = start
     for _ in range(index):
         comma = text.find(",", at)

@@ -34,7 +34,7 @@ class _Reader:
         return match["token"] if match else ""
 
     def next(self, *wanted: str) -> str | None:
-        """Takes the next token if it is one of ``wanted``."""
+        """Take the next token if it is one of ``wanted``."""
         match = _TOKEN.match(self.text, self.at)
         if match and match["token"] in wanted:
             self.at = match.end()
@@ -63,7 +63,7 @@ class _Reader:
         return fault(table.SYNTAX, self.text, at, expected=expected, found=actual, hint="")
 
     def several(self, close: str) -> Iterator[None]:
-        """Yields before each item of a comma-separated list up to ``close``."""
+        """Yield before each item of a comma-separated list up to ``close``."""
         if self.next(close):
             return
         while True:
@@ -75,7 +75,7 @@ class _Reader:
 
 
 def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
-    """Parses ``#sdy.sharding<@mesh, [{"x"}, {?}], replicated={"y"}>``, over one of ``meshes`` by name.
+    """Parse ``#sdy.sharding<@mesh, [{"x"}, {?}], replicated={"y"}>``, over one of ``meshes`` by name.
 
     A number among ``meshes`` is a mesh of that device alone.
 
@@ -115,7 +115,7 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
 
 
 def mesh_or_device(axes: Iterable[tuple[str, int]], device_ids: Sequence[int]) -> Mesh | int:
-    """Makes SDY's mesh; or returns the number of the device, if there are no axes and one device is listed.
+    """Make SDY's mesh; or returns the number of the device, if there are no axes and one device is listed.
 
     Raises:
         ShardingError: the axes and the devices are no mesh.
@@ -157,7 +157,7 @@ def _inlined_mesh(read: _Reader) -> Mesh | int:
 
 
 def _attributes(read: _Reader, mesh: Mesh) -> dict[str, Axes]:
-    """Reads the axes of ``replicated={..}`` and ``unreduced={..}``, each of which may be left out."""
+    """Read the axes of ``replicated={..}`` and ``unreduced={..}``, each of which may be left out."""
     attributes: dict[str, Axes] = {"replicated": (), "unreduced": ()}
     while read.next(","):
         word = read.match("replicated|unreduced", "replicated or unreduced")
@@ -168,7 +168,7 @@ def _attributes(read: _Reader, mesh: Mesh) -> dict[str, Axes]:
 
 
 def _axes(read: _Reader, mesh: Mesh) -> tuple[Axes, bool]:
-    """Reads the axes up to the closing brace, and whether a ``?`` follows them."""
+    """Read the axes up to the closing brace, and whether a ``?`` follows them."""
     axes: list[AxisRef] = []
     is_open = False
     for _ in read.several("}"):
@@ -189,7 +189,7 @@ def _axes(read: _Reader, mesh: Mesh) -> tuple[Axes, bool]:
 
 
 def sdy_text(sharding: Sharding, mesh_name: str = "mesh") -> str:
-    """Formats ``#sdy.sharding<@mesh, [..]>`` over the sharding's own mesh.
+    """Format ``#sdy.sharding<@mesh, [..]>`` over the sharding's own mesh.
 
     Raises:
         ShardingError: SDY has no form for it (no mesh, or manual axes).

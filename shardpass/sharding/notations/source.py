@@ -37,7 +37,7 @@ class Source:
         return fault(table.CONTRADICTION, self.text, at, length, message=message, hint=hint)
 
     def ints(self, token: Node) -> Ints:
-        """Reads the integers of a token, ``1, 2,3`` or ``[1,2]``. int64.
+        """Read the integers of a token, ``1, 2,3`` or ``[1,2]``. int64.
 
         Raises:
             ShardingParseError: a comma or a number is missing, or a number is out of range.
@@ -89,7 +89,7 @@ class Source:
         return int(numbers[0])
 
     def string(self, token: Node) -> str:
-        """Reads the content of a quoted token, its C escapes resolved.
+        """Read the content of a quoted token, its C escapes resolved.
 
         Raises:
             ShardingParseError: an escape that C does not have.
@@ -104,7 +104,7 @@ class Source:
 
 
 def _many(body: str) -> Ints | None:
-    """Converts a long list by NumPy; None for a list that needs the slow path, or is malformed."""
+    """Convert a long list by NumPy; None for a list that needs the slow path, or is malformed."""
     if ",," in body or not body.isascii() or not (body[0].isdigit() and body[-1].isdigit()):
         return None
     letters = np.frombuffer(body.encode("ascii"), dtype=np.uint8)

@@ -21,7 +21,7 @@ _local = threading.local()
 
 
 def _grammar() -> Lark:
-    """Returns the thread's parser: lark's contextual lexer keeps state."""
+    """Return the thread's parser: lark's contextual lexer keeps state."""
     grammar: Lark | None = getattr(_local, "grammar", None)
     if grammar is None:
         grammar = _local.grammar = make_parser()
@@ -29,7 +29,7 @@ def _grammar() -> Lark:
 
 
 def parse_tree(text: str, start: str) -> Node:
-    """Parses ``text`` by the rule ``start``: a sharding ("start") or a mesh alone ("mesh_only").
+    """Parse ``text`` by the rule ``start``: a sharding ("start") or a mesh alone ("mesh_only").
 
     Raises:
         ShardingParseError: ``text`` does not follow the grammar.
@@ -59,7 +59,7 @@ _AT_START = frozenset({"MESH", "MAXIMAL_MESH", "LBRACE"})
 
 
 def _explained(text: str, error: UnexpectedInput) -> ShardingParseError:
-    """Converts lark's error to a ShardingParseError."""
+    """Convert lark's error to a ShardingParseError."""
     expected: set[str]
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
         token: Token = error.token

@@ -24,7 +24,7 @@ TABLES = "mhlo.tables.json"
 
 
 def make_parser() -> Lark:
-    """Makes a new parser: lark's contextual lexer keeps state."""
+    """Make a new parser: lark's contextual lexer keeps state."""
     kept = json.loads((files(PACKAGE) / TABLES).read_text(), object_hook=_numbered)
     if (kept["lark"], kept["grammar"]) != (lark.__version__, grammar_digest()):
         return built_parser()
@@ -32,21 +32,21 @@ def make_parser() -> Lark:
 
 
 def built_parser() -> Lark:
-    """Builds the mhlo parser from its grammar instead of loading its stored tables."""
+    """Build the mhlo parser from its grammar instead of loading its stored tables."""
     return Lark(
         _grammar(), parser="lalr", start=["start", "mesh_only"], maybe_placeholders=False, propagate_positions=False
     )
 
 
 def tables_text() -> str:
-    """Returns the content of the file; lark numbers its states differently from run to run."""
+    """Return the content of the file; lark numbers its states differently from run to run."""
     data, memo = built_parser().memo_serialize([TerminalDef, Rule])
     kept = {"lark": lark.__version__, "grammar": grammar_digest(), "data": data, "memo": memo}
     return json.dumps(kept, separators=(",", ":")) + "\n"
 
 
 def grammar_digest() -> str:
-    """Returns SHA-256 of the grammar's text."""
+    """Return SHA-256 of the grammar's text."""
     return hashlib.sha256(_grammar().encode()).hexdigest()
 
 
@@ -55,5 +55,5 @@ def _grammar() -> str:
 
 
 def _numbered(row: dict[str, Any]) -> dict[Any, Any]:
-    """Restores numbers as keys: JSON has text keys alone, lark's states and symbols are numbers."""
+    """Restore numbers as keys: JSON has text keys alone, lark's states and symbols are numbers."""
     return {int(key) if key.isdigit() else key: value for key, value in row.items()}

@@ -53,7 +53,7 @@ class WrittenTiles:
 
 
 def subgroups_of(tiles: WrittenTiles) -> list[tuple[Kind, list[int]]]:
-    """Returns the subgroups in XLA's order, each with its dimensions of the grid."""
+    """Return the subgroups in XLA's order, each with its dimensions of the grid."""
     dims_of: dict[Kind, list[int]] = {}
     for k, kind in enumerate(tiles.kinds, len(tiles.data)):
         if tiles.dims[k] != 1:
@@ -62,7 +62,7 @@ def subgroups_of(tiles: WrittenTiles) -> list[tuple[Kind, list[int]]]:
 
 
 def arranged(tiles: WrittenTiles, devices: Ints) -> tuple[Ints, tuple[int, ...], list[Kind]]:
-    """Returns devices, row-major with subgroups in XLA's order; the grid's dimensions; and the subgroups' kinds."""
+    """Return devices, row-major with subgroups in XLA's order; the grid's dimensions; and the subgroups' kinds."""
     rank, groups = len(tiles.data), subgroups_of(tiles)
     order = [*range(rank), *(k for _, ks in groups for k in ks)]
     counts = tuple(math.prod(tiles.dims[k] for k in ks) for _, ks in groups)
@@ -78,7 +78,7 @@ def arranged(tiles: WrittenTiles, devices: Ints) -> tuple[Ints, tuple[int, ...],
 
 
 def one_word_text(tiles: WrittenTiles, kinds: Sequence[Kind]) -> str | None:
-    """Returns ``{replicated}``, ``{manual}`` or ``{unreduced}`` where that is all of the sharding, else None.
+    """Return ``{replicated}``, ``{manual}`` or ``{unreduced}`` where that is all of the sharding, else None.
 
     ``kinds`` are those of the subgroups in XLA's order.
     """
@@ -91,7 +91,7 @@ def one_word_text(tiles: WrittenTiles, kinds: Sequence[Kind]) -> str | None:
 
 
 def listed_text(tiles: WrittenTiles, devices: Ints, dims: tuple[int, ...], kinds: list[Kind]) -> str:
-    """Formats V1 text of a grid ``dims`` of ``devices`` whose last dimensions are subgroups of ``kinds``."""
+    """Format V1 text of a grid ``dims`` of ``devices`` whose last dimensions are subgroups of ``kinds``."""
     text = one_word_text(tiles, kinds)
     if text is not None:
         return text
@@ -101,7 +101,7 @@ def listed_text(tiles: WrittenTiles, devices: Ints, dims: tuple[int, ...], kinds
 
 
 def _text_as_read(tiles: WrittenTiles, devices: Ints) -> str | None:
-    """Returns the text of the list that was read, where it is canonical and the list is unchanged."""
+    """Return the text of the list that was read, where it is canonical and the list is unchanged."""
     text = tiles.listed
     if text is None or len(text) < 256 or tiles.devices is None or not np.array_equal(devices, tiles.devices):
         return None

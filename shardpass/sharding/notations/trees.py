@@ -8,17 +8,17 @@ Node: TypeAlias = Any  # lark's Token (a str with start_pos) or Tree; lark has n
 
 
 def trees(node: Node) -> list[Node]:
-    """Returns the children of a tree that are trees."""
+    """Return the children of a tree that are trees."""
     return [child for child in node.children if hasattr(child, "children")]
 
 
 def pieces(node: Node) -> list[Node]:
-    """Returns the children of a tree that are tokens."""
+    """Return the children of a tree that are tokens."""
     return [child for child in node.children if not hasattr(child, "children")]
 
 
 def first_offset(node: Node) -> int:
-    """Returns the place where a tree begins, or 0 for one without tokens."""
+    """Return the place where a tree begins, or 0 for one without tokens."""
     while hasattr(node, "children"):
         if not node.children:
             return 0

@@ -38,7 +38,7 @@ MOST_SLICES = 16  # blocks that are cut one by one: more make programs long
 
 
 def swap(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
-    """Builds one all_to_all for all sub-axes that split another sub-dimension after it, all local before."""
+    """Build one all_to_all for all sub-axes that split another sub-dimension after it, all local before."""
     swapped = sorted((m for m, t in enumerate(after) if t != before[m]), key=lambda m: after[m])
     leaving, coming = tuple(after[m] for m in swapped), tuple(before[m] for m in swapped)
     exchange = _Exchange(
@@ -88,11 +88,11 @@ class _Exchange:
     names: tuple[str, ...]
 
     def along(self, split: int, concat: int) -> list[ops.Op]:
-        """Builds one all_to_all from dimension ``split`` to dimension ``concat`` (form 1)."""
+        """Build one all_to_all from dimension ``split`` to dimension ``concat`` (form 1)."""
         return [ops.AllToAll(split, concat, self.groups, self.names)]
 
     def in_place(self, dim: int) -> list[ops.Op]:
-        """Builds form 2, where the coming sub-dimensions lead the dimension ``dim``."""
+        """Build form 2, where the coming sub-dimensions lead the dimension ``dim``."""
         layout = isolated(self.problem, self.local, self.leaving)
         first = self.final.index(self.coming[0])
         standing = [*self.final[:first], *self.leaving, *self.final[first + len(self.coming) :]]
@@ -101,11 +101,11 @@ class _Exchange:
         return [*rearranged(self.source, layout, order, self.target), *self.along(dim, dim)]
 
     def by_slices(self, split: int, concat: int) -> list[ops.Op]:
-        """Builds form 5, of the tile unchanged."""
+        """Build form 5, of the tile unchanged."""
         return [ops.AllToAll(split, concat, self.groups, self.names, by_slices=True)]
 
     def by_rows(self, split: int) -> list[ops.Op]:
-        """Builds form 5, of rows of blocks: the dimensions before ``split`` are one, and so are the others."""
+        """Build form 5, of rows of blocks: the dimensions before ``split`` are one, and so are the others."""
         rows, count = math.prod(self.source[:split]), self.groups.shape[1]
         grid = (1, rows, math.prod(self.source[split:]))
         came = (count, rows, grid[2] // count)
@@ -116,7 +116,7 @@ class _Exchange:
         ]
 
     def in_front(self, *, whole: bool) -> list[ops.Op]:
-        """Builds form 3, or 4 where neighbours are not merged into one axis (``whole``)."""
+        """Build form 3, or 4 where neighbours are not merged into one axis (``whole``)."""
         layout = isolated(self.problem, self.local, self.leaving)
         lead = [layout.runs.index((t,)) for t in self.leaving]
         rest = [a for a in range(len(layout.runs)) if a not in lead]

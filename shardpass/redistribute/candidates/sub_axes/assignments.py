@@ -51,7 +51,7 @@ class Splits:
 
     @classmethod
     def of(cls, problem: Problem, rank: int) -> Splits | None:
-        """Reads both shardings; None where the problem's mesh cannot express one of them."""
+        """Read both shardings; None where the problem's mesh cannot express one of them."""
         source, target = (_splitting(side.sharding, rank, problem) for side in (problem.source, problem.target))
         before, after = (_unreduced(side.sharding, problem) for side in (problem.source, problem.target))
         if source is None or target is None or before is None or after is None or not set(after) <= set(before):
@@ -59,12 +59,12 @@ class Splits:
         return cls(problem.sub_axes, (source, target), tuple(m for m in before if m not in after), tuple(after))
 
     def sizes(self, dim: int) -> tuple[list[int], list[int]]:
-        """Returns the sizes of the sub-axes that split ``dim``, in the source and in the target."""
+        """Return the sizes of the sub-axes that split ``dim``, in the source and in the target."""
         source, target = ([self.sub_axes.sizes[m] for m in side[dim]] for side in self.sides)
         return source, target
 
     def nest(self, dim: int) -> bool:
-        """Whether the sub-axis sizes that split ``dim`` in source and target agree, up to the end of the
+        """Return whether the sub-axis sizes that split ``dim`` in source and target agree, up to the end of the
         shorter list.
         """
         return all(a == b for a, b in zip(*self.sizes(dim), strict=False))
@@ -92,7 +92,7 @@ class SubAxisProblem:
 
     @classmethod
     def of(cls, problem: Problem, shape: tuple[int, ...]) -> SubAxisProblem | None:
-        """Restates the problem for the padded ``shape``; None where tilings clash or no mesh fits."""
+        """Restate the problem for the padded ``shape``; None where tilings clash or no mesh fits."""
         splits = Splits.of(problem, len(shape))
         if splits is None or not all(splits.nest(i) for i in range(len(shape))):
             return None
@@ -110,35 +110,35 @@ class SubAxisProblem:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Returns the sizes of all sub-dimensions."""
+        """Return the sizes of all sub-dimensions."""
         return tuple(sub_dim.size for sub_dim in self.sub_dims)
 
     def local(self, assignment: Assignment) -> list[int]:
-        """Returns the local sub-dimensions, by dimension, then major to minor."""
+        """Return the local sub-dimensions, by dimension, then major to minor."""
         split = set(assignment)
         return [t for t in range(len(self.sub_dims)) if t not in split]
 
     def tile(self, assignment: Assignment) -> tuple[int, ...]:
-        """Returns the shape of the local array."""
+        """Return the shape of the local array."""
         shape = [1] * self.rank
         for t in self.local(assignment):
             shape[self.sub_dims[t].dim] *= self.sizes[t]
         return tuple(shape)
 
     def key(self, assignment: Assignment) -> IntArray:
-        """Returns the number of each device's tile under ``assignment``. int64 [devices]."""
+        """Return the number of each device's tile under ``assignment``. int64 [devices]."""
         splitting = sorted((t, m) for m, t in enumerate(assignment) if t != REPLICATED)
         return self.sub_axes.index((*self.kept, *(m for _, m in splitting)))
 
     def leading_dim(self, assignment: Assignment, chosen: Sequence[int]) -> int | None:
-        """Returns the dimension whose most major local sub-dimensions are ``chosen``, in order; or None."""
+        """Return the dimension whose most major local sub-dimensions are ``chosen``, in order; or None."""
         dim = self.sub_dims[chosen[0]].dim
         local = [t for t in self.local(assignment) if self.sub_dims[t].dim == dim]
         return dim if local[: len(chosen)] == list(chosen) else None
 
 
 def _splitting(sharding: Sharding, rank: int, problem: Problem) -> list[list[int]] | None:
-    """Returns the sub-axes that split each dimension; None where the problem's mesh cannot express them."""
+    """Return the sub-axes that split each dimension; None where the problem's mesh cannot express them."""
     if sharding.mesh is None or not any(sharding.dims):
         return [[] for _ in range(rank)]
     on_mesh = sharding.on(problem.mesh)
@@ -146,7 +146,7 @@ def _splitting(sharding: Sharding, rank: int, problem: Problem) -> list[list[int
 
 
 def _unreduced(sharding: Sharding, problem: Problem) -> list[int] | None:
-    """Returns the sub-axes along which values are partial sums; None where the problem's mesh cannot express them."""
+    """Return the sub-axes along which values are partial sums; None where the problem's mesh cannot express them."""
     if not sharding.unreduced:
         return []
     on_mesh = sharding.on(problem.mesh)
@@ -155,7 +155,7 @@ def _unreduced(sharding: Sharding, problem: Problem) -> list[int] | None:
 
 
 def _numbers(dims: Sequence[Sequence[AxisRef]], problem: Problem) -> list[list[int]] | None:
-    """Returns the numbers of the sub-axes in each entry of ``dims``; None where an axis cuts across a sub-axis."""
+    """Return the numbers of the sub-axes in each entry of ``dims``; None where an axis cuts across a sub-axis."""
     numbers = [[_of_axis(ref, problem) for ref in axes] for axes in dims]
     if any(part is None for axes in numbers for part in axes):
         return None
@@ -163,7 +163,7 @@ def _numbers(dims: Sequence[Sequence[AxisRef]], problem: Problem) -> list[list[i
 
 
 def _of_axis(ref: AxisRef, problem: Problem) -> list[int] | None:
-    """Returns the sub-axes of ``ref``; None where it cuts across one, or names no axis of the problem's mesh."""
+    """Return the sub-axes of ``ref``; None where it cuts across one, or names no axis of the problem's mesh."""
     sizes, start = problem.sub_axes.sizes, 0
     for name, size in problem.mesh.axes:
         stop = start
@@ -177,7 +177,7 @@ def _of_axis(ref: AxisRef, problem: Problem) -> list[int] | None:
 
 
 def _part(ref: AxisRef, axis: range, sizes: tuple[int, ...]) -> list[int] | None:
-    """Returns the sub-axes of ``axis`` that form ``ref``; the mesh may name parts of axes."""
+    """Return the sub-axes of ``axis`` that form ``ref``; the mesh may name parts of axes."""
     if ref.size is None:
         return list(axis)
     above, part = 1, []

@@ -48,7 +48,7 @@ Ends = tuple[SubAxisProblem, SubAxisProblem]
 
 
 def through_common_tile(problem: Problem, shape: tuple[int, ...]) -> list[Ends]:
-    """Lists pairs of problems, before and after the permute; none where sub-axes or elements are too few.
+    """List pairs of problems, before and after the permute; none where sub-axes or elements are too few.
 
     The target of the first and the source of the second are the same tiles, numbered alike (``SubAxisProblem.key``).
     ``shape`` is the padded shape that both tilings divide.
@@ -69,7 +69,7 @@ def through_common_tile(problem: Problem, shape: tuple[int, ...]) -> list[Ends]:
 def _through(
     splits: Splits, refined: tuple[tuple[SubDim, ...], tuple[SubDim, ...]], exchanged: bool, whole: int | None
 ) -> Ends | None:
-    """Plans with or without an exchange first (case 3), and with dimension ``whole`` whole in the tile (case 4)."""
+    """Plan with or without an exchange first (case 3), and with dimension ``whole`` whole in the tile (case 4)."""
     source, target = _placed(splits, refined[0], 0), _placed(splits, refined[1], 1)
     free = [m for m in range(len(source)) if m not in splits.kept]
     cut = _of_clashing(splits, refined[0])
@@ -92,7 +92,7 @@ def _through(
 
 
 def _refined(splits: Splits, shape: tuple[int, ...], side: int) -> tuple[SubDim, ...] | None:
-    """Lists all sub-dimensions, in clashing dimensions ``side``'s sizes first; None if elements are too few."""
+    """List all sub-dimensions, in clashing dimensions ``side``'s sizes first; None if elements are too few."""
     out = []
     for i, n in enumerate(shape):
         sizes = splits.sizes(i)
@@ -107,7 +107,7 @@ def _refined(splits: Splits, shape: tuple[int, ...], side: int) -> tuple[SubDim,
 
 
 def _placed(splits: Splits, sub_dims: Sequence[SubDim], side: int) -> Assignment:
-    """Returns the assignment of one side."""
+    """Return the assignment of one side."""
     out = [REPLICATED] * len(splits.sub_axes.parts)
     for i, splitting in enumerate(splits.sides[side]):
         first = next(t for t, sub_dim in enumerate(sub_dims) if sub_dim.dim == i)
@@ -117,7 +117,7 @@ def _placed(splits: Splits, sub_dims: Sequence[SubDim], side: int) -> Assignment
 
 
 def _of_clashing(splits: Splits, sub_dims: Sequence[SubDim]) -> list[int]:
-    """Lists the sub-dimensions of clashing dimensions, without the last, unsplit one of each."""
+    """List the sub-dimensions of clashing dimensions, without the last, unsplit one of each."""
     last = {sub_dim.dim: t for t, sub_dim in enumerate(sub_dims)}
     return [t for t, sub_dim in enumerate(sub_dims) if not splits.nest(sub_dim.dim) and t != last[sub_dim.dim]]
 
@@ -125,7 +125,7 @@ def _of_clashing(splits: Splits, sub_dims: Sequence[SubDim]) -> list[int]:
 def _gone(
     source: Assignment, target: Assignment, clashing: Sequence[int], left: Sequence[int], free: Sequence[int]
 ) -> Assignment:
-    """Moves each of ``free`` that splits something to its target place, unless one of both places clashes (case 3).
+    """Move each of ``free`` that splits something to its target place, unless one of both places clashes (case 3).
 
     A sub-axis may leave the sub-dimensions that all have to leave (``left``).
     """
@@ -143,7 +143,7 @@ def _filled(
     target: Assignment,
     splits: Splits,
 ) -> Assignment | None:
-    """Puts one of ``spare`` on each unsplit sub-dimension of ``split``; those that split nothing come first.
+    """Put one of ``spare`` on each unsplit sub-dimension of ``split``; those that split nothing come first.
 
     Of these, those first that split something in ``target``.
     """
@@ -168,7 +168,7 @@ def _sliced(
     free: Sequence[int],
     splits: Splits,
 ) -> Assignment:
-    """Slices until no sub-dimension of a clashing dimension is whole (case 2)."""
+    """Slice until no sub-dimension of a clashing dimension is whole (case 2)."""
     out = list(assignment)
     places = [t for t in target if t != REPLICATED and t not in clashing]
     for m in free:

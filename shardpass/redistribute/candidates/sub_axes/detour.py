@@ -48,7 +48,7 @@ Halves = tuple[SubAxisProblem, SubAxisProblem]
 
 
 def detours(problem: Problem, shape: tuple[int, ...]) -> list[Halves]:
-    """Returns at most three pairs of problems, to an assignment in between and from it; ``shape`` is the padded shape
+    """Return at most three pairs of problems, to an assignment in between and from it; ``shape`` is the padded shape
     that both tilings divide.
 
     The first parks (splits an unsplit dimension by) only the sub-axes that must park, and its second half may need a
@@ -88,7 +88,7 @@ class _Middle:
         return out
 
     def _common(self, dim: int) -> int:
-        """Counts the sub-dimensions of ``dim`` that are the same in both halves: all, unless the dimension clashes."""
+        """Count the sub-dimensions of ``dim`` that are the same in both halves: all, unless the dimension clashes."""
         source, target = self.splits.sizes(dim)
         if self.splits.nest(dim):
             return max(len(source), len(target))
@@ -98,7 +98,7 @@ class _Middle:
         return place != NOWHERE and place[1] >= self._common(place[0])
 
     def between(self, moves: MoveTime) -> list[Place] | None:
-        """Returns the place of each sub-axis once the clashing dimensions are whole; None for lack of room.
+        """Return the place of each sub-axis once the clashing dimensions are whole; None for lack of room.
 
         A sub-axis that is replicated in the source is sliced now, for the smaller tile.
         """
@@ -117,7 +117,7 @@ class _Middle:
         return out
 
     def _park(self, size: int) -> Place | None:
-        """Finds room for a sub-axis of ``size`` on a dimension that no side splits; None without room."""
+        """Find room for a sub-axis of ``size`` on a dimension that no side splits; None without room."""
         source, target = self.splits.sides
         dims = [i for i in range(len(self.shape)) if self.splits.nest(i) and self._rest(i) % size == 0]
         if not dims:
@@ -127,11 +127,11 @@ class _Middle:
         return best, self._common(best) + len(self.parks[best]) - 1
 
     def _rest(self, dim: int) -> int:
-        """Returns the size of the last sub-dimension of ``dim``, from which more can be cut."""
+        """Return the size of the last sub-dimension of ``dim``, from which more can be cut."""
         return self.shape[dim] // math.prod([*max(self.splits.sizes(dim), key=len), *self.parks[dim]])
 
     def half(self, side: int, before: Sequence[Place], after: Sequence[Place]) -> SubAxisProblem:
-        """Returns the problem from ``before`` to ``after``; clashing dimensions are refined for ``side``."""
+        """Return the problem from ``before`` to ``after``; clashing dimensions are refined for ``side``."""
         sub_dims: list[SubDim] = []
         first = []
         for i, n in enumerate(self.shape):

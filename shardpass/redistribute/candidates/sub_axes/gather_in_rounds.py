@@ -34,7 +34,7 @@ MOST_GATHER_ROUNDS = 32  # of one gather
 
 
 def strategies_gathering_in_rounds(problem: SubAxisProblem) -> list[Strategy]:
-    """Returns the strategies with one gather for each dimension, in rounds where that needs less memory."""
+    """Return the strategies with one gather for each dimension, in rounds where that needs less memory."""
     last = find_route(problem).last
     by_dim: dict[int, list[int]] = {}
     for m, t in enumerate(last):
@@ -52,7 +52,7 @@ def strategies_gathering_in_rounds(problem: SubAxisProblem) -> list[Strategy]:
 
 
 def _gather(stage: SubAxisProblem, gathered: list[int]) -> Strategy:
-    """Gathers over the sub-axes ``gathered``, which split one dimension."""
+    """Gather over the sub-axes ``gathered``, which split one dimension."""
     gathered = sorted(gathered, key=lambda m: stage.source[m])
     dim = stage.leading_dim(stage.target, [stage.source[m] for m in gathered])
     in_front = dim is not None and math.prod(stage.tile(stage.target)[:dim]) == 1
@@ -62,7 +62,7 @@ def _gather(stage: SubAxisProblem, gathered: list[int]) -> Strategy:
 
 
 def _in_rounds(stage: SubAxisProblem, gathered: list[int], dim: int, builder: Builder) -> None:
-    """Gathers in rounds: in round r devices put the tile of the member r places further in its place on ``dim``."""
+    """Gather in rounds: in round r devices put the tile of the member r places further in its place on ``dim``."""
     groups, place = stage.sub_axes.groups(gathered), stage.sub_axes.index(gathered)
     size, chunk = groups.shape[1], builder.tile
     source_of = groups[group_of(groups), (place + np.arange(size)[:, None]) % size]

@@ -25,12 +25,12 @@ SHORT_RUN = 32  # bytes: XLA puts pieces as short in place itself better than a 
 
 
 def gather(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Builds one all_gather over all sub-axes that the target does not split over, and a slice (form 1)."""
+    """Build one all_gather over all sub-axes that the target does not split over, and a slice (form 1)."""
     _gather_to(problem, problem.target, _gathered(problem, route), route, builder)
 
 
 def gather_in_two(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Builds two all_gathers, the second over the sub-axes that must come last (form 2)."""
+    """Build two all_gathers, the second over the sub-axes that must come last (form 2)."""
     last = gathered_last(problem, route)
     inner = [m for m in _gathered(problem, route) if m not in last]
     between = tuple(route.last[m] if m in last else t for m, t in enumerate(problem.target))
@@ -39,7 +39,7 @@ def gather_in_two(problem: SubAxisProblem, route: Route, builder: Builder) -> No
 
 
 def gathered_last(problem: SubAxisProblem, route: Route) -> list[int]:
-    """Returns the gathered sub-axes whose sub-dimensions end as the most major of the whole local array."""
+    """Return the gathered sub-axes whose sub-dimensions end as the most major of the whole local array."""
     gathered = _gathered(problem, route)
     local = [t for t in problem.local(problem.target) if problem.sizes[t] > 1]
     count = 0
@@ -49,13 +49,13 @@ def gathered_last(problem: SubAxisProblem, route: Route) -> list[int]:
 
 
 def _gathered(problem: SubAxisProblem, route: Route) -> list[int]:
-    """Returns the sub-axes that release their sub-dimensions at the end, by sub-dimension."""
+    """Return the sub-axes that release their sub-dimensions at the end, by sub-dimension."""
     gathered = [m for m, t in enumerate(route.last) if t != REPLICATED and problem.target[m] == REPLICATED]
     return sorted(gathered, key=lambda m: route.last[m])
 
 
 def _gather_to(problem: SubAxisProblem, after: Assignment, gathered: list[int], route: Route, builder: Builder) -> None:
-    """Builds one all_gather over ``gathered``, after which the local array is the tile of ``after``."""
+    """Build one all_gather over ``gathered``, after which the local array is the tile of ``after``."""
     if not gathered:
         return
     groups = problem.sub_axes.groups(gathered)

@@ -35,11 +35,11 @@ class LocalLayout:
         return tuple(math.prod(self.sizes[t] for t in run) for run in self.runs)
 
     def window(self, fixed: Sequence[int]) -> tuple[int, ...]:
-        """Returns the shape at one part of each of the sub-dimensions ``fixed``."""
+        """Return the shape at one part of each of the sub-dimensions ``fixed``."""
         return tuple(math.prod(self.sizes[t] for t in run if t not in fixed) for run in self.runs)
 
     def starts(self, parts: Mapping[int, IntArray]) -> IntArray:
-        """Returns where the window at parts ``parts[t]`` (int64 [..]) of sub-dimensions t begins. [.., axes]."""
+        """Return where the window at parts ``parts[t]`` (int64 [..]) of sub-dimensions t begins. [.., axes]."""
         some = next(iter(parts.values()))
         out = np.zeros((*some.shape, len(self.runs)), np.int64)
         for a, run in enumerate(self.runs):
@@ -52,13 +52,13 @@ class LocalLayout:
 
 
 def by_dimension(problem: SubAxisProblem, local: Sequence[int]) -> LocalLayout:
-    """Lays out the sub-dimensions ``local`` with an axis for each dimension that has any."""
+    """Lay out the sub-dimensions ``local`` with an axis for each dimension that has any."""
     runs = groupby(local, lambda t: problem.sub_dims[t].dim)
     return LocalLayout(tuple(tuple(run) for _, run in runs), problem.sizes)
 
 
 def isolated(problem: SubAxisProblem, local: Sequence[int], chosen: Sequence[int]) -> LocalLayout:
-    """Returns a layout of ``local`` in which each of ``chosen`` is an axis alone, and neighbours of one
+    """Return a layout of ``local`` in which each of ``chosen`` is an axis alone, and neighbours of one
     dimension share an axis.
     """
     out: list[tuple[int, ...]] = []
@@ -72,7 +72,7 @@ def isolated(problem: SubAxisProblem, local: Sequence[int], chosen: Sequence[int
 
 
 def windowable(problem: SubAxisProblem, local: Sequence[int], fixed: Sequence[int]) -> LocalLayout:
-    """Returns a layout with few axes in which one part of each of ``fixed`` is a window (a box) of the array.
+    """Return a layout with few axes in which one part of each of ``fixed`` is a window (a box) of the array.
 
     A dimension whose major sub-dimensions are ``fixed`` stays one axis.
     """
@@ -89,7 +89,7 @@ def windowable(problem: SubAxisProblem, local: Sequence[int], fixed: Sequence[in
 def rearranged(
     before: tuple[int, ...], layout: LocalLayout, order: Sequence[int], after: tuple[int, ...], *, whole: bool = True
 ) -> list[Op]:
-    """Builds ops that view an array of shape ``before`` as ``layout``, transpose by ``order``, reshape to ``after``.
+    """Build ops that view an array of shape ``before`` as ``layout``, transpose by ``order``, reshape to ``after``.
 
     Axes of size 1 take no part; an op that changes nothing is left out. With ``whole``, neighbours that stay neighbours
     are one axis.
@@ -116,7 +116,7 @@ def rearranged(
 def restored(
     problem: SubAxisProblem, local: Sequence[int], coming: Sequence[int], shape: tuple[int, ...], tile: tuple[int, ...]
 ) -> list[Op]:
-    """Builds ops from an array of ``shape``, with ``coming`` in front of the rest of ``local``, to ``tile``."""
+    """Build ops from an array of ``shape``, with ``coming`` in front of the rest of ``local``, to ``tile``."""
     out = isolated(problem, local, coming)
     stands = [*((t,) for t in coming), *(run for run in out.runs if run[0] not in coming)]
     return rearranged(shape, LocalLayout(tuple(stands), problem.sizes), [stands.index(run) for run in out.runs], tile)

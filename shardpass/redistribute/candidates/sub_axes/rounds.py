@@ -28,7 +28,7 @@ MOST_CHUNK_ROUNDS = 8  # beyond this their latencies weigh more than the bytes t
 
 
 def swap_in_rounds(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Builds the swap and the permute of ``route`` as one round for each member of a swap's group."""
+    """Build the swap and the permute of ``route`` as one round for each member of a swap's group."""
     groups = problem.sub_axes.groups(route.swapped)
     size = groups.shape[1]
     leaving = [route.middle[m] for m in route.swapped]
@@ -45,7 +45,7 @@ def swap_in_rounds(problem: SubAxisProblem, route: Route, builder: Builder) -> N
 
 
 def swap_in_two(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Builds an all_to_all over all sub-axes but the greatest, and rounds of permutes for that one and the final
+    """Build an all_to_all over all sub-axes but the greatest, and rounds of permutes for that one and the final
     permute.
     """
     late = max(route.swapped, key=lambda m: problem.sub_axes.sizes[m])
@@ -65,7 +65,7 @@ def _append_rounds(
     program: list[ops.Op],
     builder: Builder,
 ) -> None:
-    """Appends ``program``, and rounds that bring the sub-dimensions ``coming``; the result is ``assignment``'s tile."""
+    """Append ``program``, and rounds that bring the sub-dimensions ``coming``; the result is ``assignment``'s tile."""
     size, tile = len(source_of), problem.tile(assignment)
     names = problem.sub_axes.along(moving_pairs(source_of))
     dim = problem.leading_dim(assignment, coming)
@@ -82,7 +82,7 @@ def _append_rounds(
 
 
 def _parts(numbers: IntArray, sub_dims: list[int], problem: SubAxisProblem) -> dict[int, IntArray]:
-    """Splits ``numbers`` into a part of each of ``sub_dims``, major to minor."""
+    """Split ``numbers`` into a part of each of ``sub_dims``, major to minor."""
     out = {}
     for t in reversed(sub_dims):
         out[t] = numbers % problem.sizes[t]

@@ -51,7 +51,7 @@ class Route:
 
     @property
     def hops(self) -> tuple[Assignment, ...]:
-        """Returns the assignments from ``first`` to ``last`` if each sub-axis waits until its target is local (case 6).
+        """Return the assignments from ``first`` to ``last`` if each sub-axis waits until its target is local (case 6).
 
         Empty where a cycle keeps some sub-dimension from ever being local.
         """
@@ -66,19 +66,19 @@ class Route:
 
 
 def find_route(problem: SubAxisProblem) -> Route:
-    """Finds the route by cases 1 to 4."""
+    """Find the route by cases 1 to 4."""
     return _completed(*_sliced_and_gathered(problem))
 
 
 def find_routes(problem: SubAxisProblem) -> list[Route]:
-    """Finds that route, and where case 5 applies, also the route by case 5."""
+    """Find that route, and where case 5 applies, also the route by case 5."""
     first, last = _sliced_and_gathered(problem)
     closed = _closed_into_cycles(problem, first, last)
     return [_completed(first, last), *([_completed(*closed)] if closed else [])]
 
 
 def _sliced_and_gathered(problem: SubAxisProblem) -> tuple[Assignment, Assignment]:
-    """Returns the assignments after the slices and before the gathers (cases 1 and 2)."""
+    """Return the assignments after the slices and before the gathers (cases 1 and 2)."""
     first, last = list(problem.source), list(problem.target)
     for m in range(len(first)):
         if problem.source[m] == REPLICATED and problem.target[m] != REPLICATED:
@@ -91,7 +91,7 @@ def _sliced_and_gathered(problem: SubAxisProblem) -> tuple[Assignment, Assignmen
 def _closed_into_cycles(
     problem: SubAxisProblem, before: Assignment, after: Assignment
 ) -> tuple[Assignment, Assignment] | None:
-    """Closes paths that are open at both ends into cycles with paths that need a swap (case 5), if any."""
+    """Close paths that are open at both ends into cycles with paths that need a swap (case 5), if any."""
     first, last = list(before), list(after)
     open_starts = [
         m for m, t in enumerate(problem.target) if t != REPLICATED and problem.source[m] == first[m] == REPLICATED
@@ -109,7 +109,7 @@ def _closed_into_cycles(
 
 
 def _open_end(problem: SubAxisProblem, start: int) -> int:
-    """Returns the last sub-axis of the path that starts with the sub-axis ``start``: it ends replicated."""
+    """Return the last sub-axis of the path that starts with the sub-axis ``start``: it ends replicated."""
     m = start
     while problem.target[m] != REPLICATED:
         m = problem.source.index(problem.target[m])
@@ -117,7 +117,7 @@ def _open_end(problem: SubAxisProblem, start: int) -> int:
 
 
 def _completed(first: Assignment, last: Assignment) -> Route:
-    """Returns the route between assignments whose paths are open at no end (case 3)."""
+    """Return the route between assignments whose paths are open at no end (case 3)."""
     middle = list(first)
     swapped = []
     for m, left in enumerate(first):
@@ -129,7 +129,7 @@ def _completed(first: Assignment, last: Assignment) -> Route:
 
 
 def _path_end(sub_dim: int, before: Assignment, after: Assignment) -> int:
-    """Returns the last sub-dimension of the path through ``sub_dim``: the first one unsplit in ``before``.
+    """Return the last sub-dimension of the path through ``sub_dim``: the first one unsplit in ``before``.
 
     REPLICATED where the path is open at its end.
     """

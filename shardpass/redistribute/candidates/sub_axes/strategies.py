@@ -36,18 +36,18 @@ Part = Callable[[SubAxisProblem, Route, Builder], None]
 
 
 def strategies(problem: SubAxisProblem) -> list[Strategy]:
-    """Lists functions that append a plan to a builder whose tile is the (padded) source tile."""
+    """List functions that append a plan to a builder whose tile is the (padded) source tile."""
     return [strategy for route in find_routes(problem) for strategy in _strategies_of(problem, route)]
 
 
 def detour_strategies(halves: tuple[SubAxisProblem, SubAxisProblem]) -> list[Strategy]:
-    """Combines the first strategy of the first half with each of the second half."""
+    """Combine the first strategy of the first half with each of the second half."""
     first, *_ = strategies(halves[0])
     return [in_sequence(first, second) for second in strategies(halves[1])]
 
 
 def common_tile_strategies(ends: tuple[SubAxisProblem, SubAxisProblem]) -> list[Strategy]:
-    """Combines the first strategy of the first problem, the permute, and each strategy of the second problem."""
+    """Combine the first strategy of the first problem, the permute, and each strategy of the second problem."""
     before, after = ends
     first, *_ = strategies(before)
     source_of = least_permutation(before.key(before.target), after.key(after.source))
@@ -78,7 +78,7 @@ def _build(problem: SubAxisProblem, route: Route, move: Part, end: Part, builder
 
 
 def _slice(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
-    """Builds one dynamic_slice for all sub-axes that are replicated before and split something after."""
+    """Build one dynamic_slice for all sub-axes that are replicated before and split something after."""
     sliced = {after[m]: m for m in range(len(after)) if before[m] == REPLICATED and after[m] != REPLICATED}
     if not sliced:
         return
@@ -97,7 +97,7 @@ def _slice(problem: SubAxisProblem, before: Assignment, after: Assignment, build
 
 
 def _reduce(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
-    """Adds partial sums: a reduce_scatter where the sub-axis splits something after, an all_reduce along all others."""
+    """Add partial sums: a reduce_scatter where the sub-axis splits something after, an all_reduce along all others."""
     scattered = sorted((m for m in problem.summed if after[m] != REPLICATED), key=lambda m: after[m])
     if scattered:
         groups, names = problem.sub_axes.groups(scattered), problem.sub_axes.names(scattered)
