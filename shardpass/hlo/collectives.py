@@ -141,7 +141,8 @@ class HloCollectives:
                 for place, call in enumerate(calls):
                     inner = around.setdefault(call.name, {})
                     for where, runs in around.get(name, {}).items():
-                        times = runs - runs // (trips.get(name) or 1) if call.but_last else runs
+                        loops = runs // (trips.get(name) or 1)
+                        times = runs - loops if call.but_last else runs
                         counted = where.counted and (not call.branch or place == dearest)
                         key = _Around(where.unknown + (call.trips is None), counted)
                         inner[key] = inner.get(key, 0) + times * (1 if call.trips is None else call.trips)

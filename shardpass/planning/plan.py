@@ -95,7 +95,7 @@ class ProgramPlan:
         return sum(op_prices(self.program, self.body, clock_of(self.machine)).values())
 
     @property
-    def held(self) -> int:
+    def stored(self) -> int:
         """The most bytes alive at once, with those that come ahead of their use."""
         return self.alive.peak + (self._timeline.ahead if self.machine.in_flight else 0)
 

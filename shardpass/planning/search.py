@@ -17,7 +17,7 @@ gone when it does: every layer then sums activations, where gathering the weight
    plan may receive and store.
 5. Where communication of that plan is exposed and work is left to hide it, the tables are solved again, with seconds
    that can be hidden (``slack``) counted in part: a gather of a weight waits for nothing, an exchange of activations
-   holds up the next layer, and the sum does not see it. Such a plan is taken if it is faster by ``FASTER``.
+   holds up the next layer, and the sum does not see it. Such a plan is chosen if it is faster by ``FASTER``.
 6. With ``settle_results``, open results of main keep the shardings that propagation gives them, as JAX's do, unless
    another sharding receives less and saves ``MATERIAL``.
 
@@ -185,9 +185,9 @@ def decide(
     search.run()
     plain, shardings = plan_decided(program, propagated.shardings, search.decided)
     best = Decision(shardings, propagated, (), search.tried, search.propagated, decided=search.decided)
-    taken, least, why = [plain], plain, ""
-    for point, changes, weighed in chain(search.candidates, search.weighed(taken)):
-        before = taken[-1]
+    kept, least, why = [plain], plain, ""
+    for point, changes, weighed in chain(search.candidates, search.weighed(kept)):
+        before = kept[-1]
         plan, shardings = plan_decided(program, search.unfolded(point), search.decided)
         moved = settle_results and shardings.results != propagated.shardings.results
         if not (moved or weighed or price(plan) >= price(least) or refused(plain, plan)):
@@ -197,12 +197,12 @@ def decide(
         if refused(plain, plan) or (weighed and refused(before, plan)):
             why = why or TRADED
             continue
-        taken.append(plan)
+        kept.append(plan)
         parts, why = search.folded.parts, HIDDEN if weighed else why
         best = Decision(
             shardings, search.propagated, changes, search.tried, search.propagated, parts, search.decided
         )  # fmt: skip
-    plan = taken[-1]
+    plan = kept[-1]
     bound = search.bound(price(plan))
     other = least if price(least) < price(plan) * (1 - ENOUGH) else plain
     plans = None if other is plan else (other, plan)
@@ -341,17 +341,17 @@ class Search(Descent):
         if cheaper or (solved and point.splits != self.first.splits):
             self.candidates.append((point, changes, False))
 
-    def weighed(self, taken: Sequence[ProgramPlan]) -> Iterator[Candidate]:
-        """Yields solutions of the tables in which what can be hidden counts in part. ``taken``: plans, the last the
+    def weighed(self, kept: Sequence[ProgramPlan]) -> Iterator[Candidate]:
+        """Yields solutions of the tables in which what can be hidden counts in part. ``kept``: plans, the last the
         best so far.
         """
-        plan, solver = taken[-1], self.solver
+        plan, solver = kept[-1], self.solver
         if solver is None or self.solved is None or not plan.machine.in_flight or _hideable(plan) < HIDEABLE:
             return
         slack = Slack(self.program, self.folded, plan.compute_by_op())
         known = {(point.splits, _key(point)) for point, _, _ in self.candidates}
         for compute, hideable in WEIGHTS:
-            if _hideable(taken[-1]) < HIDEABLE:
+            if _hideable(kept[-1]) < HIDEABLE:
                 return
             self.engine.restore(self.first.splits)
             solver.network.weigh(slack, compute, hideable)

@@ -123,7 +123,10 @@ def _weighed(sets: Sequence[int], seconds: NDArray[np.float64]) -> list[float]:
 
 
 def _few(slacks: Iterable[float]) -> Samples:
-    every = np.sort(np.maximum(0.0, np.array([*slacks])))
+    every: NDArray[np.float64] = np.sort(np.maximum(0.0, np.array([*slacks])))
     if not len(every) or every[-1] <= 0:
         return None
-    return every if len(every) <= FEW else np.quantile(every, (np.arange(FEW) + 0.5) / FEW)
+    if len(every) <= FEW:
+        return every
+    samples: NDArray[np.float64] = np.quantile(every, (2 * np.arange(FEW) + 1) / (2 * FEW))
+    return samples

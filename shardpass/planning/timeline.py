@@ -79,13 +79,13 @@ class _Block:
     read: dict[Made, None] = field(default_factory=dict)
 
     def needs(self, copies: Iterable[Made]) -> list[int]:
-        found = []
+        places = []
         for copy in copies:
             if (place := self.made.get(copy)) is None:
                 self.read[copy] = None
             else:
-                found.append(place)
-        return found
+                places.append(place)
+        return places
 
     def add(self, task: Task, needs: Iterable[int]) -> int:
         self.tasks.append(replace(task, needs=tuple(dict.fromkeys(needs))))

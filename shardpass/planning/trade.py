@@ -44,7 +44,7 @@ class Trade:
     def between(cls, plain: ProgramPlan, plan: ProgramPlan, than: str = ALONE) -> Trade | None:
         """Returns the trade from ``plain`` to ``plan``; None if ``plan`` neither receives nor stores more."""
         received = max(0, plan.bytes_received - plain.bytes_received)
-        stored = max(0, plan.held - plain.held)
+        stored = max(0, plan.stored - plain.stored)
         before = plain.makespan
         if not before or not (received or stored):
             return None
@@ -65,13 +65,13 @@ def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
     """Whether ``plan``, which is cheaper than ``plain``, spends more memory or bytes than its saving may cost, or does
     not fit where ``plain`` does.
     """
-    sizes = (plan.alive.peak, plain.alive.peak), (plan.held, plain.held)
+    sizes = (plan.alive.peak, plain.alive.peak), (plan.stored, plain.stored)
     if any(size > plan.machine.memory >= before for size, before in sizes):
         return True
     starts = saves_starts(plain, plan)
     if starts and plan.alive.temporaries > MOST * plain.alive.temporaries:
         return True
-    more = plan.bytes_received - plain.bytes_received, plan.held - plain.held
+    more = plan.bytes_received - plain.bytes_received, plan.stored - plain.stored
     spends = max(more) > 0 and (starts or min(more) >= 0)
     saves = plan.makespan <= plain.makespan * (1 - MATERIAL) or price(plan) <= price(plain) * (1 - MATERIAL)
     return spends and not saves

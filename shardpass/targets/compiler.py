@@ -193,7 +193,7 @@ def shared(target: Target) -> Compiler:
 
 
 class _Pipes:
-    """Writes to a child and reads from it until ``deadline``; ``work``: what it does, which is told.
+    """Writes to a child and reads from it until ``deadline``; ``work``: what it does, for messages.
 
     Raises EOFError where the child ends, TimeoutError at the deadline.
     """

@@ -126,7 +126,7 @@ def _apart(terms: Terms, have: int, want: int) -> str:
 def _leaves(one: Any, other: Any) -> tuple[Any, Any] | None:
     """Return the first two entries of nested tuples that differ; None where none do."""
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        return next((found for pair in zip(one, other, strict=True) if (found := _leaves(*pair)) is not None), None)
+        return next((pair for inner in zip(one, other, strict=True) if (pair := _leaves(*inner)) is not None), None)
     return None if one == other else (one, other)
 
 

@@ -160,7 +160,7 @@ def test_near_words_are_offered(main, words, near, capsys) -> None:
 
 
 def test_a_module_is_one_word_of_every_command_line() -> None:
-    parser = argument_parser("run", "")
+    parser = argument_parser("run", "", "")
     parser.add_argument("module")
     parser.add_argument("pipeline", nargs="?")
     args = parser.parse_args(["-m", "pkg.train:step --batch 8", "partition"])

@@ -82,4 +82,4 @@ def test_gathers_of_weights_run_beside_products() -> None:
 def test_nothing_overlaps_on_a_machine_that_overlaps_nothing() -> None:
     plan = plan_of(explained("perceptron", "ideal", 1))
     assert plan.makespan == pytest.approx(plan.step_seconds())
-    assert plan.held == plan.alive.peak
+    assert plan.stored == plan.alive.peak
