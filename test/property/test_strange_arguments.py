@@ -166,5 +166,5 @@ def test_what_the_error_says() -> None:
         shardpass.parse_sharding(None)  # type: ignore[arg-type]
     (found,) = caught.value.diagnostics
     assert (found.code, found.message) == ("SP140", "parse_sharding: the argument text is None of type NoneType")
-    assert found.remedy.startswith("give the text of a sharding")
+    assert found.remedy.startswith("give text such as ")
     assert isinstance(caught.value, TypeError)

@@ -84,24 +84,13 @@ def blames_xla(program: Program, arrays: Sequence[Array], whole: Sequence[Array]
         alone = on_one_device(replace(program, results=(result,)))
         try:
             with collect():
-                (third,) = interpret(without_chlo(shardpass.run_pipeline(alone.text(), "partition")), *arrays)
+                (third,) = interpret(shardpass.run_pipeline(alone.text(), "partition"), *arrays)
         except ShardpassError:  # an op that the interpreter does not know
             return False
         if not compare(third, one_device, fact) or compare(third, many, fact):
             return False
         judged = True
     return judged
-
-
-def without_chlo(module: Any) -> Any:
-    """``module``, with StableHLO in the place of CHLO's ops, which the interpreter does not know."""
-    from jaxlib.mlir.dialects import stablehlo
-    from jaxlib.mlir.passmanager import PassManager
-
-    stablehlo.register_stablehlo_passes()
-    with module.context:
-        PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))").run(module.operation)
-    return module
 
 
 def differences(program: Program, whole: Sequence[Array], found: Sequence[Array]) -> str:

@@ -160,7 +160,7 @@ def test_a_trade_is_stated_with_its_reason():
 def test_what_a_small_saving_may_spend(monkeypatch, received, peak, seconds, starts, expected):
     def plan(received, peak, seconds):
         alive = SimpleNamespace(peak=peak, temporaries=10)
-        return SimpleNamespace(bytes_received=received, alive=alive, held=peak, makespan=seconds, machine=IDEAL)
+        return SimpleNamespace(bytes_received=received, alive=alive, stored=peak, makespan=seconds, machine=IDEAL)
 
     monkeypatch.setattr(trade, "price", lambda plan: plan.makespan)
     monkeypatch.setattr(trade, "saves_starts", lambda plain, plan: starts)
