@@ -115,7 +115,8 @@ def _gap(explanation: Explanation, machine: Machine, findings: Findings, wanted:
     if findings:
         rows.append((EDITED, findings[-1].after))
     data = explanation.given.encode() if isinstance(explanation.given, str) else explanation.given
-    made = others(data, machine, GAP_SECONDS if wanted.seconds is None else wanted.seconds)
+    target = explanation.built.target if explanation.partitioner == XLA else None
+    made = others(data, machine, GAP_SECONDS if wanted.seconds is None else wanted.seconds, target)
     return Gap((*rows, *made.items()))
 
 

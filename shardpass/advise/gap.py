@@ -16,19 +16,24 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from functools import partial
 
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.child import command
 from shardpass.report.findings import DECIDED, PINNED, Figures
+from shardpass.targets.target import Target, parse_target
 
 FREE = "partition{constraints=free}"  # a leftover constraint is no reason to send more
 MOST_PINS = 6  # variants that are compiled
 
 
-def others(module: bytes, machine: Machine, seconds: float) -> dict[str, Figures]:
-    """Returns the figures of shardpass's own program and of the pinned one, as far as ``seconds`` suffice."""
-    words = command("shardpass.advise.gap", "serve", (machine.name,))
+def others(module: bytes, machine: Machine, seconds: float, target: Target | None = None) -> dict[str, Figures]:
+    """Return the figures of shardpass's own program and of the pinned one, as far as ``seconds`` suffice.
+
+    ``target``: the devices for which the pinned program is compiled; by default virtual CPU devices.
+    """
+    words = command("shardpass.advise.gap", "serve", (machine.name, "" if target is None else str(target)))
     child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         out = child.communicate(module, timeout=seconds)[0]
@@ -51,12 +56,12 @@ def _read(out: bytes) -> Iterator[tuple[str, Figures]]:
             continue  # a line that was cut
 
 
-def serve(machine: str) -> None:
-    """Runs in the child: prints the figures of each program as soon as they are known."""
+def serve(machine: str, target: str = "") -> None:
+    """Print the figures of each program as soon as they are known, in the child."""
     data = sys.stdin.buffer.read()
     out = sys.stdout
     with redirect_stdout(sys.stderr), collect():
-        for name, made in ((DECIDED, _decided), (PINNED, _pinned)):
+        for name, made in ((DECIDED, _decided), (PINNED, partial(_pinned, target=target))):
             try:
                 figures = made(data, machine)
             except ShardpassError:
@@ -76,11 +81,12 @@ def _decided(data: bytes, machine: str) -> dict[str, float]:
     return _row(report.total_bytes_received, memory, report.flops or 0, report.step_seconds or 0.0)
 
 
-def _pinned(data: bytes, machine: str) -> dict[str, float]:
+def _pinned(data: bytes, machine: str, target: str) -> dict[str, float]:
     from shardpass.ir.context import parse_module
     from shardpass.pinning.pin import pin_module
 
-    after = pin_module(parse_module(data, trusted=True), machine=machine, most=MOST_PINS)[1].after
+    module, compiled_for = parse_module(data, trusted=True), parse_target(target) if target else None
+    after = pin_module(module, machine=machine, most=MOST_PINS, target=compiled_for)[1].after
     assert after is not None
     return _row(after.bytes_received, after.memory, 0, after.seconds)
 
