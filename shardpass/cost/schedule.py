@@ -32,10 +32,12 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 COMPUTE = "compute"
+
+LINK = "links"  # of a collective whose axes are not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,32 @@ class Slot:
     @property
     def seconds(self) -> float:
         return self.end - self.start
+
+
+def links(axes: Iterable[str]) -> tuple[str, ...]:
+    """Return the links that a collective over ``axes`` takes: whole axes, as parts of one share its links."""
+    return tuple(dict.fromkeys(name.split(":")[0] for name in axes)) or (LINK,)
+
+
+def beside(lists: Iterable[Sequence[Task]]) -> tuple[Task, ...]:
+    """Concatenate several lists of tasks that run beside one another."""
+    out: list[Task] = []
+    for tasks in lists:
+        first = len(out)
+        out += (replace(task, needs=tuple(first + need for need in task.needs)) for task in tasks)
+    return tuple(out)
+
+
+def alone(tasks: Sequence[Task]) -> Task | None:
+    """Return the only task that takes time, if there is just one and nothing is inside of it."""
+    timed = [task for task in tasks if task.seconds or task.inside]
+    return timed[0] if len(timed) == 1 and not timed[0].inside else None
+
+
+def branches(lists: Iterable[Sequence[Task]], key: Any) -> tuple[Task, ...]:
+    """Return a task for each list that is not empty, named ``key``, one after the other."""
+    some = filter(None, lists)
+    return tuple(Task(key, needs=tuple(range(place)), inside=tuple(tasks)) for place, tasks in enumerate(some))
 
 
 def schedule(tasks: Sequence[Task], in_flight: int = 1) -> tuple[Slot, ...]:

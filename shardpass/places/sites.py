@@ -298,7 +298,7 @@ class Sites:
 def piece_of(op: Any) -> tuple[int, tuple[int, int]] | None:
     """Returns the dimension that a slice cuts, and its start and end there; None for any other slice."""
     op = operation(op)
-    starts, ends, steps = (list(op.attributes[f"{name}"]) for name in ("start_indices", "limit_indices", "strides"))
+    starts, ends, steps = (list(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
     sizes = ir.RankedTensorType(op.operands[0].type).shape
     dims = [dim for dim, size in enumerate(sizes) if (starts[dim], ends[dim]) != (0, size)]
     if len(dims) != 1 or any(step != 1 for step in steps):

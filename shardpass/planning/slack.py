@@ -1,14 +1,14 @@
 """How much independent work there is beside each edge of a program, in which what is sent along the edge can be hidden.
 
-The *slack* of an edge is the work of its block that is neither before its source nor behind its target: a gather of a
-weight that enters the block has the slack of everything that is not behind the product that takes it; an exchange
+The *slack* of an edge is the work of its block that is neither before its source nor after its target: a gather of a
+weight that enters the block has the slack of everything that is not after the product that takes it; an exchange
 between two layers has that of parallel branches alone; a gradient that nothing reads has all that does not lead to it.
 
 An op of a folded program stands for many, each edge with its own slack: at most ``FEW`` of them, evenly drawn.
 
 Example: ``y = (x @ u) @ v``, of products that take 2 s each: v has the slack of 2 s, u and the product between none.
 
-Complexity: O(ops^2) bits, for the ops before and behind each op.
+Complexity: O(ops^2) bits, for the ops before and after each op.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Slack:
         ops = block.ops
         seconds = np.array([0.0 if op.blocks else self.work.get(op.number, 0.0) / runs for op in ops])
         makers = {value: place for place, op in enumerate(ops) for value in op.results}
-        before, behind = [0] * len(ops), [0] * len(ops)  # sets of ops, as bits
+        before, following = [0] * len(ops), [0] * len(ops)  # sets of ops, as bits
         users: list[list[int]] = [[] for _ in ops]
         for place, op in enumerate(ops):
             made = {makers[value] for value in _reads(op) if value in makers}
@@ -80,10 +80,10 @@ class Slack:
             before[place] |= 1 << place
         for place in reversed(range(len(ops))):
             for user in users[place]:
-                behind[place] |= behind[user]
-            behind[place] |= 1 << place
-        earlier, later = _weighed(before, seconds), _weighed(behind, seconds)
-        after = _weighed([each ^ (1 << place) for place, each in enumerate(behind)], seconds)
+                following[place] |= following[user]
+            following[place] |= 1 << place
+        earlier, later = _weighed(before, seconds), _weighed(following, seconds)
+        after = _weighed([each ^ (1 << place) for place, each in enumerate(following)], seconds)
         total = float(seconds.sum())
         for place, op in enumerate(ops):
             rep = self.folded.ops.get(op.number)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from shardpass.cost.machine import Machine
-from shardpass.cost.schedule import COMPUTE, Slot, Task, ahead, schedule
+from shardpass.cost.schedule import COMPUTE, Slot, Task, ahead, beside, branches, links, schedule
 from shardpass.planning.listed import Sent, Times, sent_by_op, sent_by_reshard, sent_by_results
 from shardpass.planning.op_parts import operand_copies, operand_steps, results_of
 from shardpass.planning.op_prices import RETURNED
@@ -35,15 +35,9 @@ from shardpass.planning.steps import (
 )
 from shardpass.program.program import Op
 
-LINK = "links"  # of a collective whose axes are not known
 Made = Copy | int  # a copy of an array; a value of a region that is manual over all axes
 _ONCE = Times(1, True)
 _MANUAL = (UntouchedPlan, BorderPlan)
-
-
-def links(axes: Iterable[str]) -> tuple[str, ...]:
-    """Returns the links that a collective over ``axes`` takes: whole axes, as parts of one share its links."""
-    return tuple(dict.fromkeys(name.split(":")[0] for name in axes)) or (LINK,)
 
 
 @dataclass(frozen=True)
@@ -162,17 +156,11 @@ class _Blocks:
         op = plan.op
         trips = (op.trips or 1) if op.is_loop else 1
         blocks = [self.block(block, runs * trips) for block in plan.blocks]
-        inside = [task for block in blocks for task in block.tasks]
         read = out.needs(copy for block in blocks for copy in block.read)
-        tasks: list[Task] = []
-        for block in blocks:
-            first = len(tasks)
-            if op.is_loop:
-                tasks += [replace(task, needs=tuple(first + need for need in task.needs)) for task in block.tasks]
-            elif block.tasks:
-                tasks.append(Task("branch", needs=tuple(range(first)), inside=tuple(block.tasks)))
-        timed = any(task.seconds or task.inside for task in inside)
-        place = out.add(Task(op.number, inside=tuple(tasks) if timed else (), trips=trips), [before, *read])
+        lists = [block.tasks for block in blocks]
+        timed = any(task.seconds or task.inside for tasks in lists for task in tasks)
+        inside = beside(lists) if op.is_loop else branches(lists, "branch")
+        place = out.add(Task(op.number, inside=inside if timed else (), trips=trips), [before, *read])
         out.made.update(
             (Copy(value, sharding), place) for value, sharding in zip(op.results, plan.shardings, strict=False)
         )

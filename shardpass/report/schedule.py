@@ -7,14 +7,12 @@ of the report's work: one machine's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from shardpass.cost.schedule import COMPUTE, Slot, Task, ahead, exposed, schedule
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.report.rows import Row
-
-LINK = "links"  # of a collective whose axes are not known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,26 +109,6 @@ class Schedule:
                 for span in self.spans
             ],
         }
-
-
-def links(axes: Iterable[str]) -> tuple[str, ...]:
-    """Return the links that a collective over ``axes`` takes: whole axes, as parts of one share its links."""
-    return tuple(dict.fromkeys(name.split(":")[0] for name in axes)) or (LINK,)
-
-
-def beside(lists: Iterable[Sequence[Task]]) -> tuple[Task, ...]:
-    """Concatenate several lists of tasks that run beside one another."""
-    out: list[Task] = []
-    for tasks in lists:
-        first = len(out)
-        out += (replace(task, needs=tuple(first + need for need in task.needs)) for task in tasks)
-    return tuple(out)
-
-
-def alone(tasks: Sequence[Task]) -> Task | None:
-    """Return the only task that takes time, if there is just one and nothing is inside of it."""
-    timed = [task for task in tasks if task.seconds or task.inside]
-    return timed[0] if len(timed) == 1 and not timed[0].inside else None
 
 
 def schedule_of(tasks: Sequence[Task], rows: Sequence[Row], in_flight: int = 1) -> Schedule:

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from shardpass.cost.schedule import COMPUTE, Task
+from shardpass.cost.schedule import COMPUTE, Task, beside, branches, links
 from shardpass.ir.annotations import main_of
 from shardpass.ir.collectives import OPS
 from shardpass.ir.order import bytes_of
 from shardpass.ir.trip_counts import trip_count
 from shardpass.ir.walk import CONTROL_FLOW, inputs_of, operation
 from shardpass.report.rows import Row, WorkFact
-from shardpass.report.schedule import Mark, Schedule, beside, links, schedule_of
+from shardpass.report.schedule import Mark, Schedule, schedule_of
 
 _LOOP = "stablehlo.while"
 _NO_WORK = frozenset({"stablehlo.return", "func.return"})
@@ -124,13 +124,8 @@ class _Tasks:
         trips = (trip_count(op) or 1) if op.name == _LOOP else 1
         regions = [tuple(self._block(region.blocks[0], runs * trips, {})) for region in op.regions]
         mark = Mark(op.name.removeprefix("stablehlo."))
-        if op.name == _LOOP:
-            return Task(mark, needs=needs, inside=beside(regions), trips=trips)
-        branches = (
-            Task(Mark("branch"), needs=tuple(range(place)), inside=tasks)
-            for place, tasks in enumerate(filter(None, regions))
-        )
-        return Task(mark, needs=needs, inside=tuple(branches))
+        inside = beside(regions) if op.name == _LOOP else branches(regions, Mark("branch"))
+        return Task(mark, needs=needs, inside=inside, trips=trips)
 
 
 def _every(block: Any) -> Iterator[Any]:

@@ -63,8 +63,8 @@ class Attack:
 
     def __str__(self) -> str:
         least = self.bound.least
-        told = f"not bounded ({self.bound.why})" if least is None else f"{self.price / least if least else 1:.4f}"
-        return f"{self.name}: {told}{'  REFUTED by ' + '; '.join(self.written) if self.refuted else ''}"
+        ratio = f"not bounded ({self.bound.why})" if least is None else f"{self.price / least if least else 1:.4f}"
+        return f"{self.name}: {ratio}{'  REFUTED by ' + '; '.join(self.written) if self.refuted else ''}"
 
 
 def attack(name: str, text: str, tries: int, seed: int, machine: Machine = IDEAL, parts: bool = False) -> Attack | None:

@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from shardpass.cost.in_order import Step, in_order
-from shardpass.cost.schedule import COMPUTE, Task
+from shardpass.cost.schedule import COMPUTE, LINK, Task, alone, beside, links
 from shardpass.diagnostics import Place
 from shardpass.hlo.asynchronous import CPU, GPU, blocks, dones
 from shardpass.hlo.read import HloOp, HloProgram
 from shardpass.hlo.trip_counts import trip_count
 from shardpass.report.rows import Row
-from shardpass.report.schedule import LINK, Mark, Schedule, alone, beside, links, made_of, schedule_of
+from shardpass.report.schedule import Mark, Schedule, made_of, schedule_of
 
 T = TypeVar("T", Task, Step)
 _RUNS = frozenset({"call", "while", "conditional", "async-start"})
