@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import partial
 
+from shardpass.advise.verify import figures
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.child import command
@@ -50,8 +51,8 @@ def others(module: bytes, machine: Machine, seconds: float, target: Target | Non
 def _read(out: bytes) -> Iterator[tuple[str, Figures]]:
     for line in out.decode(errors="replace").splitlines():
         try:
-            name, figures = json.loads(line)
-            yield name, Figures(**figures)
+            name, row = json.loads(line)
+            yield name, Figures(**row)
         except (ValueError, TypeError):
             continue  # a line that was cut
 
@@ -63,33 +64,27 @@ def serve(machine: str, target: str = "") -> None:
     with redirect_stdout(sys.stderr), collect():
         for name, made in ((DECIDED, _decided), (PINNED, partial(_pinned, target=target))):
             try:
-                figures = made(data, machine)
+                program = made(data, machine)
             except ShardpassError:
                 continue
-            print(json.dumps([name, figures]), file=out, flush=True)
+            print(json.dumps([name, program.as_dict()]), file=out, flush=True)
 
 
-def _decided(data: bytes, machine: str) -> dict[str, float]:
+def _decided(data: bytes, machine: str) -> Figures:
     from shardpass.ir.context import parse_module
     from shardpass.ir.machines import set_module_machine
     from shardpass.report.build import explain_module
 
     module = parse_module(data, trusted=True)
     set_module_machine(module, machine)
-    report = explain_module(module, "step", pipeline=FREE)
-    memory = 0 if report.memory is None else report.memory.total
-    return _row(report.total_bytes_received, memory, report.flops or 0, report.step_seconds or 0.0)
+    return figures(explain_module(module, "step", pipeline=FREE))
 
 
-def _pinned(data: bytes, machine: str, target: str) -> dict[str, float]:
+def _pinned(data: bytes, machine: str, target: str) -> Figures:
     from shardpass.ir.context import parse_module
     from shardpass.pinning.pin import pin_module
 
     module, compiled_for = parse_module(data, trusted=True), parse_target(target) if target else None
     after = pin_module(module, machine=machine, most=MOST_PINS, target=compiled_for)[1].after
     assert after is not None
-    return _row(after.bytes_received, after.memory, 0, after.seconds)
-
-
-def _row(size: int, memory: int, flops: int, seconds: float) -> dict[str, float]:
-    return {"bytes": size, "memory": memory, "flops": flops, "seconds": seconds}
+    return after

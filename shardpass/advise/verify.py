@@ -1,10 +1,16 @@
-"""The figures of a program as its partitioner compiles it, and whether an edit saves."""
+"""The figures of a program, compiled or planned, and whether an edit saves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from shardpass.diagnostics import Place
+from shardpass.diagnostics import Place, collect
+from shardpass.ir.context import UNNAMED
+from shardpass.pipeline.named import BEHIND_PROPAGATION
+from shardpass.pipeline.plan import plan_of
+from shardpass.planning.plan import ProgramPlan
+from shardpass.report.build import explain_module
 from shardpass.report.findings import Figures, LineChange
 from shardpass.report.report import Report
 from shardpass.report.rows import Row
@@ -16,14 +22,30 @@ PER_TIME = 1.0  # likewise, of the part of the time that an edit saves
 MORE_BYTES = 1.02  # what an edit that saves work or memory alone may receive
 
 
-def figures(report: Report) -> Figures:
-    """Returns the figures of a compiled program: bytes and seconds from the report of its HLO, memory from its
-    statistics.
+def figures(report: Report, memory: int | None = None, work: float | None = None) -> Figures:
+    """Returns the figures of a program by its report.
+
+    ``memory``, ``work``: bytes, and seconds of computing, where they are known better than by the report.
     """
-    assert report.memory is not None
-    assert report.flops is not None
-    assert report.step_seconds is not None
-    return Figures(report.total_bytes_received, report.memory.total, report.flops, report.step_seconds)
+    if memory is None:
+        memory = 0 if report.memory is None else report.memory.total
+    work = report.compute_seconds or 0.0 if work is None else work
+    return Figures(report.total_bytes_received, memory, report.flops or 0, report.seconds + work, work)
+
+
+def figures_of(plan: ProgramPlan) -> Figures:
+    """Returns the figures of a plan."""
+    return Figures(plan.bytes_received, plan.alive.peak, 0, plan.step_seconds(), plan.compute_seconds())
+
+
+def figures_as_built(module: Any, file: str = UNNAMED) -> Figures:
+    """Returns the figures of a propagated module by the program that the later passes make of it, in place.
+
+    Memory is that of its plan. Raises ShardpassError where it cannot be partitioned.
+    """
+    with collect():  # remarks are for those who partition
+        peak = plan_of(module).alive.peak
+        return figures(explain_module(module, file, pipeline=BEHIND_PROPAGATION, folders=()), peak)
 
 
 def saves(before: Figures, after: Figures) -> bool:

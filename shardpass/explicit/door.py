@@ -9,16 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from shardpass.advise.verify import figures
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect, report
-from shardpass.explicit.reshards import Price, Priced, Reshards, explicit_axes_of
+from shardpass.explicit.reshards import Price, Reshards, explicit_axes_of
 from shardpass.explicit.retrace import Retracer
 from shardpass.explicit.unreduced import waiting_sums
 from shardpass.explicit.written import Calls
 from shardpass.report.explanation import Explanation
-from shardpass.report.findings import Figures, Findings
+from shardpass.report.findings import Findings
 from shardpass.report.hlo.programs import explain_built
 from shardpass.report.naming import Sources
 from shardpass.report.report import Report
@@ -68,10 +67,11 @@ def findings(
         return None
     with ExitStack() as inside:
         inside.enter_context(collect())  # remarks are for those who partition
-        price: Price = _by_plan(explained)
         if first.partitioner == XLA:
             compiler = inside.enter_context(Compiler(cpu(first.devices)))
             price = _by_xla(compiler, first, chosen(machine), folders)
+        else:
+            price = _by_plan(explained)
         search = Reshards(retracer, Calls(Sources(folders)), price)
         search.run()
         refused = waiting_sums(search)
@@ -83,22 +83,14 @@ def findings(
 
 
 def _by_plan(explained: Explained) -> Price:
-    def price(lowered: Any) -> Priced:
-        report = explained(lowered.as_text(debug_info=True))
-        memory = 0 if report.memory is None else report.memory.total
-        work = report.compute_seconds or 0.0
-        return Priced(Figures(report.total_bytes_received, memory, 0, report.seconds + work), report.rows, work)
-
-    return price
+    return lambda lowered: explained(lowered.as_text(debug_info=True))
 
 
 def _by_xla(compiler: Compiler, first: Report, machine: Machine, folders: Sequence[Path] | None) -> Price:
     mesh = Mesh(first.mesh) if first.mesh else None
 
-    def price(lowered: Any) -> Priced:
+    def price(lowered: Any) -> Report:
         program = compiler.compile(lowered.as_text(debug_info=True).encode())
-        report = explain_built(program, first.file, first.partitioner, mesh, machine, folders)
-        whole = figures(report)
-        return Priced(whole, report.rows, whole.seconds - report.seconds)
+        return explain_built(program, first.file, first.partitioner, mesh, machine, folders)
 
     return price

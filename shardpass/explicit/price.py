@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from shardpass.advise.verify import figures_as_built
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import ShardpassError, collect
-from shardpass.ir.context import UNNAMED, parse_module
+from shardpass.ir.context import parse_module
 from shardpass.ir.machines import set_module_machine
-from shardpass.pipeline.named import BEHIND_PROPAGATION
 from shardpass.pipeline.plan import plan_of
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.clock import clock_of
 from shardpass.planning.cost import price
 from shardpass.planning.task import holding
-from shardpass.report.build import explain_module
+from shardpass.report.findings import Figures
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What one run costs a device: bytes received, the most bytes alive at once, and modelled seconds.
+def priced(text: str, machine: str) -> tuple[Figures, float] | None:
+    """Returns the figures of a module (text) on ``machine``, and its price: the seconds, and a little for the memory.
 
-    ``price``: the seconds, and a little for the memory.
-    """
-
-    bytes: int
-    memory: int
-    seconds: float
-    price: float
-
-
-def priced(text: str, machine: str) -> Cost | None:
-    """Returns the cost of a module (text) on ``machine``; None if it cannot be partitioned.
-
-    Types fix nearly all shardings of such programs, so shardings are propagated and not searched (effort 0).
+    Types fix nearly all shardings of such programs, so shardings are propagated and not searched (effort 0). None if
+    the module cannot be partitioned.
     """
     try:
         with collect():
-            module = _decided(text, machine)
-            peak = plan_of(module).alive.peak
-            built = explain_module(module, UNNAMED, pipeline=BEHIND_PROPAGATION, folders=())
+            made = figures_as_built(_decided(text, machine))
     except ShardpassError:
         return None
-    seconds = built.step_seconds or built.seconds
-    return Cost(built.total_bytes_received, peak, seconds, seconds + _of_memory(peak, machine))
+    return made, made.seconds + _of_memory(made.memory, machine)
 
 
 def quick_price(text: str, machine: str) -> float | None:

@@ -176,10 +176,10 @@ def no_edit(clash: Clash, search: Search) -> ShardpassError:
 def _within(programs: list[Program], memory_limit: int | str | None, machine: str, place: Place) -> list[Program]:
     """Returns the programs within the limit. If the limit is the machine's own and none keeps it, returns all."""
     limit = chosen(machine).memory_limit if memory_limit is None else read_limit(memory_limit)
-    fitting = [one for one in programs if not isinstance(limit, int) or one.cost.memory <= limit]
+    fitting = [one for one in programs if not isinstance(limit, int) or one.figures.memory <= limit]
     if fitting or memory_limit is None or not isinstance(limit, int):
         return fitting or programs
-    least = min(one.cost.memory for one in programs)
+    least = min(one.figures.memory for one in programs)
     place = Place(shown_path(place.file), place.line)
     raise LIMIT_TOO_LOW.error(place, limit=show_bytes(limit), least=show_bytes(least), bytes=least)
 
@@ -205,7 +205,7 @@ def _best(programs: list[Program]) -> list[Program]:
     kept: list[Program] = []
     for one in programs:
         others = any(other.state.arguments for other in kept)
-        if one.state.arguments and kept and (others or one.cost.price >= kept[0].cost.price):
+        if one.state.arguments and kept and (others or one.price >= kept[0].price):
             continue
         kept.append(one)
     plain = [one for one in kept if not one.state.arguments]
@@ -214,7 +214,7 @@ def _best(programs: list[Program]) -> list[Program]:
 
 
 def _alternative(one: Program, search: Search) -> Alternative:
-    state, figures = one.state, one.cost
+    state, figures = one.state, one.figures
     diffs = [unified(path, running_text(path), text) for path, text in state.texts.items()]
     changed = tuple(
         (search.arguments[number].path, spec_text(search.arguments[number].spec), spec_text(spec))

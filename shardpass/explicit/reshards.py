@@ -26,7 +26,7 @@ from typing import Any
 from shardpass.advise.propose.specs import variants
 from shardpass.advise.sentences import cost_of
 from shardpass.advise.source import Replacement, SourceFile, overlap
-from shardpass.advise.verify import LEAST, MORE_MEMORY, changed_lines
+from shardpass.advise.verify import LEAST, MORE_MEMORY, changed_lines, figures
 from shardpass.diagnostics import ShardpassError
 from shardpass.explicit.regions import Region
 from shardpass.explicit.retrace import Retracer
@@ -35,7 +35,7 @@ from shardpass.explicit.written import HELPER, KEYWORD, REGION, RESHARD, Calls, 
 from shardpass.ir import jax_private
 from shardpass.places.specs import Spec, spec_text
 from shardpass.report.findings import DROP, REPLACE, Annotated, Figures, Finding, Findings
-from shardpass.report.rows import Row
+from shardpass.report.report import Report
 
 MOST_TRACED, FEWEST_TRACED = 300, 24  # programs that are traced for one report
 MOST_EQUATIONS = 60_000  # of all programs that are traced for one report
@@ -43,16 +43,7 @@ MOST_PAIRS = 60
 MOST_FINDINGS = 24
 
 
-@dataclass(frozen=True)
-class Priced:
-    """A program's figures and its collectives. ``work``: the seconds in which a device computes."""
-
-    figures: Figures
-    rows: Sequence[Row]
-    work: float
-
-
-Price = Callable[[Any], Priced]  # of what JAX lowered
+Price = Callable[[Any], Report]  # the report of what JAX lowered
 Edit = tuple[tuple[Written, Spec | None], ...]  # None: without the type
 
 
@@ -64,7 +55,11 @@ class Tried:
     replacements: tuple[tuple[SourceFile, Replacement], ...]
     regions: tuple[Region, ...]
     jaxpr: Any
-    priced: Priced
+    report: Report
+
+    @property
+    def figures(self) -> Figures:
+        return figures(self.report)
 
 
 class Reshards:
@@ -79,7 +74,8 @@ class Reshards:
         self.replacements: list[tuple[SourceFile, Replacement]] = []
         self.regions: list[Region] = []
         traced = retracer.trace({})
-        self.jaxpr, self.now = traced.jaxpr, price(retracer.lower(traced))
+        self.jaxpr, self.report = traced.jaxpr, price(retracer.lower(traced))
+        self.now = figures(self.report)
         equations = sum(1 for _ in jax_private.equations(self.jaxpr))
         self.most = min(MOST_TRACED, max(FEWEST_TRACED, MOST_EQUATIONS // max(1, equations)))
         self.results = results_of(self.jaxpr)
@@ -105,7 +101,7 @@ class Reshards:
 
     def _repeated(self, call: Written) -> None:
         tried = self._tried(((call, None),), unless_types_change=True)
-        if tried is not None and tried.priced.figures.bytes <= self.now.figures.bytes:
+        if tried is not None and tried.figures.bytes <= self.now.bytes:
             self._keep(tried, repeated=True)
 
     def _dropped(self) -> Iterator[Edit]:
@@ -124,14 +120,14 @@ class Reshards:
             if spec is not None:
                 yield from (((one, other),) for other in variants(spec, target.shape, self.axes))
 
-    def _best(self, edits: Iterable[Edit], enough: Callable[[Priced, Priced], bool] | None = None) -> Tried | None:
+    def _best(self, edits: Iterable[Edit], enough: Callable[[Figures, Figures], bool] | None = None) -> Tried | None:
         """Returns the edit that saves most seconds, the first of equals. ``enough``: what counts as a saving."""
         best: Tried | None = None
         if len(self.findings) >= MOST_FINDINGS:
             return None
         for edit in edits:
             tried = self._tried(edit)
-            if tried is None or not (enough or cheaper)(self.now, tried.priced):
+            if tried is None or not (enough or cheaper)(self.now, tried.figures):
                 continue
             if best is None or _rank(tried) < _rank(best):
                 best = tried
@@ -169,10 +165,10 @@ class Reshards:
         if unless_types_change and types_of(traced.jaxpr) != types_of(self.jaxpr):
             return None
         try:
-            priced = self.price(self.retracer.lower(traced))
+            report = self.price(self.retracer.lower(traced))
         except ShardpassError:
             return None
-        return Tried(edit, replacements, regions, traced.jaxpr, priced)
+        return Tried(edit, replacements, regions, traced.jaxpr, report)
 
     def _made(self, edit: Edit) -> tuple[tuple[tuple[SourceFile, Replacement], ...], tuple[Region, ...]] | None:
         edits: list[tuple[SourceFile, Replacement]] = []
@@ -201,7 +197,7 @@ class Reshards:
         self.findings.append(finding)
         self.replacements += tried.replacements
         self.regions += tried.regions
-        self.now, self.jaxpr = tried.priced, tried.jaxpr
+        self.now, self.report, self.jaxpr = tried.figures, tried.report, tried.jaxpr
         gone = {id(call) for call, _ in tried.edit}
         self.calls = [one for one in self.calls if id(one) not in gone]
 
@@ -214,7 +210,7 @@ class Reshards:
         return "".join(diffs)
 
     def _finding(self, tried: Tried, repeated: bool) -> Finding:
-        before, after = self.now.figures, tried.priced.figures
+        before, after = self.now, tried.figures
         return Finding(
             DROP if all(spec is None for _, spec in tried.edit) else REPLACE,
             _sentence(tried.edit, before, after, repeated),
@@ -224,7 +220,7 @@ class Reshards:
             after,
             self.diff_of(tried.replacements),
             tried.edit[0][0].place,
-            () if repeated else changed_lines(self.now.rows, tried.priced.rows),
+            () if repeated else changed_lines(self.report.rows, tried.report.rows),
         )
 
 
@@ -258,24 +254,22 @@ def explicit_axes_of(jaxpr: Any) -> dict[str, int]:
     return axes
 
 
-def cheaper(before: Priced, after: Priced) -> bool:
+def cheaper(was: Figures, now: Figures) -> bool:
     """Whether a program without a type saves bytes, however few, and needs no more time, work or memory."""
-    was, now = before.figures, after.figures
-    if after.work > before.work * (1 + LEAST) or now.memory > was.memory * (1 + MORE_MEMORY):
+    if now.compute_seconds > was.compute_seconds * (1 + LEAST) or now.memory > was.memory * (1 + MORE_MEMORY):
         return False
     return now.bytes < was.bytes and now.seconds <= was.seconds
 
 
-def _much_cheaper(before: Priced, after: Priced) -> bool:
+def _much_cheaper(was: Figures, now: Figures) -> bool:
     """Whether another spec saves so many bytes and so much time that it is worth an edit."""
-    was, now = before.figures, after.figures
     much = now.bytes < was.bytes * (1 - LEAST) and now.seconds < was.seconds * (1 - LEAST)
-    return much and cheaper(before, after)
+    return much and cheaper(was, now)
 
 
 def _rank(tried: Tried) -> tuple[float, int, int]:
-    figures = tried.priced.figures
-    return figures.seconds, figures.bytes, figures.memory
+    made = tried.figures
+    return made.seconds, made.bytes, made.memory
 
 
 def _annotated(call: Written, spec: Spec | None) -> Annotated:

@@ -36,12 +36,13 @@ from shardpass.explicit.candidates import Candidate, Known, whole
 from shardpass.explicit.carries import carry_edits
 from shardpass.explicit.errors import Clash, read
 from shardpass.explicit.expression import OUT, Edit, Expression, expression_at
-from shardpass.explicit.price import Cost, priced
+from shardpass.explicit.price import priced
 from shardpass.explicit.specs import spec_of
 from shardpass.explicit.swap import CannotTrace, Edited, Swap, running_text
 from shardpass.explicit.unfiltered import whole_tracebacks
 from shardpass.explicit.waiting import State, Waiting
 from shardpass.places.specs import Spec, spec_text
+from shardpass.report.findings import Figures
 
 TRACES = 72
 ENOUGH, BEYOND = 6, 24  # programs and traces, behind the first program of each first edit
@@ -64,10 +65,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Program:
-    """A program that traces, with its cost."""
+    """A program that traces, with its figures. ``price``: its seconds, and a little for the memory."""
 
     state: State
-    cost: Cost
+    figures: Figures
+    price: float
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,8 @@ class Search:
         elif result is not None:
             program = priced(result, self.machine)
             if program is not None:
-                self.programs.append(Program(state, program))
-                self._waiting.reached(state, program.price)
+                self.programs.append(Program(state, *program))
+                self._waiting.reached(state, program[1])
 
     def _traced(self, state: State, probe: Probe | None = None, texts: Mapping[str, str] | None = None) -> Any:
         """Returns the program of ``state``, the error of types that it raises, or None for any other error."""
@@ -227,11 +229,11 @@ class Search:
 
 def _ordered(programs: list[Program]) -> list[Program]:
     """Returns the programs cheapest first; of those that cost about as little as the cheapest, the simplest leads."""
-    least = min((one.cost.price for one in programs), default=0.0)
-    near = [one for one in programs if one.cost.price <= least * (1 + SAME)]
-    others = [one for one in programs if one.cost.price > least * (1 + SAME)]
+    least = min((one.price for one in programs), default=0.0)
+    near = [one for one in programs if one.price <= least * (1 + SAME)]
+    others = [one for one in programs if one.price > least * (1 + SAME)]
     near.sort(key=lambda one: (len(one.state.edits) + len(one.state.arguments), _length(one.state)))
-    return [*near, *sorted(others, key=lambda one: one.cost.price)]
+    return [*near, *sorted(others, key=lambda one: one.price)]
 
 
 def _length(state: State) -> int:

@@ -77,7 +77,7 @@ def waiting_sums(search: Reshards) -> list[Diagnostic]:
     search.most += MOST
     for one in (*added_products(search), *added_gradients(search)):
         tried = search.tried_with(one.edits)
-        if tried is not None and cheaper(search.now, tried.priced):
+        if tried is not None and cheaper(search.now, tried.figures):
             search.keep(_finding(one, tried, search), tried)
         clash = read(search.error) if tried is None and search.error is not None else None
         if clash is not None and one.of_products:
@@ -87,7 +87,7 @@ def waiting_sums(search: Reshards) -> list[Diagnostic]:
 
 
 def _finding(one: Sum, tried: Tried, search: Reshards) -> Finding:
-    before, after = search.now.figures, tried.priced.figures
+    before, after = search.now, tried.figures
     return Finding(
         REPLACE,
         f"the sum of `{one.name}` over {', '.join(one.axes)} could wait: completed at once it costs"
@@ -98,7 +98,7 @@ def _finding(one: Sum, tried: Tried, search: Reshards) -> Finding:
         after,
         search.diff_of(one.edits),
         one.place,
-        changed_lines(search.now.rows, tried.priced.rows),
+        changed_lines(search.report.rows, tried.report.rows),
     )
 
 

@@ -19,6 +19,7 @@ from shardpass.passes.propagate import Propagate
 from shardpass.pinning.choose import MOST, choose
 from shardpass.pinning.points import ARGUMENT, OPERAND, Point, decided, pinned_module
 from shardpass.pipeline.resolve import resolve
+from shardpass.report.findings import Figures
 from shardpass.report.text import show_bytes, show_seconds
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.machine import machine_of
@@ -28,25 +29,14 @@ PROPAGATE = "propagate"
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What one run of XLA's program costs a device, in bytes and seconds. ``bytes_received``: of the program
-    for GPUs and TPUs.
-    """
-
-    bytes_received: int
-    temporaries: int
-    memory: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Pins:
     """The pins of a program, with its costs before and after.
 
     Attributes:
         name, axes, machine: the program's name, its mesh as text, and the machine for which it is decided.
         constraints: the text of each constraint, in program order.
-        before, after: the figures of XLA's program without and with the pins; None if nothing was compiled.
+        before, after: the figures of XLA's program without and with the pins, as compiled for GPUs and TPUs; None if
+            nothing was compiled.
         compiled: the number of compiled variants.
     """
 
@@ -83,7 +73,7 @@ class Pins:
             yield f"XLA's own program is kept: of {self.compiled} that were compiled, none is cheaper within its memory"
         else:
             pairs: tuple[tuple[str, Callable[[Any], str], float, float], ...] = (
-                ("received", show_bytes, self.before.bytes_received, self.after.bytes_received),
+                ("received", show_bytes, self.before.bytes, self.after.bytes),
                 ("temporaries", show_bytes, self.before.temporaries, self.after.temporaries),
                 ("memory", show_bytes, self.before.memory, self.after.memory),
                 ("modelled", show_seconds, self.before.seconds, self.after.seconds),
@@ -142,7 +132,7 @@ def within(pipeline: str, limit: int) -> str:
 
 
 def _figures(program: Compiled, seconds: float) -> Figures:
-    return Figures(program.bytes_scattered, program.temporaries, program.memory, seconds)
+    return Figures(program.bytes_scattered, program.memory, 0, seconds, temporaries=program.temporaries)
 
 
 def constraint_text(point: Point) -> str:

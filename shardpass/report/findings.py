@@ -20,19 +20,27 @@ ANNOTATION, UNEVEN, LOOKUP = "annotation", "uneven size", "lookup"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The cost of one run for a device, as compiled.
+    """The cost of one run for a device: of a compiled program, or of a plan.
 
     Attributes:
         bytes: received, loops multiplied.
-        memory: arguments, results and temporaries, by the compiler's statistics.
-        flops: of products and convolutions, loops multiplied.
+        memory: arguments, results and temporaries, by the compiler's statistics; of a plan the most bytes alive.
+        flops: of products and convolutions, loops multiplied; 0 of a plan.
         seconds: modelled: collectives and work, one after the other.
+        compute_seconds: of the work alone; 0 where it is not known.
+        temporaries: the part of ``memory`` that is neither arguments nor results; 0 where it is not known.
     """
 
     bytes: int
     memory: int
     flops: int
     seconds: float
+    compute_seconds: float = 0.0
+    temporaries: int = 0
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the figures that all programs have, as plain values for JSON."""
+        return {"bytes": self.bytes, "memory": self.memory, "flops": self.flops, "seconds": self.seconds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +110,8 @@ class Finding:
             "annotations": [one.as_dict() for one in self.annotations],
             "code": list(self.code),
             "diff": self.diff,
-            "before": asdict(self.before),
-            "after": asdict(self.after),
+            "before": self.before.as_dict(),
+            "after": self.after.as_dict(),
             "lines": [{"place": str(one.place), "before": one.before, "after": one.after} for one in self.lines],
         }
 
@@ -120,7 +128,7 @@ class Gap:
 
     def as_list(self) -> list[dict[str, object]]:
         """Return the rows as plain values for JSON."""
-        return [{"program": name, **asdict(figures)} for name, figures in self.rows]
+        return [{"program": name, **figures.as_dict()} for name, figures in self.rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from shardpass.diagnostics.printable import joined
 from shardpass.planning.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
+from shardpass.report.findings import Figures
 from shardpass.report.text import PARTITIONED, show_seconds
 from shardpass.runtime.peers import OURS
-from shardpass.suggesting.apply import Figures
 from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, listed
 from shardpass.suggesting.trials import Annotation
 
@@ -111,11 +111,15 @@ class Suggestion:
             "annotations": advice,
             "arguments": dict(self.arguments),
             "decision": dict(self.decision),
-            "before": asdict(self.figures_before),
-            "after": asdict(self.figures),
+            "before": _told(self.figures_before),
+            "after": _told(self.figures),
             "propagate": self.propagate,
         }
         return json.dumps(data, indent=2)
+
+
+def _told(figures: Figures) -> dict[str, object]:
+    return {**figures.as_dict(), "compute_seconds": figures.compute_seconds}
 
 
 def _lines(suggestion: Suggestion) -> Iterator[str]:
@@ -136,9 +140,7 @@ def _lines(suggestion: Suggestion) -> Iterator[str]:
     yield ""
     yield f"{'':10}{'received':>12}{'memory':>12}{'time':>12}"
     for name, cost in (("before", suggestion.figures_before), ("after", suggestion.figures)):
-        yield (
-            f"{name:10}{show_bytes(cost.bytes):>12}{show_bytes(cost.memory):>12}{show_seconds(cost.step_seconds):>12}"
-        )
+        yield (f"{name:10}{show_bytes(cost.bytes):>12}{show_bytes(cost.memory):>12}{show_seconds(cost.seconds):>12}")
 
 
 def show_saving(seconds: float, memory: int) -> str:

@@ -31,6 +31,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from shardpass.advise.verify import figures, figures_as_built, figures_of
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen, machine_text
 from shardpass.cost.machine import Machine
@@ -53,11 +54,12 @@ from shardpass.program.read import read_program
 from shardpass.propagation.program import Propagated
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
 from shardpass.report.explanation import Explanation
+from shardpass.report.findings import Figures
 from shardpass.runtime.peers import OURS, XLA
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
 from shardpass.suggesting import places, questioned
-from shardpass.suggesting.apply import Figures, built, figures, figures_of, propagated
+from shardpass.suggesting.apply import propagated
 from shardpass.suggesting.choose import Chosen, as_in, choose
 from shardpass.suggesting.compiled import compiled, total
 from shardpass.suggesting.places import ARGUMENT, RESULT
@@ -287,13 +289,13 @@ class _Suggesting:
         module = self._propagated(every)
         plan = plan_of(module)
         solution = _Solution(answer, tuple([Chosen(one, 0.0, 0.0) for one in every]), plan, module)
-        suggestion = self._suggestion(solution, figures_of(built, plan))
+        suggestion = self._suggestion(solution, figures(built, work=plan.compute_seconds()))
         advice = tuple([replace(one, note="") for one in suggestion.advice])
         suggestion = replace(suggestion, advice=advice, partitioner=partitioner)
         if nothing_annotated((user := self.user).program):
             return suggestion
         before = user._compiled(partitioner, data, [one for group in user.arguments for one in user._reached(group)])
-        return replace(suggestion, figures_before=figures_of(before, suggestion.before))
+        return replace(suggestion, figures_before=figures(before, work=suggestion.before.compute_seconds()))
 
     def _too_low(self) -> Exception:
         where = NOWHERE if self.file == UNNAMED else Place(self.file)
@@ -433,11 +435,11 @@ class _Suggesting:
         if nothing_annotated(self.program):
             whole = Propagated(self.program, self.task.barriers).shardings
             plan = plan_program(self.program, whole, machine=self.machine)
-            return plan, figures(plan)
+            return plan, figures_of(plan)
         reached = [one for group in self.arguments for one in self._reached(group)]
         module = self._propagated(reached)
         plan = plan_of(module)
-        return plan, figures(plan, built(module, self.file))
+        return plan, figures_as_built(module, self.file)
 
     def _reached(self, group: places.Group) -> Iterator[Annotation]:
         """Yields, for each value of a group, its split by propagation from the user's own annotations."""
@@ -467,7 +469,7 @@ class _Suggesting:
             before,
             solution.plan,
             figures_before,
-            after or figures(solution.plan, built(solution.module, self.file)),
+            after or figures_as_built(solution.module, self.file),
             self.propagate,
             self._bound(solution).as_dict(),
         )

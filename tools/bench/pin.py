@@ -96,8 +96,8 @@ def measure(bench: Workbench, name: str, trials: int, machine: str) -> Row:
     return Row(
         name,
         len(pins.constraints),
-        before.bytes_received,
-        after.bytes_received,
+        before.bytes,
+        after.bytes,
         own,
         after.temporaries / max(1, before.temporaries),
         after.memory / max(1, before.memory),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from shardpass.advise import gap
+from shardpass.report.findings import Figures
 from shardpass.targets.target import parse_target
 
 MODULE = b"module attributes {mhlo.num_partitions = 8 : i32} { func.func @main() { return } }"
@@ -21,7 +21,7 @@ def test_pins_are_compiled_for_the_target(name: str, monkeypatch: pytest.MonkeyP
 
     def pin_module(module: Any, **options: Any) -> Any:
         asked.append(options["target"])
-        return module, SimpleNamespace(after=SimpleNamespace(bytes_received=1, memory=2, seconds=3.0))
+        return module, SimpleNamespace(after=Figures(1, 2, 0, 3.0))
 
     class Child:
         """Runs the child's function here."""
@@ -37,7 +37,7 @@ def test_pins_are_compiled_for_the_target(name: str, monkeypatch: pytest.MonkeyP
             return out.getvalue().encode(), None
 
     monkeypatch.setattr("shardpass.pinning.pin.pin_module", pin_module)
-    monkeypatch.setattr(gap, "_decided", lambda data, machine: json.loads("{}"))
+    monkeypatch.setattr(gap, "_decided", lambda data, machine: Figures(0, 0, 0, 0.0))
     monkeypatch.setattr(gap, "command", lambda module, function, words: words)
     monkeypatch.setattr(gap.subprocess, "Popen", Child)
     target = parse_target(name) if name else None

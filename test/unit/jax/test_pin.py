@@ -213,6 +213,6 @@ def test_verified_in_a_child_nothing_is_above_plain(mesh):
         jax.jit(spj.pin(product, trials=3))(x, w)
     pins = spj.pin(product, trials=3).report(x, w)
     assert pins.compiled <= 3
-    assert pins.after.bytes_received <= pins.before.bytes_received == 7 * 16 * 4
+    assert pins.after.bytes <= pins.before.bytes == 7 * 16 * 4
     assert pins.after.temporaries <= pins.before.temporaries
     assert bool(pins.constraints) or [remark.code for remark in remarks] == ["SP615"]
