@@ -1,8 +1,8 @@
 """Diagnostics: codes, places, and the one exception type that users may see.
 
-A *code* is a row of a table: a stable id, a severity, a message template and a remedy. Every error,
-warning and remark that shardpass gives is made from such a row, so the wording has one place and
-``docs/diagnostics.md`` is generated from the rows. Rows live in the ``table_*.py`` files beside this one.
+A *code* has a stable id, a severity, a message template and a remedy. Every error, warning and remark that
+shardpass gives is made from a code, so the wording has one place, ``messages.ini``, from which ``docs/diagnostics.md``
+is generated. The ``table_*.py`` files beside this one name the codes.
 
 Two ways to use a row:
 
@@ -14,11 +14,14 @@ Two ways to use a row:
 from __future__ import annotations
 
 import enum
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 
 from shardpass.diagnostics.printable import on_one_line, printable
 
@@ -124,6 +127,21 @@ class Code:
         **values: object,
     ) -> ShardpassError:
         return self.exception(self.at(place, excerpt=excerpt, notes=notes, **values))
+
+
+@cache
+def _texts() -> dict[str, dict[str, str]]:
+    """Read ``messages.ini``: the texts of each code by their names."""
+    text = (files("shardpass.diagnostics") / "messages.ini").read_text().replace("\n    ", " ")
+    rows = re.findall(r"^\[(SP\d{3})\]\n((?:\w+ = .+\n)+)", text, re.MULTILINE)
+    return {id: dict(re.findall(r"^(\w+) = (.+)$", row, re.MULTILINE)) for id, row in rows}
+
+
+def code(id: str, exception: type[ShardpassError] = ShardpassError) -> Code:
+    """Return the row ``id`` of ``messages.ini``; ``exception``: the class of its errors."""
+    texts = _texts()[id]
+    severity = Severity(texts.get("severity", Severity.ERROR))
+    return Code(id, texts["message"], texts["remedy"], severity, texts["explanation"], exception)
 
 
 def note(message: str, place: Place = NOWHERE) -> Diagnostic:

@@ -58,11 +58,12 @@ assert find_machine("here").flops""",
     ),
     "a message": (
         [
+            ("diagnostics/table_driver.py", "NO_CODE = ", 'TOO_QUIET = code("SP199")\nNO_CODE = '),
             (
-                "diagnostics/table_driver.py",
-                "NO_CODE = Code(",
-                'TOO_QUIET = Code("SP199", "it is quiet", remedy="speak", explanation="-")\nNO_CODE = Code(',
-            )
+                "diagnostics/messages.ini",
+                "[SP101]",
+                "[SP199]\nmessage = it is quiet\nremedy = speak\nexplanation = -\n\n[SP101]",
+            ),
         ],
         """from shardpass.cli.shardpass import main
 assert main(["explain", "SP199"]) == 0""",
