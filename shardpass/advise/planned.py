@@ -111,7 +111,7 @@ class _Hints:
         self.sites, self.effort, self.machine = sites, effort, machine
         self.model = Model(sites.reading, machine, effort)
         self.propagate = f"shardpass-propagate{{effort={effort}}}"
-        self.base = planned(sites, (), self.propagate)
+        self.base = planned(sites.reading.module, (), self.propagate)
 
     def run(self) -> Iterator[HintFact]:
         if self.sites.program.mesh.mesh.size < 2 or not self.base.bytes_received:
@@ -153,7 +153,7 @@ class _Hints:
         """Plans the whole program with ``change``; yields a hint where that saves."""
         base, site, spec = self.base, change.site, change.spec
         assert spec is not None
-        plan = planned(self.sites, (change,), self.propagate)
+        plan = planned(self.sites.reading.module, (change,), self.propagate)
         if base.bytes_received - plan.bytes_received < LEAST_BYTES * base.bytes_received or price(plan) >= price(base):
             return
         if plan.alive.peak > base.alive.peak * MORE_MEMORY:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,6 +75,11 @@ class Site:
         return self.frame.place
 
     @property
+    def bytes(self) -> int:
+        """Bytes of all arrays of the site, as whole arrays."""
+        return self.array.bytes * len(self.values)
+
+    @property
     def pattern(self) -> str:
         """The site's name, with ``[*]`` for indices that differ between its values."""
         steps = zip(*(_EACH_INDEX.split(name) for name in self.names), strict=False)
@@ -106,14 +111,24 @@ def read(data: Any, file: str, sources: Sources, *, trusted: bool = True) -> Rea
     return reading_of(parse_module(data, file, trusted=trusted), sources)
 
 
-def reading_of(module: Any, sources: Sources) -> Reading:
-    """Imports ``module`` in place and reads its annotations. Raises as ``read``."""
+def pattern(name: str) -> str:
+    """Returns a path with ``[*]`` for its indices."""
+    return _INDEX.sub("[*]", name)
+
+
+def reading_of(module: Any, sources: Sources, check: Callable[[Any], None] | None = None) -> Reading:
+    """Imports ``module`` in place and reads its annotations. ``check``: raises for an imported module that is refused.
+
+    Raises as ``read``.
+    """
     calls = {}
     with module.context:
         for number, op in marked_ops(module):
             calls[number] = user_frames(op.location)
     with collect():
         run_in_place(module, "shardpass-import")
+    if check is not None:
+        check(module)
     with module.context:
         program, handles = read_program(module, "propagate")
         origin, locations = without_marks(handles.ops)
@@ -323,7 +338,7 @@ def _parts(site: Site, alike: Sequence[int], results: Sequence[int]) -> Iterator
 def _joined(kind: str, rows: Sequence[tuple[str, Array, Spec | None, int, int]]) -> Iterator[Site]:
     members: dict[object, list[tuple[str, int, int]]] = {}
     for name, array, spec, place, value in rows:
-        members.setdefault((_INDEX.sub("[*]", name), array, spec), []).append((name, place, value))
+        members.setdefault((pattern(name), array, spec), []).append((name, place, value))
     for (_, array, spec), some in members.items():  # type: ignore[misc]
         names, places, values = zip(*some, strict=True)
         yield Site(kind, names, array, spec, positions=places, values=values)

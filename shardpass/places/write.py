@@ -19,12 +19,14 @@ from shardpass.ir.constraints import Notation
 from shardpass.ir.context import copy_module
 from shardpass.ir.tensors import operation
 from shardpass.ir.written import bytecode
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.places.marks import numbered_ops
 from shardpass.places.padding import pad_argument, pad_result
 from shardpass.places.sites import ARGUMENT, CONSTRAINT, CUT, RESULT, Site, piece_of
 from shardpass.places.specs import Spec
 from shardpass.program.read import read_program
-from shardpass.sharding import Mesh, Sharding
+from shardpass.sharding import AxisRef, Mesh, Sharding
 
 Signed = tuple[str, int, Sharding | None]  # ARGUMENT or RESULT, its place, and its annotation or none
 
@@ -44,6 +46,11 @@ class Change:
     def sharding(self, mesh: Mesh) -> Sharding | None:
         """Returns the new sharding over ``mesh``."""
         return None if self.spec is None else Sharding.tiled(mesh, self.spec)
+
+    def dims(self, mesh: PrimeMesh) -> DimAxes | None:
+        """Returns the new split by parts of axes; None without one, or where ``mesh`` does not have its axes."""
+        dims = [mesh.numbered([AxisRef(name) for name in axes]) for axes in self.spec or ()]
+        return None if self.spec is None or None in dims else tuple(one for one in dims if one is not None)
 
 
 def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
@@ -69,23 +76,19 @@ def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
         return bytecode(copy)
 
 
-def on_values(imported: Any, written: Iterable[tuple[str, Sequence[int], Sharding]]) -> Any:
-    """Returns a copy of a module with shardings written into it. The module is imported already.
-
-    ``written``: a kind, the places in the signature of arguments or results, or else the numbers of values, and the
-    sharding of each of them.
-    """
+def on_values(imported: Any, changes: Sequence[Change]) -> Any:
+    """Returns a copy of a module that is imported already, with ``changes`` of values by their numbers."""
     module = copy_module(imported)
     with module.context, ir.Location.unknown():
         program, handles = read_program(module, "propagate")
-        writer, signature = Writer(module, program.mesh.mesh), list[Signed]()
-        for kind, numbers, sharding in written:
-            if kind in (ARGUMENT, RESULT):
-                signature += [(kind, number, sharding) for number in numbers]
-            else:
-                for number in numbers:
+        mesh = program.mesh.mesh
+        writer = Writer(module, mesh)
+        for change in changes:
+            sharding = change.sharding(mesh)
+            if change.site.kind not in (ARGUMENT, RESULT) and sharding is not None:
+                for number in change.site.values:
                     writer.constrain(handles.values[number], sharding)
-        writer.sign(signature)
+        writer.sign(signed(changes, mesh))
     return module
 
 

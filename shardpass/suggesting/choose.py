@@ -10,7 +10,7 @@ each annotation saves something.
    members, and prefers early members.
 2. Where these are not enough, as the passes would decide otherwise about open arguments or values between, those places
    are added whose split differs there: of arguments first, then of results and lines, the largest first.
-3. Annotations are left out, the smallest arrays first and many at once, and the tables are solved with their places
+3. Changes are left out, the smallest arrays first and many at once, and the tables are solved with their places
    open. Where that changes less than ``NEAR`` they go.
 4. Each of those that stay is left out alone: the difference is what it saves, and orders the list.
 
@@ -30,10 +30,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shardpass.ops.splits.factors import DimAxes
+from shardpass.places.sites import Site
+from shardpass.places.write import Change
 from shardpass.planning.problem import Answer, Problem
-from shardpass.suggesting.places import Group, slots
-from shardpass.suggesting.specs import sayable
-from shardpass.suggesting.trials import Annotation, Trial, Trials
+from shardpass.suggesting.places import sayable, slots
+from shardpass.suggesting.trials import Trial, Trials
 
 NEAR = 5e-3  # the part of the best price that annotations may miss
 TRIALS = 8  # sets that are tried for fewer annotations, of the first outcome
@@ -43,23 +44,23 @@ TRIALS = 8  # sets that are tried for fewer annotations, of the first outcome
 class Chosen:
     """An annotation and its saving: by how much price (seconds) and memory (bytes) rise if it alone is left out."""
 
-    annotation: Annotation
+    annotation: Change
     saves_price: float
     saves_memory: float
 
 
 def choose(
-    trials: Trials, answer: Answer, arguments: Sequence[Group], others: Callable[[], Sequence[Group]]
+    trials: Trials, answer: Answer, arguments: Sequence[Site], others: Callable[[], Sequence[Site]]
 ) -> tuple[Chosen, ...]:
     """Returns the chosen annotations, greatest savings first. ``others``: results and lines, if arguments do
     not suffice.
     """
     problem = trials.problem
-    every = [as_in(problem, answer, group) for group in arguments]
+    every = [as_in(problem, answer, site) for site in arguments]
     trials.enough *= 1 + NEAR
 
-    def beside() -> list[Annotation]:
-        return [as_in(problem, answer, group) for group in others()]
+    def beside() -> list[Change]:
+        return [as_in(problem, answer, site) for site in others()]
 
     kept = _mended(trials.placed, trials, _carried(trials, every), every)
     if not trials.is_enough(trials.placed(kept)):
@@ -67,7 +68,7 @@ def choose(
     best = trials.placed(kept)
     trials.enough, trials.limit = max(trials.enough, best.cost * (1 + NEAR)), max(trials.limit, best.peak)
     left = iter(range(TRIALS))
-    largest = sorted(kept, key=lambda one: -one.group.bytes)
+    largest = sorted(kept, key=lambda one: -one.site.bytes)
     fewest = _fewest(lambda some: next(left, None) is not None and trials.is_enough(trials.placed(some)), largest)
     kept = _mended(trials.of, trials, fewest, [*kept, *every])
     if not trials.is_enough(trials.of(kept)):
@@ -75,23 +76,22 @@ def choose(
     return _what_they_save(trials, kept)
 
 
-def as_in(problem: Problem, answer: Answer, group: Group) -> Annotation:
-    """Returns the annotation of ``group`` with the split that most of its values have in ``answer``, as JAX can
+def as_in(problem: Problem, answer: Answer, site: Site) -> Change:
+    """Returns the annotation of ``site`` with the split that most of its values have in ``answer``, as JAX can
     write it.
     """
-    counts: Counter[DimAxes] = Counter(answer.splits[index] for index in slots(problem, group))
-    whole = ((),) * group.array.rank
-    dims = counts.most_common(1)[0][0] if counts else whole
-    return Annotation(group, sayable(dims, group.array.shape, problem.task.program.mesh))
+    counts: Counter[DimAxes] = Counter(answer.splits[index] for index in slots(problem, site))
+    dims = counts.most_common(1)[0][0] if counts else ((),) * site.array.rank
+    return Change(site, sayable(dims, site.array.shape, problem.task.program.mesh))
 
 
-def _carried(trials: Trials, every: Sequence[Annotation]) -> list[Annotation]:
+def _carried(trials: Trials, every: Sequence[Change]) -> list[Change]:
     """Returns a minimal subset of ``every`` from which propagation splits all other arguments as ``every`` has them."""
-    split = [one for one in every if any(one.dims)]
-    indices = {one: slots(trials.problem, one.group) for one in split}
-    target = {index: one.dims for one in split for index in indices[one]}
+    split = [one for one in every if any(one.spec or ())]
+    indices = {one: slots(trials.problem, one.site) for one in split}
+    target = {index: trials.dims(one) for one in split for index in indices[one]}
 
-    def differing(some: Sequence[Annotation]) -> list[Annotation]:
+    def differing(some: Sequence[Change]) -> list[Change]:
         reached = trials.reached(some)
         return [one for one in split if one not in some and any(reached[i] != target[i] for i in indices[one])]
 
@@ -99,11 +99,11 @@ def _carried(trials: Trials, every: Sequence[Annotation]) -> list[Annotation]:
 
 
 def _mended(
-    trial_of: Callable[[Sequence[Annotation]], Trial],
+    trial_of: Callable[[Sequence[Change]], Trial],
     trials: Trials,
-    kept: Sequence[Annotation],
-    every: Sequence[Annotation],
-) -> list[Annotation]:
+    kept: Sequence[Change],
+    every: Sequence[Change],
+) -> list[Change]:
     """Adds to ``kept`` the annotations of ``every`` that its trial splits otherwise, until its cost is enough."""
     kept = list(kept)
     while not trials.is_enough(trial := trial_of(kept)):
@@ -116,14 +116,14 @@ def _mended(
     return kept
 
 
-def _differs(trials: Trials, trial: Trial, one: Annotation) -> bool:
-    return any(trial.splits[index] != one.dims for index in slots(trials.problem, one.group))
+def _differs(trials: Trials, trial: Trial, one: Change) -> bool:
+    return any(trial.splits[index] != trials.dims(one) for index in slots(trials.problem, one.site))
 
 
-def _fewest(enough: Callable[[Sequence[Annotation]], bool], members: Sequence[Annotation]) -> list[Annotation]:
+def _fewest(enough: Callable[[Sequence[Change]], bool], members: Sequence[Change]) -> list[Change]:
     """Returns a minimal subset of ``members`` that is ``enough``; all members where they are not enough together."""
 
-    def explain(given: list[Annotation], fresh: bool, rest: Sequence[Annotation]) -> list[Annotation]:
+    def explain(given: list[Change], fresh: bool, rest: Sequence[Change]) -> list[Change]:
         if fresh and enough(given):
             return []
         if len(rest) == 1:
@@ -139,14 +139,14 @@ def _fewest(enough: Callable[[Sequence[Annotation]], bool], members: Sequence[An
     return explain([], False, members)
 
 
-def _what_they_save(trials: Trials, kept: Sequence[Annotation]) -> tuple[Chosen, ...]:
+def _what_they_save(trials: Trials, kept: Sequence[Change]) -> tuple[Chosen, ...]:
     """Returns the annotations of ``kept`` that save something, with their savings, the greatest first."""
 
     def saves_nothing(trial: Trial, whole: Trial) -> bool:
         return trials.order(trial) <= trials.order(whole) and trial.cost <= max(whole.cost, trials.enough)
 
-    out: list[Annotation] = sorted(kept, key=lambda one: one.group.bytes)
-    without: dict[Annotation, Trial] = {}
+    out: list[Change] = sorted(kept, key=lambda one: one.site.bytes)
+    without: dict[Change, Trial] = {}
     whole = trials.of(out)
     for one in tuple(out):
         rest = [other for other in out if other is not one]

@@ -13,23 +13,17 @@ Example on d=8: ``x`` in rows and ``w`` whole become ``sdy.sharding = #sdy.shard
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Sequence
 
 from jaxlib.mlir import ir
 
 from shardpass.ir.annotations import SHARDING, Signature, main_of, num_devices, set_num_devices
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
-from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.places.write import Signed, Writer
+from shardpass.places.sites import Reading
+from shardpass.places.write import Change, Writer, on_values, signed
 from shardpass.report.explanation import Explanation
 from shardpass.report.hlo.programs import explain_partitioned_by
-from shardpass.sharding import Sharding
-from shardpass.suggesting.apply import annotated
-from shardpass.suggesting.places import ARGUMENT
-from shardpass.suggesting.specs import names_of
-from shardpass.suggesting.trials import Annotation
 from shardpass.targets.target import Target
 
 
@@ -37,38 +31,24 @@ def compiled(
     partitioner: str,
     data: Given,
     file: str,
-    imported: Any,
-    annotations: Iterable[Annotation],
-    places: dict[int, int],
-    mesh: PrimeMesh,
+    reading: Reading,
+    annotations: Sequence[Change],
     machine: str,
     target: Target | None = None,
 ) -> Explanation:
     """Compiles a program with ``annotations`` of arguments and results by ``partitioner`` and reports the result.
 
-    ``imported``: the module, in which values are numbered. ``places``: of each argument. ``target``: the devices for
-    which the program is compiled. Raises ShardpassError (SP553, SP911) where there is no program.
+    ``reading``: the program, imported. ``target``: the devices for which the program is compiled. Raises ShardpassError
+    (SP553, SP911) where there is no program.
     """
-    module = parse_module(data, file)
+    module, mesh = parse_module(data, file), reading.program.mesh.mesh
     with module.context, ir.Location.unknown():
-        alike = len(Signature(main_of(module)).arguments) == len(places) and SHARDING not in str(module.operation)
+        count = len(reading.program.body.arguments)
+        alike = len(Signature(main_of(module)).arguments) == count and SHARDING not in str(module.operation)
         if alike:
-            Writer(module, mesh.mesh, shardy=True).sign(_signed(annotations, places, mesh))
+            Writer(module, mesh, shardy=True).sign(signed(annotations, mesh))
             if num_devices(module) in (None, 1):
-                set_num_devices(module, mesh.num_devices)
+                set_num_devices(module, mesh.size)
     if not alike:
-        module = annotated(imported, annotations)
-    return explain_partitioned_by(partitioner, module, file, mesh.mesh, machine, (), target)
-
-
-def total(built: Explanation) -> int:
-    """Returns the bytes of memory that a device needs for a program that ``compiled`` reported."""
-    assert built.memory is not None
-    return built.memory.total
-
-
-def _signed(annotations: Iterable[Annotation], places: dict[int, int], mesh: PrimeMesh) -> Iterator[Signed]:
-    for one in annotations:
-        sharding = Sharding.tiled(mesh.mesh, names_of(one.dims, mesh))
-        for value in one.group.values:
-            yield one.group.kind, places[value] if one.group.kind == ARGUMENT else value, sharding
+        module = on_values(reading.module, annotations)
+    return explain_partitioned_by(partitioner, module, file, mesh, machine, (), target)

@@ -1,163 +1,63 @@
-"""The places that a user can annotate: arguments by their paths, results, and lines of the program.
+"""The places that a suggestion may annotate: the sites (``places.sites``) without an annotation.
 
-JAX writes an argument's path into its location (``p['layers'][0]['w1']``) and a result's into an attribute. Arguments
-whose paths differ in indices of lists alone, of one type, are one place: ``p['layers'][*]['w1']``, as users annotate
-all layers alike. A line is a place where all that it computes for other lines has one type; what a derivative computes
-stands at the same lines and is left out, as JAX constrains a cotangent as its value.
+A search over a folded program (``fold``) decides the values that share a representative together, so the sites that
+share a representative are one, and likewise arguments whose updates, the results of a step, share one. Its names are
+patterns, ``p['layers'][*]['w1']``, where it has all arrays that fit the pattern.
 
-A search over a folded program (``fold``) decides the arguments that share a representative together, so the places that
-share a representative are one ``Group``.
-
-Complexity: O(arguments + ops).
+Complexity: O(sites^2) at most, of which a program has few.
 """
 
 from __future__ import annotations
 
-import ast
-import itertools
-import linecache
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from shardpass.diagnostics import NOWHERE, Place
-from shardpass.ir.annotations import text
-from shardpass.ir.argument_names import argument_names
-from shardpass.ir.context import UNNAMED
-from shardpass.ir.locations import place_of
-from shardpass.ir.tensors import operation
+from shardpass.advise.propose.program import ROOT
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.places.sites import RESULT, Site, Sites, pattern
+from shardpass.places.specs import Spec
 from shardpass.planning.fold import Folded
 from shardpass.planning.problem import Problem
-from shardpass.program.program import Array, OpKind, Program
-from shardpass.program.read import Handles
 
-ARGUMENT, RESULT, LINE = "argument", "result", "line"
-
-_INDEX = re.compile(r"\[\d+\]")
-_ROOT = re.compile(r"^[^\[.]*")
-_LONGEST = 60  # characters of an expression that is shown
-_MOST_PATHS = 4  # paths that are listed where no pattern holds
+_MOST_PATHS = 4  # paths that are listed where no pattern fits them
 
 
-@dataclass(frozen=True)
-class Group:
-    """Values that one annotation names.
-
-    Attributes:
-        kind: ARGUMENT, RESULT or LINE.
-        values: of the whole program; of results, their positions.
-        names: of each value, its path, with ``[*]`` for indices that do not matter; of a line, the expression.
-        place: of a line.
-        array: the type of each of the values.
-    """
-
-    kind: str
-    values: tuple[int, ...]
-    names: tuple[str, ...]
-    array: Array
-    place: Place = NOWHERE
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The distinct names of the group's arrays."""
-        return tuple(dict.fromkeys(self.names))
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all arrays of the group, as whole arrays."""
-        return self.array.bytes * len(self.values)
+def arguments(sites: Sites, folded: Folded, states: Mapping[int, int]) -> list[Site]:
+    """Returns the arguments without annotations. ``states``: the place of the result that updates an argument."""
+    keys, first = dict(enumerate(folded.of)), dict[int, int]()
+    for value, place in states.items():
+        keys[value] = folded.of[first.setdefault(folded.results[place], value)]
+    free = [site for site in sites.arguments if not any(value in sites.program.annotations for value in site.values)]
+    names = map(sites.names.of, sites.program.body.arguments)
+    return _joined(free, lambda site: [(keys[value], folded.of[value]) for value in site.values], names)
 
 
-def arguments(
-    program: Program, handles: Handles, folded: Folded, states: Mapping[int, int] | None = None
-) -> list[Group]:
-    """Groups the arguments without annotations.
-
-    ``states``: the place of the result that updates an argument. Arguments whose results share a representative are in
-    one group.
-    """
-    free = [v for v in program.body.arguments if (a := program.arrays[v]) is not None and a.rank]
-    free = [v for v in free if v not in program.annotations]
-    values = program.body.arguments
-    names = argument_names([str(handles.values[v].location) for v in values])
-    named = {v: names[place] or f"argument {place}" for place, v in enumerate(values)}
-    keys = {v: ((_pattern(named[v]), program.array(v)), folded.of[v]) for v in free}
-    first: dict[int, int] = {}
-    for value, place in (states or {}).items():
-        if value in keys:
-            keys[value] = keys[value][0], folded.of[first.setdefault(folded.results[place], value)]
-    return [
-        Group(ARGUMENT, tuple(values), _names(values, named), program.array(values[0]))
-        for values in _joined(free, keys)
-    ]
+def results(sites: Sites, folded: Folded) -> list[Site]:
+    """Returns the results without annotations."""
+    rows = sites.program.result_annotations
+    free = [site for site in sites.results if all(rows[place].sharding is None for place in site.positions)]
+    return _joined(free, lambda site: [(folded.results[place],) for place in site.positions], sites.result_names)
 
 
-def results(program: Program, handles: Handles, folded: Folded) -> list[Group]:
-    """Groups the results without annotations; the groups' ``values`` are positions of results."""
-    free = [
-        place
-        for place, (value, row) in enumerate(zip(program.body.returned, program.result_annotations, strict=True))
-        if row.sharding is None and (a := program.arrays[value]) is not None and a.rank
-    ]
-    rows = handles.signature.results
-    named = {place: _result_name(rows[place], place) for place in range(len(rows))}
-    keys = {
-        place: ((_pattern(named[place], 1), program.array(program.body.returned[place])), folded.results[place])
-        for place in free
-    }
-    return [
-        Group(RESULT, tuple(places), _names(places, named, 1), program.array(program.body.returned[places[0]]))
-        for places in _joined(free, keys)
-    ]
+def lines(sites: Sites) -> list[Site]:
+    """Returns the values that lines compute for other lines."""
+    places = (sites.names.frame(op).place for op in sites.program.body.every_op())
+    return list(sites.values(list(dict.fromkeys(replace(place, column=0) for place in places if place.line))))
 
 
-def lines(program: Program, handles: Handles) -> list[Group]:
-    """Groups values by lines: each line that computes values of a single type for other lines is a group."""
-    at: dict[int, Place] = {}
-    forward: dict[int, bool] = {}
-    for op in program.body.ops:
-        location = str(operation(handles.ops[op.number]).location)
-        place = place_of(handles.ops[op.number].location)
-        at[op.number] = Place(place.file, place.line)
-        forward[op.number] = "transpose(" not in location
-    escaping: dict[Place, dict[int, None]] = {}
-    makers = {value: op for op in program.body.ops for value in op.results}
-    for op in program.body.ops:
-        for value in op.operands:
-            maker = makers.get(value)
-            if maker is None or at[maker.number] == at[op.number] or not forward[maker.number]:
-                continue
-            if maker.kind is OpKind.SPLIT and maker.operands and forward[op.number]:
-                escaping.setdefault(at[maker.number], {})[value] = None
-    result = []
-    for place, values in escaping.items():
-        if place.file == UNNAMED:
-            continue
-        types = {program.arrays[value] for value in values}
-        array = next(iter(types))
-        if (
-            place.line
-            and len(types) == 1
-            and array is not None
-            and array.rank
-            and not set(values) & set(program.annotations)
-        ):
-            result.append(Group(LINE, tuple(values), (_expression(place),) * len(values), array, place))
-    return result
-
-
-def states(program: Program, handles: Handles) -> Iterator[tuple[int, int]]:
+def states(sites: Sites) -> Iterator[tuple[int, int]]:
     """Yields the arguments that a step updates, each with the place of its result: ``params`` and the new ``params``.
 
     These are donated arguments, and those whose type and keys are a result's: ``p['w']`` and ``result[1]['w']``, in
     their order. Pairs of which the user annotated either are left out.
     """
-    values, body = program.body.arguments, program.body
-    donated = {result: values[place] for place, result in program.donated}
-    names = argument_names([str(handles.values[value].location) for value in values])
-    left = {value: _keys(name) for value, name in zip(values, names, strict=True) if value not in donated.values()}
+    program, body, names = sites.program, sites.program.body, sites.result_names
+    donated = {result: body.arguments[place] for place, result in program.donated}
+    left = {value: _keys(sites.names.of(value)) for value in body.arguments if value not in donated.values()}
     for place, (returned, annotation) in enumerate(zip(body.returned, program.result_annotations, strict=True)):
-        array, keys = program.arrays[returned], _keys(_result_name(handles.signature.results[place], place))
+        array, keys = program.arrays[returned], _keys(names[place])
         value = donated.get(place)
         if value is None:
             alike = (v for v, own in left.items() if own and keys.endswith(own) and program.arrays[v] == array)
@@ -171,57 +71,30 @@ def states(program: Program, handles: Handles) -> Iterator[tuple[int, int]]:
 
 def _keys(name: str) -> str:
     """Returns a path without its root: ``['w']`` for ``p['w']``."""
-    return _ROOT.sub("", name, count=1)
+    return ROOT.sub("", name, count=1)
 
 
-# ---------------------------------------------------------------- names
+def _joined(sites: Iterable[Site], keys: Callable[[Site], Iterable[Iterable[int]]], names: Iterable[str]) -> list[Site]:
+    """Joins the sites that share a key. ``names``: of all arguments, or of all results."""
+    fits = Counter(map(pattern, names))
+    groups: list[tuple[set[int], list[Site]]] = []
+    for site in sites:
+        own, members = {key for some in keys(site) for key in some}, [site]
+        for group in [one for one in groups if one[0] & own]:
+            groups.remove(group)
+            own, members = own | group[0], [*group[1], *members]
+        groups.append((own, members))
+    return sorted((_site(members, fits) for _, members in groups), key=lambda site: site.positions)
 
 
-def _result_name(row: Mapping[str, object], place: int) -> str:
-    info = row.get("jax.result_info")
-    return (text(info) if info is not None else "") or f"result {place}"
-
-
-def _joined(free: Sequence[int], keys: Mapping[int, tuple[object, int]]) -> list[list[int]]:
-    """Partitions ``free`` so that values that share a pattern or a representative are in one group."""
-    root: dict[object, object] = {}
-
-    def find(key: object) -> object:
-        while root.setdefault(key, key) != key:
-            key = root[key]
-        return key
-
-    for pattern, representative in keys.values():
-        root[find(("of", representative))] = find(pattern)
-    groups: dict[object, list[int]] = {}
-    for value in free:
-        groups.setdefault(find(keys[value][0]), []).append(value)
-    return list(groups.values())
-
-
-def _pattern(name: str, kept: int = 0) -> str:
-    """Replaces the indices in a path by ``[*]``, except the first ``kept``, which select from a returned tuple."""
-    first = [match[0] for match in itertools.islice(_INDEX.finditer(name), kept)]
-    pattern = _INDEX.sub("[*]", name)
-    for index in first:
-        pattern = pattern.replace("[*]", index, 1)
-    return pattern
-
-
-def _names(values: Sequence[int], named: Mapping[int, str], kept: int = 0) -> tuple[str, ...]:
-    """Returns the pattern of each value (``kept``: see ``_pattern``), or its path if the pattern also fits
-    other values.
-    """
-    chosen = set(values)
-    every: dict[str, list[int]] = {}
-    for value, name in named.items():
-        every.setdefault(_pattern(name, kept), []).append(value)
-    out = []
-    for value in values:
-        pattern = _pattern(named[value], kept)
-        whole = len(every[pattern]) > 1 and chosen.issuperset(every[pattern])
-        out.append(pattern if whole else named[value])
-    return tuple(out)
+def _site(sites: Sequence[Site], fits: Mapping[str, int]) -> Site:
+    """Returns ``sites`` as one, with patterns for names where it has all that fit them (``fits``)."""
+    rows = sorted(row for site in sites for row in zip(site.positions, site.values, site.names, strict=True))
+    positions, values, names = zip(*rows, strict=True)
+    here = Counter(map(pattern, names))
+    whole = {one for one, count in here.items() if 1 < count == fits[one]}
+    shown = tuple(pattern(name) if pattern(name) in whole else name for name in names)
+    return replace(sites[0], names=shown, positions=positions, values=values)
 
 
 def listed(paths: Sequence[str]) -> str:
@@ -230,30 +103,34 @@ def listed(paths: Sequence[str]) -> str:
     return ", ".join(paths[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _expression(place: Place) -> str:
-    """Names the value that a line computes: the variable that the line sets, or else its expression."""
-    text = linecache.getline(place.file, place.line).strip()
-    for statement in _parsed(text):
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            return statement.targets[0].id
-        value = getattr(statement, "value", None)
-        if isinstance(value, ast.expr) and len(shown := ast.unparse(value)) <= _LONGEST:
-            return shown
-    return "..."
+def members(site: Site) -> tuple[int, ...]:
+    """Returns the values of ``site``, of results their places."""
+    return site.positions if site.kind == RESULT else site.values
 
 
-def _parsed(text: str) -> Iterator[ast.stmt]:
-    try:
-        yield from ast.parse(text).body
-    except (SyntaxError, ValueError):  # a part of a statement, or no Python
-        return
+def each(site: Site) -> Iterator[tuple[int, Site]]:
+    """Yields the members of ``site``, arguments or results, each with a site of its own."""
+    for row in zip(members(site), site.positions, site.values, site.names, strict=True):
+        member, position, value, name = row
+        yield member, replace(site, positions=(position,), values=(value,), names=(name,))
 
 
-def slots(problem: Problem, group: Group) -> list[int]:
-    """Returns the values of the engine that ``group`` names."""
+def slots(problem: Problem, site: Site) -> list[int]:
+    """Returns the values of the engine that ``site`` names."""
     folded, searched = problem.task.folded, problem.propagated
-    if group.kind == RESULT:
-        indices = [searched.results[folded.results[place]] for place in group.values]
+    if site.kind == RESULT:
+        indices = [searched.results[folded.results[place]] for place in site.positions]
     else:
-        indices = [searched.index.get(folded.of[value]) for value in group.values]
+        indices = [searched.index.get(folded.of[value]) for value in site.values]
     return list(dict.fromkeys(index for index in indices if index is not None))
+
+
+def sayable(dims: DimAxes, shape: tuple[int, ...], mesh: PrimeMesh) -> Spec:
+    """Cuts ``dims`` to the leading axes of each dimension that are whole axes of the mesh and divide ``shape``."""
+    spec = []
+    for axes, size in zip(dims, shape, strict=True):
+        cuts = (axes[:length] for length in range(len(axes), 0, -1))
+        whole = (mesh.refs(cut) for cut in cuts if size % mesh.count(cut) == 0)
+        refs = next((refs for refs in whole if all(ref.size is None for ref in refs)), ())
+        spec.append(tuple(ref.name for ref in refs))
+    return tuple(spec)

@@ -14,55 +14,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from jaxlib.mlir import ir
 
 from shardpass.ir.annotations import ANNOTATIONS, Signature, main_of
 from shardpass.ir.context import copy_module
-from shardpass.program.program import Program
-from shardpass.suggesting.places import ARGUMENT, RESULT
+from shardpass.places.sites import Reading, Sites
+from shardpass.places.specs import full_text
+from shardpass.places.write import Change
+from shardpass.program.read import read_program
 from shardpass.suggesting.report import Advice, Suggestion
-from shardpass.suggesting.specs import spec_text
-from shardpass.suggesting.trials import Annotation
 
-Written = Mapping[tuple[str, int], str]  # kind and value, as those of ``Group``: the text of the annotation
+Written = Mapping[tuple[str, int], str]  # kind and place in the signature: the text of the annotation
 
 
-def written(program: Program) -> Written:
+def written(sites: Sites) -> Written:
     """Returns the annotations of main's arguments and results, of arrays with dimensions."""
-    body, annotated = program.body, program.annotations
-    rows = [((ARGUMENT, value), value, annotated[value]) for value in body.arguments if value in annotated]
-    for place, (value, row) in enumerate(zip(body.returned, program.result_annotations, strict=True)):
-        rows.append(((RESULT, place), value, row))
-    texts = {}
-    for key, value, row in rows:
-        array = program.arrays[value]
-        if row.sharding is not None and array is not None and array.rank:
-            dims = program.mesh.dims(row.sharding, array.rank)
-            if dims is not None:
-                texts[key] = spec_text(dims, program.mesh)
-    return texts
+    every = (site for site in (*sites.arguments, *sites.results) if site.spec is not None)
+    return {(site.kind, place): full_text(site.spec or ()) for site in every for place in site.positions}
 
 
-def without_annotations(imported: Any) -> Any:
-    """Returns a copy of the module ``imported`` without the annotations of main's arguments and results."""
-    module = copy_module(imported)
+def without_annotations(reading: Reading) -> Reading:
+    """Returns a copy of an imported program without the annotations of main's arguments and results."""
+    module = copy_module(reading.module)
     with module.context, ir.Location.unknown():
         signature = Signature(main_of(module))
         for row in (*signature.arguments, *signature.results):
             for name in ANNOTATIONS:
                 row.pop(name, None)
         signature.write()
-    return module
+        program, handles = read_program(module, "propagate")
+    return replace(reading, module=module, program=program, handles=handles)
 
 
-def named(every: Iterable[Annotation], few: Sequence[Annotation], annotations: Written) -> list[Annotation]:
-    """Lists those of ``every`` that are not among ``few``, of groups with a value that the user annotated."""
+def named(every: Iterable[Change], few: Sequence[Change], annotations: Written) -> list[Change]:
+    """Lists those of ``every`` that are not among ``few``, of sites with a place that the user annotated."""
     return [
         one
         for one in every
-        if one not in few and any((one.group.kind, value) in annotations for value in one.group.values)
+        if one not in few and any((one.site.kind, place) in annotations for place in one.site.positions)
     ]
 
 
@@ -73,8 +63,8 @@ def beside(suggestion: Suggestion, annotations: Written) -> Suggestion:
 
 def _changes(advice: tuple[Advice, ...], annotations: Written) -> Iterator[Advice]:
     for one in advice:
-        group = one.annotation.group
-        before = [annotations.get((group.kind, value)) for value in group.values]
+        site = one.annotation.site
+        before = [annotations.get((site.kind, place)) for place in site.positions]
         texts = list(dict.fromkeys(text for text in before if text is not None))
         if not texts:
             yield one

@@ -16,14 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from shardpass.diagnostics.printable import joined
+from shardpass.places.sites import ARGUMENT, RESULT
+from shardpass.places.write import Change
 from shardpass.planning.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
 from shardpass.report.findings import Figures
 from shardpass.report.text import PARTITIONED, show_seconds
 from shardpass.runtime.peers import OURS
-from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, listed
-from shardpass.suggesting.trials import Annotation
+from shardpass.suggesting.places import listed
 
+LINE = "line"  # of an annotation in the program
 HEADS = {ARGUMENT: "in_shardings:", RESULT: "out_shardings:", LINE: "in the program:"}
 
 
@@ -49,7 +51,7 @@ class Advice:
     line: int
     saves_seconds: float
     saves_memory: int
-    annotation: Annotation = field(repr=False)
+    annotation: Change = field(repr=False)
     note: str | None = None
     instead: tuple[str, ...] = ()
 

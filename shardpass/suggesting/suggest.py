@@ -31,6 +31,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from shardpass.advise.price import propagated
+from shardpass.advise.propose.specs import whole
 from shardpass.advise.verify import figures, figures_as_built, figures_of
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen, machine_text
@@ -43,6 +45,9 @@ from shardpass.ir.machines import module_machine
 from shardpass.passes.propagate import barriers
 from shardpass.pipeline.base import show_value
 from shardpass.pipeline.plan import plan_of
+from shardpass.places.sites import ARGUMENT, RESULT, Reading, Site, Sites
+from shardpass.places.specs import full_text
+from shardpass.places.write import Change
 from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
@@ -50,7 +55,6 @@ from shardpass.planning.problem import Answer, Problem
 from shardpass.planning.search import Bound
 from shardpass.planning.task import Task
 from shardpass.planning.within import within
-from shardpass.program.read import read_program
 from shardpass.propagation.program import Propagated
 from shardpass.redistribute.terms.limit import read_limit, show_bytes
 from shardpass.report.explanation import Explanation
@@ -59,13 +63,11 @@ from shardpass.runtime.peers import OURS, XLA
 from shardpass.sharding import Mesh, Sharding
 from shardpass.sharding.quoting import bare
 from shardpass.suggesting import places, questioned
-from shardpass.suggesting.apply import propagated
 from shardpass.suggesting.choose import Chosen, as_in, choose
-from shardpass.suggesting.compiled import compiled, total
-from shardpass.suggesting.places import ARGUMENT, RESULT
+from shardpass.suggesting.compiled import compiled
+from shardpass.suggesting.places import each, members, sayable
 from shardpass.suggesting.questioned import without_annotations
-from shardpass.suggesting.report import Advice, Suggestion
-from shardpass.suggesting.specs import sayable, spec_text
+from shardpass.suggesting.report import LINE, Advice, Suggestion
 from shardpass.suggesting.take import (
     effort_of,
     imported,
@@ -76,7 +78,7 @@ from shardpass.suggesting.take import (
     take,
     target_of,
 )
-from shardpass.suggesting.trials import Annotation, Trials, nothing_annotated
+from shardpass.suggesting.trials import Trials, nothing_annotated
 from shardpass.targets.machine import machine_of as machine_for
 from shardpass.targets.target import Target
 
@@ -170,20 +172,20 @@ def suggest_module(
 ) -> Suggestion:
     """Suggests annotations, as ``suggest``, for a module's text or bytecode."""
     limit = read_limit(memory_limit)
-    module = imported(data, file, mesh)
-    machine = machine_text(machine or module_machine(module))
+    reading = imported(data, file, mesh)
+    machine = machine_text(machine or module_machine(reading.module))
     on = chosen(machine)
     allowed = on.memory_limit if memory_limit is None else limit if isinstance(limit, int) else None
     rest = file, allowed, effort, on, _propagate(effort, machine), target
-    with module.context:
-        asked = _Suggesting(module, *rest)
+    with reading.module.context:
+        asked = _Suggesting(reading, *rest)
     try:
         return asked.answer(partitioner, data)
     except ShardpassError as error:
         if error.code != LIMIT_TOO_LOW.id or not asked.written:
             raise
-    with module.context:
-        return _Suggesting(without_annotations(module), *rest, user=asked).answer(partitioner, data)
+    with reading.module.context:
+        return _Suggesting(without_annotations(reading), *rest, user=asked).answer(partitioner, data)
 
 
 def _propagate(effort: int, machine: str) -> str:
@@ -213,7 +215,7 @@ class _Suggesting:
 
     def __init__(
         self,
-        module: Any,
+        reading: Reading,
         file: str,
         limit: int | None,
         effort: int,
@@ -225,17 +227,17 @@ class _Suggesting:
         self.target = target
         self.user = user or self
         self.least: int | None = None if user is None else user.least
-        self.module, self.file, self.limit = module, file, limit
+        self.reading, self.file, self.limit = reading, file, limit
         self.machine, self.propagate = machine, propagate
         known = [each for each in (limit, machine.memory_limit) if each is not None]
         self.goal = None if limit is None else min(known)  # as the passes keep the memory of the machine too
-        self.program, self.handles = read_program(module, "propagate")
-        self.task = Task.of(self.program, barriers(self.program, self.handles), effort, machine)
+        self.program, self.sites = reading.program, Sites(reading)
+        self.task = Task.of(self.program, barriers(self.program, reading.handles), effort, machine)
         self.folded = self.task.folded
-        self.states = tuple(places.states(self.program, self.handles))
-        self.arguments = places.arguments(self.program, self.handles, self.folded, dict(self.states))
+        self.states = tuple(places.states(self.sites))
+        self.arguments = places.arguments(self.sites, self.folded, dict(self.states))
         self.problem = Problem(self.task)
-        self.written = questioned.written(self.program)
+        self.written = questioned.written(self.sites)
 
     def answer(self, partitioner: str, data: Given) -> Suggestion:
         """Returns the suggestion for the program that ``partitioner`` makes: shardpass, or another one."""
@@ -258,14 +260,14 @@ class _Suggesting:
 
         Where the compiled program needs more memory than the plan, the limit of the solution is scaled down by as much.
         """
-        limit, known = self.limit, dict[tuple[Annotation, ...], Explanation]()
+        limit, known = self.limit, dict[tuple[Change, ...], Explanation]()
         while True:
             answer, _ = self._solved(limit)
             every = tuple(self._every(answer))
             built = known.get(every)
             if built is None:
                 built = known[every] = self._compiled(partitioner, data, every)
-            memory = total(built)
+            memory = figures(built).memory
             self.least = min(memory, self.least or memory)
             if self.limit is None or limit is None or memory <= self.limit:
                 return self._suggestion_for(partitioner, data, answer, every, built)
@@ -273,18 +275,17 @@ class _Suggesting:
                 raise self._too_low()
             limit = int(min(limit, answer.peak) * max(LEAST_SCALE, min(self.limit / memory, SCALE)))
 
-    def _every(self, answer: Answer) -> list[Annotation]:
+    def _every(self, answer: Answer) -> list[Change]:
         """Annotates, after ``answer``, all arguments and results that the user did not annotate."""
-        results = places.results(self.program, self.handles, self.folded)
-        return [as_in(self.problem, answer, group) for group in (*self.arguments, *results)]
+        results = places.results(self.sites, self.folded)
+        return [as_in(self.problem, answer, site) for site in (*self.arguments, *results)]
 
-    def _compiled(self, partitioner: str, data: Given, annotations: Sequence[Annotation]) -> Explanation:
-        numbers = {value: place for place, value in enumerate(self.program.body.arguments)}
-        asked = partitioner, data, self.file, self.module, annotations, numbers, self.program.mesh
+    def _compiled(self, partitioner: str, data: Given, annotations: Sequence[Change]) -> Explanation:
+        asked = partitioner, data, self.file, self.reading, annotations
         return compiled(*asked, machine_text(self.machine), self.target)
 
     def _suggestion_for(
-        self, partitioner: str, data: Given, answer: Answer, every: Sequence[Annotation], built: Explanation
+        self, partitioner: str, data: Given, answer: Answer, every: Sequence[Change], built: Explanation
     ) -> Suggestion:
         module = self._propagated(every)
         plan = plan_of(module)
@@ -294,7 +295,7 @@ class _Suggesting:
         suggestion = replace(suggestion, advice=advice, partitioner=partitioner)
         if nothing_annotated((user := self.user).program):
             return suggestion
-        before = user._compiled(partitioner, data, [one for group in user.arguments for one in user._reached(group)])
+        before = user._compiled(partitioner, data, [one for site in user.arguments for one in user._reached(site)])
         return replace(suggestion, figures_before=figures(before, work=suggestion.before.compute_seconds()))
 
     def _too_low(self) -> Exception:
@@ -349,7 +350,7 @@ class _Suggesting:
         known = {one.annotation: one for one in chosen}
         return _Solution(answer, tuple([known.get(one, Chosen(one, 0.0, 0.0)) for one in kept]), *planned)
 
-    def _consistent(self, kept: list[Annotation], trials: Trials) -> tuple[list[Annotation], ProgramPlan, Any]:
+    def _consistent(self, kept: list[Change], trials: Trials) -> tuple[list[Change], ProgramPlan, Any]:
         """Adds to ``kept`` annotations of states whose result would be split otherwise than their argument.
 
         First of results, as their arguments are split; then of arguments that the passes have split otherwise since.
@@ -367,32 +368,32 @@ class _Suggesting:
         module = self._propagated(kept)
         return kept, plan_of(module), module
 
-    def _changed(self, kind: str, before: Mapping[int, Sharding], after: Sequence[Sharding | None]) -> list[Annotation]:
+    def _changed(self, kind: str, before: Mapping[int, Sharding], after: Sequence[Sharding | None]) -> list[Change]:
         """Lists the annotations of results, or of arguments, with which a step returns its states as it takes them."""
         unlike = [(value, place) for value, place in self.states if before.get(value) != after[place]]
         if kind == RESULT:
-            groups = places.results(self.program, self.handles, self.folded)
+            groups = places.results(self.sites, self.folded)
             wanted = {place: sharding for value, place in unlike if (sharding := before.get(value)) is not None}
             return list(self._as(groups, wanted))
         return list(self._as(self.arguments, {v: sharding for v, place in unlike if (sharding := after[place])}))
 
-    def _as(self, groups: Sequence[places.Group], wanted: Mapping[int, Sharding]) -> Iterator[Annotation]:
-        """Yields the annotations for the shardings ``wanted``: one for a group whose values are split alike."""
-        for group in groups:
-            shardings = {value: wanted[value] for value in group.values if value in wanted}
-            if len(shardings) == len(group.values) and len(set(shardings.values())) == 1:
-                yield self._annotation(group, shardings[group.values[0]])
+    def _as(self, groups: Sequence[Site], wanted: Mapping[int, Sharding]) -> Iterator[Change]:
+        """Yields the annotations for the shardings ``wanted``: one for a site whose values are split alike."""
+        for site in groups:
+            shardings = {member: wanted[member] for member in members(site) if member in wanted}
+            if len(shardings) == len(members(site)) and len(set(shardings.values())) == 1:
+                yield self._annotation(site, shardings[members(site)[0]])
                 continue
-            for value, name in zip(group.values, group.names, strict=True):
-                if value in shardings:
-                    yield self._annotation(replace(group, values=(value,), names=(name,)), shardings[value])
+            for member, one in each(site):
+                if member in shardings:
+                    yield self._annotation(one, shardings[member])
 
-    def _annotation(self, group: places.Group, sharding: Sharding) -> Annotation:
-        return Annotation(group, self.program.mesh.dims(sharding, group.array.rank) or ((),) * group.array.rank)
+    def _annotation(self, site: Site, sharding: Sharding) -> Change:
+        return Change(site, whole(sharding, site.array.rank, self.program) or ((),) * site.array.rank)
 
     def _solved(self, limit: int | None) -> tuple[Answer, Trials]:
         """Returns the cheapest splits within ``limit``, and the trials by which annotations are chosen."""
-        problem, slots = self.problem, [places.slots(self.problem, group) for group in self.arguments]
+        problem, slots = self.problem, [places.slots(self.problem, site) for site in self.arguments]
         states = problem.ties(self._tied())
         ties = [*problem.ties(slots), *states]
         answer = within(problem, ties, limit, slots)
@@ -423,12 +424,12 @@ class _Suggesting:
             if before is not None and after is not None:
                 yield before, after
 
-    def _others(self) -> list[places.Group]:
-        results = places.results(self.program, self.handles, self.folded)
-        return [*results, *places.lines(self.program, self.handles)]
+    def _others(self) -> list[Site]:
+        results = places.results(self.sites, self.folded)
+        return [*results, *places.lines(self.sites)]
 
-    def _propagated(self, annotations: Sequence[Annotation]) -> Any:
-        return propagated(self.module, annotations, self.propagate)
+    def _propagated(self, annotations: Sequence[Change]) -> Any:
+        return propagated(self.reading.module, annotations, self.propagate)
 
     def _before(self) -> tuple[ProgramPlan, Figures]:
         """Plans the program without advice; a program without annotations has no collectives, so nothing is built."""
@@ -436,17 +437,17 @@ class _Suggesting:
             whole = Propagated(self.program, self.task.barriers).shardings
             plan = plan_program(self.program, whole, machine=self.machine)
             return plan, figures_of(plan)
-        reached = [one for group in self.arguments for one in self._reached(group)]
+        reached = [one for site in self.arguments for one in self._reached(site)]
         module = self._propagated(reached)
         plan = plan_of(module)
         return plan, figures_as_built(module, self.file)
 
-    def _reached(self, group: places.Group) -> Iterator[Annotation]:
-        """Yields, for each value of a group, its split by propagation from the user's own annotations."""
+    def _reached(self, site: Site) -> Iterator[Change]:
+        """Yields, for each value of an argument, its split by propagation from the user's own annotations."""
         searched = self.problem.propagated
-        for value in group.values:
+        for value, one in each(site):
             dims = searched.engine.values[searched.index[self.folded.of[value]]].dims
-            yield Annotation(replace(group, values=(value,)), dims)
+            yield Change(one, sayable(dims, site.array.shape, self.program.mesh))
 
     # ---------------------------------------------------------------- the answer
 
@@ -456,10 +457,11 @@ class _Suggesting:
         advice = tuple(self._advice(one) for one in solution.chosen)
         ends = dict(solution.plan.body.arguments)
         arguments: dict[str, str] = {}
-        for group in self.arguments:
-            for name, value in zip(group.names, group.values, strict=True):
-                dims = mesh.dims(ends.get(value, Sharding.replicated()), group.array.rank)
-                arguments.setdefault(name, spec_text(sayable(dims or (), group.array.shape, mesh), mesh))
+        for site in self.arguments:
+            shape = site.array.shape
+            for name, value in zip(site.names, site.values, strict=True):
+                dims = mesh.dims(ends.get(value, Sharding.replicated()), len(shape)) or ((),) * len(shape)
+                arguments.setdefault(name, full_text(sayable(dims, shape, mesh)))
         axes = ", ".join(f"{bare(name)}={size}" for name, size in mesh.mesh.axes)
         return Suggestion(
             axes,
@@ -482,9 +484,9 @@ class _Suggesting:
         return Bound.of(plan, answer.price, answer.least, answer.why)
 
     def _advice(self, one: Chosen) -> Advice:
-        group = one.annotation.group
-        spec = spec_text(one.annotation.dims, self.program.mesh)
+        site = one.annotation.site
+        kind = site.kind if site.kind in (ARGUMENT, RESULT) else LINE
         seconds, memory = one.saves_price, round(one.saves_memory)
-        note = "as it came in" if group.kind == RESULT and not seconds and not memory else None
-        at = group.place.file, group.place.line
-        return Advice(group.kind, group.paths, spec, *at, seconds, memory, one.annotation, note)
+        note = "as it came in" if site.kind == RESULT and not seconds and not memory else None
+        paths, spec = tuple(dict.fromkeys(site.names)), full_text(one.annotation.spec or ())
+        return Advice(kind, paths, spec, site.place.file, site.place.line, seconds, memory, one.annotation, note)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from shardpass.cost.chosen import machine_text
 from shardpass.cost.machine import Machine
-from shardpass.diagnostics import NOWHERE, Place, ShardpassError, collect
+from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.diagnostics.arguments import has, renamed, shown, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM
@@ -18,7 +18,8 @@ from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_dev
 from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
 from shardpass.ir.doors import Given
 from shardpass.ir.machines import module_machine, set_module_machine
-from shardpass.pipeline.run import run_in_place
+from shardpass.places.sites import Reading, reading_of
+from shardpass.report.naming import Sources
 from shardpass.runtime.peers import OURS, WAYS
 from shardpass.sharding import Mesh
 from shardpass.targets.target import Target, parse_target
@@ -143,22 +144,22 @@ def put_mesh(module: Any, mesh: Mesh | None, file: str) -> None:
             set_mesh(module, mesh)
 
 
-def imported(data: Given, file: str, mesh: Mesh | None) -> Any:
-    """Returns the module ``data``, imported. ``mesh``: over which to split it; by default the one that it names.
+def imported(data: Given, file: str, mesh: Mesh | None) -> Reading:
+    """Returns the program ``data``, imported. ``mesh``: over which to split it; by default the one that it names.
 
     Raises ShardpassError: as the import pass; SP802 if no mesh is known, SP803 if ``mesh`` has another number of
     devices than the module.
     """
     module = parse_module(data, file)
     put_mesh(module, mesh, file)
-    with collect():
-        run_in_place(module, "shardpass-import")
-    where = NOWHERE if file == UNNAMED else Place(file)
-    with module.context:
-        known = mesh_of(module)
-    if known is None or known.size == 1:
-        raise NO_MESH.error(where)
-    return module
+
+    def check(module: Any) -> None:
+        with module.context:
+            known = mesh_of(module)
+        if known is None or known.size == 1:
+            raise NO_MESH.error(NOWHERE if file == UNNAMED else Place(file))
+
+    return reading_of(module, Sources(), check)
 
 
 def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:

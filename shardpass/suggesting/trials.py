@@ -18,27 +18,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from shardpass.advise.price import changed
 from shardpass.ops.splits.factors import DimAxes
+from shardpass.places.write import Change
 from shardpass.planning.cost import costs
-from shardpass.planning.fold import Folded
 from shardpass.planning.planner import plan_program
 from shardpass.planning.problem import Answer, Problem
 from shardpass.planning.solve.network import Table
 from shardpass.planning.task import holding
-from shardpass.program.program import NO_ANNOTATION, Program, ValueAnnotation
+from shardpass.program.program import NO_ANNOTATION, Program
 from shardpass.propagation.program import Propagated
-from shardpass.suggesting.places import ARGUMENT, LINE, RESULT, Group, slots
+from shardpass.suggesting.places import slots
 from shardpass.suggesting.reduced import Reduced
-
-
-@dataclass(frozen=True)
-class Annotation:
-    """A group of values and the split that each of them is annotated with."""
-
-    group: Group
-    dims: DimAxes
 
 
 @dataclass(frozen=True)
@@ -67,7 +60,7 @@ class Trials:
         self.problem, self.task, self.states = problem, problem.task, states
         self.start, self.most = start, most
         self.begin(None)
-        self._known: dict[frozenset[Annotation], Trial] = {}
+        self._known: dict[frozenset[Change], Trial] = {}
         self._solved: dict[object, Trial] = {}
         self._passes: dict[object, Answer] = {}
         annotations = self.task.folded.program.annotations
@@ -93,15 +86,15 @@ class Trials:
         """Whether ``trial`` keeps the limit and costs no more than ``enough``."""
         return self.order(trial) <= (0.0, self.enough)
 
-    def reached(self, annotations: Iterable[Annotation]) -> Mapping[int, DimAxes]:
+    def reached(self, annotations: Iterable[Change]) -> Mapping[int, DimAxes]:
         """Propagates ``annotations``; returns the splits of the arguments without annotations, by value of the
         engine.
         """
-        changed = annotated(self.task.folded.program, annotations, self.task.folded)
-        values = Propagated(changed, self.task.barriers).engine.values
+        program = changed(self.task.folded, annotations)
+        values = Propagated(program, self.task.barriers).engine.values
         return {index: values[index].dims for index in self._free}
 
-    def of(self, annotations: Iterable[Annotation]) -> Trial:
+    def of(self, annotations: Iterable[Change]) -> Trial:
         """Returns the worse of the two outcomes; the first alone if it is not enough."""
         key = frozenset(annotations)
         placed = self.placed(key)
@@ -110,21 +103,21 @@ class Trials:
             return placed
         return max(placed, self._outcome(fixed), key=self.order)
 
-    def placed(self, annotations: Iterable[Annotation]) -> Trial:
+    def placed(self, annotations: Iterable[Change]) -> Trial:
         """Returns the first outcome: arguments that ``annotations`` do not reach are whole on every device."""
         key = frozenset(annotations)
         trial = self._known.get(key)
         if trial is None:
-            changed = annotated(self.task.folded.program, key, self.task.folded)
+            program = changed(self.task.folded, key)
             trial = (
                 self._whole()
-                if nothing_annotated(changed)
+                if nothing_annotated(program)
                 else self._outcome({**self.reached(key), **self._fixed(key)})
             )
             self._known[key] = trial
         return trial
 
-    def passes(self, annotations: Iterable[Annotation]) -> Answer:
+    def passes(self, annotations: Iterable[Change]) -> Answer:
         """Solves the program as the passes do with ``annotations``: without the ties between states."""
         fixed = self._fixed(annotations)
         key = frozenset(fixed.items())
@@ -132,8 +125,12 @@ class Trials:
             self._passes[key] = self.problem.solve(fixed, start=self.start)
         return self._passes[key]
 
-    def _fixed(self, annotations: Iterable[Annotation]) -> dict[int, DimAxes]:
-        return {index: one.dims for one in annotations for index in slots(self.problem, one.group)}
+    def _fixed(self, annotations: Iterable[Change]) -> dict[int, DimAxes]:
+        return {index: self.dims(one) for one in annotations for index in slots(self.problem, one.site)}
+
+    def dims(self, one: Change) -> DimAxes:
+        """Returns the split of an annotation by parts of axes."""
+        return one.dims(self.task.program.mesh) or ()
 
     def _outcome(self, fixed: Mapping[int, DimAxes]) -> Trial:
         key = frozenset(fixed.items())
@@ -162,16 +159,3 @@ class Trials:
 def nothing_annotated(program: Program) -> bool:
     """Whether ``program`` has no annotation, so that none names a mesh."""
     return not program.annotations and all(row is NO_ANNOTATION for row in program.result_annotations)
-
-
-def annotated(program: Program, annotations: Iterable[Annotation], folded: Folded) -> Program:
-    """Returns the folded ``program`` with ``annotations`` added."""
-    written, results = dict(program.annotations), list(program.result_annotations)
-    for one in annotations:
-        sharding = program.mesh.sharding(one.dims)
-        for value in one.group.values:
-            if one.group.kind in (ARGUMENT, LINE):
-                written[folded.of[value]] = ValueAnnotation(sharding)
-            elif one.group.kind == RESULT and results[folded.results[value]] is NO_ANNOTATION:
-                results[folded.results[value]] = ValueAnnotation(sharding)
-    return replace(program, annotations=written, result_annotations=tuple(results))

@@ -11,7 +11,6 @@ from shardpass.cost.chosen import chosen
 from shardpass.planning.problem import Problem
 from shardpass.planning.task import Task
 from shardpass.planning.within import within
-from shardpass.program.read import read_program
 from shardpass.sharding import Mesh
 from shardpass.suggesting.take import imported
 
@@ -29,9 +28,7 @@ KIB = 1 << 10
 
 
 def problem_of(text: str, *axes: tuple[str, int]) -> Problem:
-    module = imported(text, "-", Mesh(list(axes)))
-    with module.context:
-        program, _ = read_program(module, "propagate")
+    program = imported(text, "-", Mesh(list(axes))).program
     return Problem(Task.of(program, {}, 1, chosen("h100")))
 
 

@@ -9,7 +9,6 @@ import pytest
 from shardpass.cost.chosen import chosen
 from shardpass.planning.problem import Problem
 from shardpass.planning.task import Task
-from shardpass.program.read import read_program
 from shardpass.sharding import Mesh
 from shardpass.suggesting.reduced import Reduced
 from shardpass.suggesting.take import imported
@@ -34,9 +33,7 @@ D = (0, 1, 2)  # the axis d of 8 devices, in factors of two
 
 
 def problem_of(*axes: tuple[str, int]) -> Problem:
-    module = imported(UPDATE, "-", Mesh(list(axes)))
-    with module.context:
-        program, _ = read_program(module, "propagate")
+    program = imported(UPDATE, "-", Mesh(list(axes))).program
     return Problem(Task.of(program, {}, 1, chosen("h100")))
 
 

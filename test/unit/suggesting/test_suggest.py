@@ -13,17 +13,17 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 import shardpass
+from shardpass.advise.price import planned as planned_module
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.partition.splices import spliced_table
+from shardpass.places.sites import Sites
+from shardpass.places.write import Change
 from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_program
-from shardpass.program.read import read_program
 from shardpass.suggesting import places
-from shardpass.suggesting.apply import planned as planned_module
 from shardpass.suggesting.report import Suggestion
 from shardpass.suggesting.take import imported
-from shardpass.suggesting.trials import Annotation
 
 P = PartitionSpec
 EIGHT = Mesh(np.array(jax.devices()[:8]), ("data",), axis_types=(AxisType.Auto,))
@@ -219,16 +219,12 @@ def test_a_line_is_constrained_as_jax_does() -> None:
     arguments = (array(512, 64), array(64, 256), array(256, 64))
     shardings = (None, NamedSharding(EIGHT, P(None, "data")), NamedSharding(EIGHT, P("data", None)))
     text = jax.jit(f, in_shardings=shardings).lower(*arguments).as_text(debug_info=True)
-    module = imported(text, "-", None)
-    with module.context:
-        program, handles = read_program(module, "propagate")
-    line = next(group for group in places.lines(program, handles) if group.paths == ("hidden",))
+    reading = imported(text, "-", None)
+    line = next(site for site in places.lines(Sites(reading)) if site.names == ("jnp.tanh(x @ w1)",))
     assert line.place.line == f.__code__.co_firstlineno + 1
     assert Path(line.place.file) == Path(__file__)
-    dims = program.mesh.dims(shardpass.parse_sharding("{devices=[1,8]<=[8]}"), 2)
-    assert dims is not None
-    free = planned_module(module, [], "shardpass-propagate")
-    ours = planned_module(module, [Annotation(line, dims)], "shardpass-propagate")
+    free = planned_module(reading.module, [], "shardpass-propagate")
+    ours = planned_module(reading.module, [Change(line, ((), ("data",)))], "shardpass-propagate")
     columns = NamedSharding(EIGHT, P(None, "data"))
     constrained = jax.jit(
         lambda x, w1, w2: f(x, w1, w2, lambda h: jax.lax.with_sharding_constraint(h, columns)), in_shardings=shardings

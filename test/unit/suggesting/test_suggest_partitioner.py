@@ -132,7 +132,7 @@ def test_a_program_in_words_of_gspmd(tmp_path: Any, capsys: Any) -> None:
     )
     assert main([str(file), "--partitioner", "xla", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert {path for one in found["annotations"] for path in one["paths"]} == {"argument 1", "result 0"}
+    assert {path for one in found["annotations"] for path in one["paths"]} == {"%w", "result 0"}
     # rows of x and of the result, and w whole
     assert found["after"]["memory"] == 128 * 64 * 4 * 2 + 64 * 64 * 4
     assert found["after"]["bytes"] == 0
