@@ -14,7 +14,7 @@ from shardpass.proving.verdict import Verdict as Verdict
 
 
 def prove(whole: Any, local: Any, *, refute: bool = True, strict: bool = False) -> Verdict:
-    """Whether ``local``, a partitioned program as shardpass emits it, computes ``whole``, a StableHLO program.
+    """Return whether ``local``, a partitioned program as shardpass emits it, computes ``whole``, a StableHLO program.
 
     Both are text, bytecode or an ``ir.Module``. With ``refute``, small programs that are not proved are run on
     StableHLO's reference interpreter: a difference refutes.

@@ -54,7 +54,7 @@ _ROWS = re.compile(r"dense<(?:\[([\d, ]*)\]|(\d*))>")
 
 
 def is_effect(op: Any) -> bool:
-    """Whether ``op`` does more than compute its results."""
+    """Return whether ``op`` does more than compute its results."""
     if op.name == "stablehlo.custom_call":
         target = custom_call_target(op)
         return calls.has_effect(op) and target not in NO_CALLS and target not in calls.IDENTITIES
@@ -256,7 +256,7 @@ def token(terms: Terms, devices: int) -> Content:
 
 
 def tokens(site: Site) -> list[Content]:
-    """``create_token`` and ``after_all``."""
+    """Relate ``create_token`` and ``after_all``."""
     return [token(site.terms, site.devices)]
 
 
@@ -278,7 +278,7 @@ def effect_key(site: Site) -> Key:
 
 
 def _usual(layouts: str) -> bool:
-    """Whether each layout is that of rows after one another."""
+    """Return whether each layout is that of rows after one another."""
     for rows, one in _ROWS.findall(layouts):
         order = [int(n) for n in (rows or one).split(",") if n.strip()]
         if order != sorted(order, reverse=True):
@@ -310,7 +310,7 @@ def _has_borders(functions: Mapping[str, Any]) -> bool:
 
 
 def meet(site: Site) -> list[Content]:
-    """The rule of ops with effects."""
+    """Relate an op with effects: its calls must match those of the whole program."""
     if site.walk.effects is None:
         raise Unknown("it has an effect")
     results: list[Content] = site.walk.effects.meet(site)

@@ -21,7 +21,7 @@ NEW = "it computes no value of the whole program"
 def where_it_ends(
     walk: Walk, known: Walk, elements: Sequence[Loss], whole: Any, local: Any, index: int, want: Content, why: str
 ) -> Finding:
-    """The op at which the relation is lost: the first that result ``index`` follows from, of boxes or of elements.
+    """Return the op at which the relation is lost: the first on the way to result ``index``, of boxes or of elements.
 
     ``walk`` and ``known`` are those over ``local`` and ``whole``; ``elements``: the losses of the walk over elements.
     """
@@ -52,7 +52,7 @@ def where_it_ends(
 
 
 def _last(module: Any) -> Any:
-    """What main returns with."""
+    """Return the operands of main's terminator."""
     return operation(list(operation(main_of(module)).regions[0].blocks[0].operations)[-1])
 
 
@@ -62,7 +62,7 @@ def _finding(walk: Walk, known: Walk, op: Any, why: str, index: int, returned: A
 
 
 def _held(walk: Walk, op: Any) -> tuple[str, ...]:
-    """What is known of each operand of ``op``, in words."""
+    """Describe what is known of each operand of ``op``."""
     known_of = []
     for value in op.operands:
         content = walk.values.get(value)
@@ -73,7 +73,7 @@ def _held(walk: Walk, op: Any) -> tuple[str, ...]:
 
 
 def _counterpart(walk: Walk, known: Walk, op: Any, returned: Any) -> Any:
-    """The op of the whole program that ``op``, of the other one, stands for.
+    """Return the op of the whole program that corresponds to ``op`` of the local program.
 
     One of its name whose operands are the same terms; else the last one that makes a term which ``op`` reads; else the
     one that makes the result ``returned``.
@@ -98,7 +98,7 @@ def _counterpart(walk: Walk, known: Walk, op: Any, returned: Any) -> Any:
 
 
 def _reads(known: Walk, op: Any, read: Sequence[set[int]]) -> bool:
-    """Whether the operands of ``op`` hold terms of ``read``, operand by operand."""
+    """Return whether the operands of ``op`` hold terms of ``read``, operand by operand."""
     if not read or len(op.operands) != len(read):
         return False
     return all(mine & _terms(known, value) for mine, value in zip(read, op.operands, strict=True))

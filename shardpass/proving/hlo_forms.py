@@ -21,7 +21,7 @@ _DOT = "#stablehlo.dot<lhs_contracting_dimensions = [{last}], rhs_contracting_di
 
 
 def in_stablehlo(module: Any) -> None:
-    """Rewrites ``module`` in place; its context must be current."""
+    """Rewrite ``module`` in place; its context must be current."""
     for op in [op for op in every_op(module.operation) if op.name == "mhlo.fusion"]:
         _without_fusion(op)
     for op in [op for op in every_op(module.operation) if op.name == BITCAST]:
@@ -41,7 +41,7 @@ def in_stablehlo(module: Any) -> None:
 
 
 def _without_bitcast(op: Any) -> None:
-    """Rewrites a bitcast that keeps the type of the elements; layouts list the dimensions from the innermost one."""
+    """Rewrite a bitcast that keeps the type of the elements; layouts list the dimensions from the innermost one."""
     (value,), kind = op.operands, op.results[0].type
     named = ("source_layout", "result_layout")
     if str(value.type.element_type) != str(kind.element_type) or any(name not in op.attributes for name in named):
@@ -58,7 +58,7 @@ def _without_bitcast(op: Any) -> None:
 
 
 def _without_fusion(op: Any) -> None:
-    """Moves the body of a fusion to its place."""
+    """Move the body of a fusion to its place."""
     block = op.regions[0].blocks[0]
     for argument, operand in zip(block.arguments, op.operands, strict=True):
         argument.replace_all_uses_with(operand)
@@ -84,7 +84,7 @@ def _without_tuple(op: Any) -> None:
 
 
 def _remade(op: Any, name: str, types: list[Any], more: dict[str, Any]) -> Any:
-    """An op before ``op``, of its operands and attributes."""
+    """Build an op before ``op`` with its operands and attributes."""
     named = (one if isinstance(one, str) else one.name for one in op.attributes)
     kept = {key: op.attributes[key] for key in named if key not in LAYOUTS}
     with ir.InsertionPoint(op.operation):

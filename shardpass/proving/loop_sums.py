@@ -28,7 +28,7 @@ ADDING = ("stablehlo.add", "stablehlo.subtract")
 
 
 def summed_inside(module: Any, laws: Laws | None = None) -> Any:
-    """Returns ``module`` with such sums inside of their loops: a copy, or itself where there are none."""
+    """Return ``module`` with such sums inside of their loops: a copy, or itself where there are none."""
     laws = laws or Laws()
     if not any(_sums(op, laws.strict) for op in every_op(module.operation) if op.name == LOOP):
         return module
@@ -43,12 +43,12 @@ def summed_inside(module: Any, laws: Laws | None = None) -> Any:
 
 
 def _is_inexact(added: Any) -> bool:
-    """Whether the sum of differences is the difference of sums but for the sign of a 0."""
+    """Return whether the sum of differences is the difference of sums but for the sign of a 0."""
     return added.name == "stablehlo.subtract" and isinstance(added.operands[0].type.element_type, ir.FloatType)
 
 
 def _sums(loop: Any, strict: bool) -> list[tuple[int, Any, Any]]:
-    """(carried value, the addition in the loop, the all_reduce behind it) of each such sum."""
+    """List (carried value, the addition in the loop, the all_reduce after the loop) for each such sum."""
     condition, body = (region.blocks[0] for region in loop.regions)
     returned = operation(list(body.operations)[-1])
     out = []
@@ -70,13 +70,13 @@ def _sums(loop: Any, strict: bool) -> list[tuple[int, Any, Any]]:
 
 
 def _only_user(value: Any) -> Any:
-    """Returns the op that reads ``value`` once, None if none does, or not one alone."""
+    """Return the op that reads ``value`` once, None if none does, or not one alone."""
     users = [operation(use.owner) for use in value.uses]
     return users[0] if len(users) == 1 else None
 
 
 def _adds(total: Any) -> bool:
-    """Whether an all_reduce of one array adds."""
+    """Return whether an all_reduce of one array adds."""
     names = [operation(op).name for op in total.regions[0].blocks[0].operations]
     return len(total.operands) == 1 and names == ["stablehlo.add", "stablehlo.return"]
 

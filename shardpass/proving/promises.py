@@ -116,7 +116,7 @@ def _follows(terms: Terms, one: Promise, known: Promise) -> bool:
 
 
 def _is_part(terms: Terms, promise: Promise, piece: Piece, whole: Piece, have: Content) -> bool:
-    """Whether ``piece`` has all index vectors of its tile, and they are those of ``whole`` in order."""
+    """Return whether ``piece`` has all index vectors of its tile, and they are those of ``whole`` in order."""
     batch = [d for d in range(have.rank) if d != promise.vector]
     size = np.array(have.shape, np.int64)[batch]
     if (piece.lo[piece.on][:, batch] != 0).any() or (piece.hi[piece.on][:, batch] != size).any():

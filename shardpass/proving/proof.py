@@ -195,7 +195,7 @@ def _body(module: Any) -> Any:
 
 
 def _is_border(op: Any) -> bool:
-    """Whether a manual region begins at ``op``."""
+    """Return whether a manual region begins at ``op``."""
     return op.name == REGION or custom_call_target(op) == TO_SHARD
 
 

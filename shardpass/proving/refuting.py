@@ -130,7 +130,7 @@ def _ops(module: Any) -> int:
 
 
 def _apart(wanted: Any, answer: Any) -> tuple[int, ...] | None:
-    """Where the two arrays first differ beyond rounding; None where they do not."""
+    """Return where the two arrays first differ beyond rounding; None where they do not."""
     if wanted.dtype.kind in "iub":
         places = np.argwhere(wanted != answer)
     else:

@@ -18,7 +18,7 @@ UNNAMED = "shardpass.unnamed"  # on a result of XLA's program whose sharding no 
 
 
 def sides(whole: Any, local: Any) -> tuple[list[Side], list[Side], int]:
-    """Arguments, results and the number of devices. Raises ShardpassError SP951 where the two mains do not match."""
+    """Return arguments, results and the number of devices. Raises ShardpassError SP951 where the mains do not match."""
     signature = read_signature(local)
     kinds = main_of(whole).attributes["function_type"].value
     inputs, outputs = (

@@ -100,7 +100,7 @@ class Verdict:
         return (*(() if finding is None else finding.more), *shown)
 
     def diagnostic(self, without: Code = NOT_PROVED) -> Diagnostic | None:
-        """The verdict as a finding; ``without``: the row of what is not proved. None where the program is proved."""
+        """Return the verdict as a finding, without the row ``without``; None where the program is proved."""
         finding = self.refuted or self.unknown
         if finding is None:
             return None
@@ -113,7 +113,7 @@ class Verdict:
         return row.at(finding.place, notes=notes, op=finding.op, why=finding.why, about=finding.about)
 
     def json(self) -> dict[str, Any]:
-        """The verdict for ``--format json``."""
+        """Return the verdict for ``--format json``."""
         finding, difference = self.refuted or self.unknown, self.difference
         answer: dict[str, Any] = {
             "verdict": self.word,
@@ -161,7 +161,7 @@ def _shown(array: Any) -> str:
 
 
 def _plain(array: Any) -> Any:
-    """Numbers and lists, as JSON has them; what has no number there (complex, NaN, infinities) is text."""
+    """Convert numbers and lists to JSON; values without a JSON number (complex, NaN, infinities) become text."""
     array = np.asarray(array)
     if array.dtype.kind not in "biuf":  # bfloat16 and the like are exact as float64; complex has none
         array = array.astype(str) if array.dtype.kind == "c" else array.astype(np.float64)

@@ -59,7 +59,7 @@ def is_hlo(text: str) -> bool:
 def from_hlo(
     text: str, whole: Any, arguments: Sequence[str] | None = None, results: Sequence[str] | None = None
 ) -> Any:
-    """The partitioned module of HLO after SPMD partitioning; ``arguments``, ``results``: texts of their shardings.
+    """Read the module after SPMD partitioning from HLO; ``arguments``, ``results``: texts of their shardings.
 
     Raises:
         ShardpassError: SP952 where XLA does not read or translate the text, SP953 where nothing says how a result is
@@ -136,7 +136,7 @@ def _write(row: dict[str, Any], sharding: str, kind: Any) -> None:
 
 
 def partitioned_by_xla(whole: Any, target: Target | None = None) -> Any:
-    """Returns XLA's program of one device of the module ``whole``, as the compiler of ``target`` partitions it.
+    """Return XLA's program of one device of the module ``whole``, as the compiler of ``target`` partitions it.
 
     Raises ShardpassError (SP553) where XLA makes none.
     """
@@ -161,7 +161,7 @@ def partitioned_by_xla(whole: Any, target: Target | None = None) -> Any:
 
 
 def serve(target: str) -> None:
-    """Compiles the module on stdin and prints the shardings of its arguments and results as one line of JSON."""
+    """Compile the module on stdin and prints the shardings of its arguments and results as one line of JSON."""
     import jax
 
     given = parse_module(sys.stdin.buffer.read())

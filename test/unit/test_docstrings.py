@@ -23,7 +23,6 @@ LEFT: dict[str, int] = {
     "pinning": 13,
     "places": 29,
     "planning": 197,
-    "proving": 220,
     "replication": 19,
     "runtime": 91,
     "suggesting": 61,

@@ -21,7 +21,8 @@ MOST_BOXES = 1024  # of one set
 
 
 def total_apart(terms: Terms, pieces: Sequence[tuple[int, Ints, Ints]], box: tuple[Ints, Ints, Bools]) -> Piece | None:
-    """The sum of parts of one reduction: (term, ``a``, ``b``), all in ``box``; None where they overlap, or are none.
+    """Return the sum of parts of one reduction, (term, ``a``, ``b``) in ``box``; None where the parts overlap or are
+    empty.
 
     ``b``: [parts, rows, rank of the term].
     """
@@ -67,7 +68,7 @@ def _base(terms: Terms, number: int) -> int:
 
 
 def _sets(terms: Terms, term: Term, at: Ints) -> Ints:
-    """The numbers of the sets of one box each, [parts, rows], or of none where that is empty."""
+    """Return the numbers of sets of one box each, [parts, rows], or of the empty set where the box is empty."""
     bounds = np.array(term.ranges)
     rows = at[:, :, bounds.T.ravel()].reshape(-1, bounds.size)  # the lows, then the highs
     distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
@@ -77,7 +78,7 @@ def _sets(terms: Terms, term: Term, at: Ints) -> Ints:
 
 
 def _union(terms: Terms, numbers: Ints) -> int | None:
-    """The set of all boxes of sets; None where two meet."""
+    """Return the set of all boxes of sets; None where two of them intersect."""
     boxes = np.concatenate([terms.sets[number] for number in numbers])
     if len(boxes) > MOST_BOXES:
         return None
@@ -92,7 +93,7 @@ def _union(terms: Terms, numbers: Ints) -> int | None:
 
 
 def closed(boxes: Ints) -> Ints:
-    """The same boxes [box, lows and highs], in order, two that adjoin as one: each place lies in as many as before."""
+    """Merge adjacent boxes [box, lows and highs], in order; each position lies in as many boxes as before."""
     half = boxes.shape[1] // 2
     before = len(boxes) + 1
     while len(boxes) < before:
@@ -110,7 +111,7 @@ def closed(boxes: Ints) -> Ints:
 
 
 def _piece(terms: Terms, base: int, a: Ints, b: Ints, sets: Ints, box: tuple[Ints, Ints, Bools]) -> Piece:
-    """``b`` and ``a`` of all indices but the ranges, which ``sets`` names, one for each row."""
+    """Return ``b``, and ``a`` of all indices except the ranges that ``sets`` names, one for each row."""
     term = terms.all[base]
     zero = np.zeros((1, a.shape[1]), np.int64)
     used = set(sets[box[2]].tolist())

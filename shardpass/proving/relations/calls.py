@@ -52,7 +52,7 @@ def waiting_in(op: Any, functions: Mapping[str, Any]) -> list[Any]:
 
 
 def meets(op: Any, functions: Mapping[str, Any], names: Collection[str]) -> bool:
-    """Whether ``op``, or what it calls, has an op called one of ``names``."""
+    """Return whether ``op``, or what it calls, has an op called one of ``names``."""
     return any(inner.name in names for inner in reached(op, functions))
 
 

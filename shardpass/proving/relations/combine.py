@@ -37,7 +37,7 @@ COMMUTES = tuple(f"stablehlo.{name}" for name in ("add", "multiply", "maximum", 
 
 
 def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece:
-    """The op ``key`` of ``pieces`` in a box within them."""
+    """Return the op ``key`` of ``pieces`` in a box inside all of them."""
     lo, hi, on = box
     if sum(len(p.a) for p in pieces) > MOST_INDICES:
         raise Unknown("the terms of its operands have too many indices")
@@ -62,7 +62,7 @@ def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, In
 
 
 def _by_other_views(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece | None:
-    """The op of the same operands as merges of their terms, where the table has that."""
+    """Return the op of the same operands as merges of their terms, if the table has that op."""
     known_of = [Piece(p.term, p.a, p.b, *box) for p in pieces]
     views = [[p, *lifts(terms, p)] for p in known_of]
     if all(len(v) == 1 for v in views) or prod(map(len, views)) > MOST_VIEWS:
@@ -79,7 +79,7 @@ def _by_other_views(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[
 
 
 def _matched(term: Term, columns: Ints, at_lo: Ints) -> list[int] | None:
-    """The rows that are the indices of ``term``, where all rows agree with its pattern."""
+    """Return the rows that are the indices of ``term``, if all rows match its pattern."""
     chosen = [-1] * term.rank
     shift = [0] * term.rank
     for row, (index, constant) in enumerate(term.rows):
@@ -100,7 +100,7 @@ def _matched(term: Term, columns: Ints, at_lo: Ints) -> list[int] | None:
 
 
 def _pattern(a: Ints, at_lo: Ints) -> tuple[tuple[Row, ...], list[int]]:
-    """A new pattern: which index each row is, and the rows that are the indices.
+    """Return a new pattern: the index of each row, and the rows that are the indices.
 
     Rows that run alike are one index where they are as far apart on every device. Cost: O(rows).
     """
@@ -126,7 +126,7 @@ def _pattern(a: Ints, at_lo: Ints) -> tuple[tuple[Row, ...], list[int]]:
 
 
 def reduce_along(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Piece | None:
-    """``piece``, reduced along ``dim`` over its box; the dimension has size 1 in the result, at position 0.
+    """Reduce ``piece`` along ``dim`` over its box; the dimension has size 1 in the result, at position 0.
 
     None where the range is of a kind that no term says.
     """
@@ -190,7 +190,7 @@ def reduce_along(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Pie
 
 
 def times(terms: Terms, reducer: Hashable, piece: Piece, count: Ints) -> Piece:
-    """The reduction of ``count`` elements, on each device, all of which are those of ``piece``."""
+    """Return the reduction of ``count`` elements on each device, all equal to those of ``piece``."""
     rank = terms.all[piece.term].rank
     number = terms.make(Term(("times", reducer), (piece.term,), rank + 1, tuple(_self(rank))))
     a = np.vstack([piece.a, np.zeros((1, piece.a.shape[1]), np.int64)])
@@ -204,7 +204,7 @@ def _self(rank: int) -> list[Row]:
 def _kept_ranges(
     term: Term, reducer: Hashable, untouched: Sequence[int], order: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
-    """The ranges of a reduction of ``term`` that the reduction of it has too: sums of sums."""
+    """Return the ranges that a reduction of ``term``, itself a reduction, has too: sums of sums."""
     if not isinstance(reducer, tuple) or not goes_on(term.reducer, reducer):
         return ()
     place = {old: new for new, old in enumerate(order) if old in set(untouched)}
@@ -212,7 +212,7 @@ def _kept_ranges(
 
 
 def _column_as_known(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Ints:
-    """``a`` with a column for a dimension of one position that agrees with a reduction in the table.
+    """Return ``a`` with a column, for a dimension of one position, that agrees with a reduction in the table.
 
     Any column says the same of one position; that of a reduction of the whole program gives the same term.
     """
@@ -237,7 +237,9 @@ def _column_as_known(terms: Terms, reducer: Hashable, piece: Piece, dim: int) ->
 def _telescoped(
     term: Term, reducer: Hashable, a: Ints, base: Ints, dim: int, running: Ints, piece: Piece, count: Ints
 ) -> Ints | None:
-    """``b`` of the same reduction over the ranges of all positions along ``dim``, where each begins as one ends."""
+    """Return ``b`` of one reduction over the ranges of all positions along ``dim``, if each begins where another
+    ends.
+    """
     if term.reducer != reducer or reducer is None or len(running) != 2:
         return None
     for lo, hi in term.ranges:
@@ -257,7 +259,7 @@ def _telescoped(
 
 
 def add_ranges(terms: Terms, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece | None:
-    """The sum of pieces of one reduction, where their ranges are disjoint and make up one range; else None.
+    """Return the sum of pieces of one reduction whose ranges are disjoint and form one range; None for others.
 
     Pieces must be live in all of ``box``.
     """
@@ -272,7 +274,9 @@ def add_ranges(terms: Terms, pieces: Sequence[Piece], box: tuple[Ints, Ints, Boo
 
 
 def add_rows(terms: Terms, number: int, a: Ints, at_lo: Ints, box: tuple[Ints, Ints, Bools]) -> Piece | None:
-    """The sum of a term's elements ``at_lo`` [pieces, devices, indices], and on through ``box`` by ``a``; else None."""
+    """Return the sum of a term's elements at ``lo`` [pieces, devices, indices] and on through ``box`` by ``a``; or
+    None.
+    """
     lo, hi, on = box
     term = terms.all[number]
     at = at_lo[:, on]
@@ -301,7 +305,9 @@ def add_rows(terms: Terms, number: int, a: Ints, at_lo: Ints, box: tuple[Ints, I
 
 
 def _tiled(lows: Ints, highs: Ints, some: Bools, low: Ints, high: Ints) -> bool:
-    """Whether on each device the boxes [pieces, devices, ranges] are disjoint and fill the box that bounds them."""
+    """Return whether on each device the boxes [pieces, devices, ranges] are disjoint and fill the box that bounds
+    them.
+    """
     filled = np.where(some, np.prod(highs - lows, axis=2), 0).sum(0)
     if (filled != np.prod(high - low, axis=1)).any():
         return False
@@ -332,7 +338,7 @@ def _tiled(lows: Ints, highs: Ints, some: Bools, low: Ints, high: Ints) -> bool:
 
 
 def _on_a_grid(lows: Ints, highs: Ints) -> Ints | None:
-    """The cell [boxes, dimensions] that each box is, where two boxes are equal or apart along each dimension."""
+    """Return the grid cell of each box, [boxes, dimensions], if boxes are equal or disjoint along each dimension."""
     cell = np.empty_like(lows)
     for dim in range(lows.shape[1]):
         edges, number = np.unique(np.stack([lows[:, dim], highs[:, dim]], 1), axis=0, return_inverse=True)
@@ -343,7 +349,7 @@ def _on_a_grid(lows: Ints, highs: Ints) -> Ints | None:
 
 
 def operands_of(terms: Terms, piece: Piece, box: tuple[Ints, Ints, Bools]) -> list[Piece]:
-    """The pieces that the op of ``piece``'s term was computed of."""
+    """Return the pieces from which the op of ``piece``'s term was computed."""
     term = terms.all[piece.term]
     result, at = [], 0
     for part in term.parts:
@@ -362,7 +368,7 @@ def operands_of(terms: Terms, piece: Piece, box: tuple[Ints, Ints, Bools]) -> li
 
 
 def cells(groups: Sequence[Sequence[Piece]]) -> list[tuple[list[Piece], tuple[Ints, Ints, Bools]]]:
-    """The boxes in which one piece of each of ``groups`` lies, with these pieces."""
+    """Return the boxes in which one piece of each of ``groups`` lies, with these pieces."""
     result: list[tuple[list[Piece], tuple[Ints, Ints, Bools]]] = []
     if not groups:
         return result

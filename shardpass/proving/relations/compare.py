@@ -16,7 +16,7 @@ from shardpass.proving.relations.terms import Term, Terms
 
 
 def differs(terms: Terms, want: Content, have: Content, side: Side) -> str | None:
-    """Why the tiles ``have`` are not known to be those of the whole ``want``; None where they are."""
+    """Return why the tiles ``have`` are not known to be those of the whole ``want``; None where they are."""
     devices = len(side.offsets)
     if not want.covered():
         return "the whole program's result is not known"
@@ -65,7 +65,7 @@ def differs_on(terms: Terms, want: Content, have: Content, on: Bools, *, each: b
 
 
 def same_steps(terms: Terms, whole: Sequence[Step], local: Sequence[Step], on: Bools) -> bool:
-    """Whether a place of the program of one device is in the branches and loops of one of the whole program."""
+    """Return whether a place of the program of one device is in the branches and loops of one of the whole program."""
     return len(whole) == len(local) and all(
         (one.name, one.number) == (other.name, other.number)
         and (one.which is None or other.which is None or differs_on(terms, one.which, other.which, on) is None)
@@ -74,7 +74,7 @@ def same_steps(terms: Terms, whole: Sequence[Step], local: Sequence[Step], on: B
 
 
 def equal(terms: Terms, one: Piece, other: Piece, box: tuple[Ints, Ints, Any], depth: int = 0) -> bool:
-    """Whether two pieces hold the same in ``box``."""
+    """Return whether two pieces hold the same in ``box``."""
     lo, hi, on = box
     if one.term == other.term:
         wide = ((hi - lo > 1) & on[:, None]).any(0)
@@ -140,7 +140,7 @@ def _named(terms: Terms, number: int) -> str:
 
 
 def described(terms: Terms, piece: Piece) -> str:
-    """A term in words: its op, without its operands."""
+    """Describe a term by its op, without its operands."""
     term = terms.all[piece.term]
     if term.key[0] == "argument":
         return f"argument {term.key[1]} at {piece.at_lo[int(piece.on.argmax())].tolist()}"

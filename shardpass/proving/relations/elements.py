@@ -26,7 +26,7 @@ _FOLDED = {
 
 
 def constant_term(terms: Terms, op: Any, shape: Sequence[int], element: str, dtype: Any) -> tuple[int, bool]:
-    """The term of a ``stablehlo.constant``, and whether it has rank 0: all of its elements are one."""
+    """Return the term of a ``stablehlo.constant``, and whether its rank is 0 because all elements are equal."""
     text = splat_text(op)
     if text is not None:
         return terms.constant(element, splat_value(text, element, dtype)), True
@@ -85,14 +85,14 @@ def _number(text: str, element: str) -> Any:
 
 
 def integer_value(number: int, element: str) -> Any:
-    """A number of an integer type as the one scalar that stands for it in the table of terms."""
+    """Return a number of an integer type as the one scalar that represents it in the table of terms."""
     if element == "i1":
         return np.array(bool(number))
     return np.array(number, np.uint64 if element == "ui64" else np.int64)
 
 
 def splat_value(text: str, element: str, dtype: Any) -> Any:
-    """Of integers and booleans a number; of others a text, in which 0 and -0, or two NaNs, differ."""
+    """Return a number for integers and booleans; for others a text, in which 0 and -0, or two NaNs, differ."""
     if text in _TRUTH:
         return np.array(_TRUTH[text])
     number = finite(text, element)
@@ -105,13 +105,13 @@ def splat_value(text: str, element: str, dtype: Any) -> Any:
 
 
 def finite(text: str, element: str) -> Any:
-    """The finite number of type f32 or f64 that MLIR writes, in decimals or as bits; None for others."""
+    """Return the finite number of type f32 or f64 that MLIR writes, in decimals or as bits; None for others."""
     number = _number(text, element) if element in _FLOATS else None
     return number if number is not None and np.isfinite(number) else None
 
 
 def folded(name: str, element: str, values: Sequence[Any]) -> Any:
-    """The op ``name`` of constants of type f32 or f64, rounded once, as their text; None where it is not finite."""
+    """Return the op ``name`` of constants of type f32 or f64, rounded once, as text; None where it is not finite."""
     if name not in _FOLDED or any(value is None for value in values):
         return None
     numbers = [finite(str(value), element) for value in values]
@@ -128,7 +128,9 @@ def folded(name: str, element: str, values: Sequence[Any]) -> Any:
 
 
 def neutral(value: Any, reducer: str, element: str, dtype: Any) -> Law | None:
-    """The law by which ``reducer`` of ``value`` and any other element is the other; None where it is not."""
+    """Return the law by which ``reducer`` of ``value`` and an element is that element; None where there is no such
+    law.
+    """
     if value is None:
         return None
     if value.dtype.kind in "iub":
@@ -151,7 +153,7 @@ def neutral(value: Any, reducer: str, element: str, dtype: Any) -> Law | None:
 
 
 def is_neutral(value: Any, reducer: str, element: str, dtype: Any) -> bool:
-    """Whether ``reducer`` of ``value`` and any other element is the other, if not of -0."""
+    """Return whether ``reducer`` of ``value`` and any other element is the other, if not of -0."""
     return neutral(value, reducer, element, dtype) is not None
 
 

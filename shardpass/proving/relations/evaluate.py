@@ -58,7 +58,7 @@ class Site:
         return self.walk.devices
 
     def takes(self, law: Law) -> bool:
-        """Whether the op may take ``law``, which is then written down; where it may not, something is lost."""
+        """Return whether the op may take ``law``, which is then written down; where it may not, something is lost."""
         if self.walk.laws.allows(law, self.op):
             return True
         self.walk.losses.append(Loss(self.op, f"it is no more than equal by {law.equation}, where {law.risk}"))
@@ -94,7 +94,7 @@ class Walk:
         self.sides: list[Any] = []  # how arguments and results of main are cut
 
     def next_loop(self) -> int:
-        """A number that no other loop of the walk has."""
+        """Return a number that no other loop of the walk has."""
         self._loop_count += 1
         return self._loop_count
 
@@ -125,7 +125,7 @@ class Walk:
             self.effects.back_to(state[1])
 
     def block(self, block: Any, arguments: Sequence[Content]) -> list[Content]:
-        """What the terminator of ``block`` hands on."""
+        """Return the operands of the terminator of ``block``."""
         for argument, content in zip(block.arguments, arguments, strict=True):
             self.values[argument] = content
         *body, end = [operation(op) for op in block.operations]
@@ -161,7 +161,9 @@ class Walk:
         return result
 
     def everywhere(self, term: int, index: Ints, shape: Sequence[int]) -> Piece:
-        """A piece that covers tiles of ``shape`` with one element of ``term``; ``index``: [devices, rank of term]."""
+        """Return a piece that covers tiles of ``shape`` with one element of ``term``; ``index``: [devices, rank of
+        term].
+        """
         return full(term, np.zeros((index.shape[1], len(shape)), np.int64), index, shape)
 
 

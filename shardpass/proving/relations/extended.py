@@ -17,7 +17,9 @@ from shardpass.proving.relations.terms import Key, Term, Terms
 
 
 def rows_along(terms: Terms, content: Content, dims: Sequence[int]) -> list[Piece] | None:
-    """The same as pieces that hold all of the dimensions ``dims``, some of extended terms; None: there are none."""
+    """Return the same value as pieces with all of the dimensions ``dims``, some of extended terms; None where
+    impossible.
+    """
     if not content.covered():
         return None
     own = [p for p in content.pieces if terms.splat(p.term) is None]
@@ -60,7 +62,7 @@ def _boxed(piece: Piece, box: tuple[Ints, Ints, Bools]) -> Piece:
 def _extended(
     terms: Terms, piece: Piece, region: Piece, content: Content, dims: Sequence[int], value: int
 ) -> Piece | None:
-    """``piece`` on all of ``region``, as a term that is the constant ``value`` beyond it."""
+    """Return ``piece`` on all of ``region``, as a term that is the constant ``value`` beyond it."""
     for number in terms.extensions(piece.term, value):
         if _fits(piece, content, dims, terms.all[number].key):
             return Piece(number, piece.a, piece.b, region.lo, region.hi, piece.on)
@@ -72,7 +74,7 @@ def _extended(
 
 
 def _row_along(piece: Piece, dim: int) -> tuple[int, int] | None:
-    """The first index that runs along ``dim`` alone, forwards, and its step."""
+    """Return the first index that runs along ``dim`` alone, forwards, and its step."""
     for row in np.flatnonzero(piece.a[:, dim] > 0):
         if np.count_nonzero(piece.a[row]) == 1:
             return int(row), int(piece.a[row, dim])
@@ -80,7 +82,7 @@ def _row_along(piece: Piece, dim: int) -> tuple[int, int] | None:
 
 
 def _bounds(piece: Piece, content: Content, dims: Sequence[int]) -> tuple[tuple[int, int, int], ...] | None:
-    """(row, lo, hi) for each padded dimension, which are the same on all devices."""
+    """Return (row, lo, hi) for each padded dimension, which are the same on all devices."""
     result, on = [], piece.on
     for dim in dims:
         size = content.shape[dim]
@@ -99,7 +101,7 @@ def _bounds(piece: Piece, content: Content, dims: Sequence[int]) -> tuple[tuple[
 
 
 def _fits(piece: Piece, content: Content, dims: Sequence[int], key: Key) -> bool:
-    """Whether ``piece`` is, on each device, exactly what lies within the bounds of an extended term."""
+    """Return whether ``piece`` is, on each device, exactly what lies within the bounds of an extended term."""
     bounds = {row: (lo, hi) for row, lo, hi in key[1]}
     seen, on = set(), piece.on
     for dim in dims:
@@ -125,7 +127,7 @@ def _fits(piece: Piece, content: Content, dims: Sequence[int], key: Key) -> bool
 
 
 def _reach(piece: Piece, content: Content) -> tuple[Ints, Ints]:
-    """The least and the greatest of each index in the whole tile."""
+    """Return the least and the greatest of each index in the whole tile."""
     last = np.array(content.shape, np.int64) - 1
     ends = piece.a * last
     return piece.b + np.minimum(ends, 0).sum(1), piece.b + np.maximum(ends, 0).sum(1)
@@ -136,7 +138,8 @@ def _clip(position: Ints, size: int) -> Ints:
 
 
 def dilated(terms: Terms, content: Content, value: int, steps: Sequence[int]) -> Content | None:
-    """``content`` with elements ``steps`` apart along each dimension, and the constant between; None: no term says it.
+    """Space the elements of ``content`` ``steps`` apart along each dimension, with the constant between them; or
+    None.
 
     dilated[.., q, ..] = term[.., q div step, ..] where q = step * (c i + phase) for an i, and the constant elsewhere
 
@@ -167,7 +170,7 @@ def dilated(terms: Terms, content: Content, value: int, steps: Sequence[int]) ->
 
 
 def widened(content: Content, dim: int, low: int, high: int) -> Content:
-    """A dilated array with as many more elements before and behind as lie between two of it: the constant, all of them.
+    """Widen a dilated array at both ends by as many constants as lie between two of its elements.
 
     ``low`` and ``high`` are less than the dilation along ``dim``, and pieces hold all of it.
     """

@@ -77,7 +77,7 @@ SHOWN = 8  # places in text
 
 
 def joined(rows: Iterable[LawUse]) -> tuple[LawUse, ...]:
-    """One row for each law."""
+    """Merge the uses of each law into one row."""
     places: dict[tuple[Law, str], dict[Place, None]] = {}
     for row in rows:
         places.setdefault((row.law, row.detail), {}).update(dict.fromkeys(row.places))
@@ -92,7 +92,7 @@ class Laws:
     uses: list[tuple[Law, str, Any]] = field(default_factory=list)
 
     def allows(self, law: Law, op: Any, detail: str = "") -> bool:
-        """Whether ``op`` may take ``law``, which is then written down unless it is exact."""
+        """Return whether ``op`` may take ``law``, which is then written down unless it is exact."""
         if not law.risk:
             return True
         if not self.strict:
@@ -100,6 +100,6 @@ class Laws:
         return not self.strict
 
     def summary(self, counts: Callable[[Any], bool]) -> tuple[LawUse, ...]:
-        """Each law with its places, of the ops that ``counts`` admits."""
+        """List each law with its places, of the ops that ``counts`` admits."""
         rows = sorted(self.uses, key=lambda row: (INEXACT.index(row[0]), row[1]))
         return joined(LawUse(law, detail, (place_of(op.location),)) for law, detail, op in rows if counts(op))

@@ -60,7 +60,7 @@ class Piece:
         return self.b + image(self.a, self.lo)
 
     def of_devices(self, devices: Ints) -> Piece:
-        """The piece as device d would see it that holds the tile of ``devices[d]``; -1: of no device."""
+        """Return the piece as seen by device d that has the tile of ``devices[d]``; -1: of no device."""
         return Piece(
             self.term,
             self.a,
@@ -71,19 +71,20 @@ class Piece:
         )
 
     def boxed(self, lo: Ints, hi: Ints) -> Piece | None:
-        """The piece within a box; None where nothing is left."""
+        """Restrict the piece to a box; None where nothing is left."""
         lo, hi = (for_all(end, len(self.on)) for end in (lo, hi))
         lo, hi = of_each(np.maximum, self.lo, lo), of_each(np.minimum, self.hi, hi)
         return made(self.term, self.a, self.b, lo, hi, self.on)
 
     def moved(self, by: Any) -> Piece:
-        """The piece at positions that are greater by ``by``, [rank] or [devices, rank]."""
+        """Move the piece to positions that are greater by ``by``, [rank] or [devices, rank]."""
         by = for_all(by, len(self.on))
         lo, hi = of_each(np.add, self.lo, by), of_each(np.add, self.hi, by)
         return replace(self, b=self.b - image(self.a, by), lo=lo, hi=hi)
 
     def columns(self, dims: Sequence[int], sizes: Sequence[int]) -> Piece:
-        """The piece in other dimensions: new dimension k is ``dims[k]``, or, for -1, a copy along ``sizes[k]``.
+        """Return the piece in other dimensions: new dimension k is ``dims[k]``, or, for -1, a copy along
+        ``sizes[k]``.
 
         Dimensions that ``dims`` leaves out must have the size 1.
         """
@@ -116,7 +117,7 @@ class Content:
         return len(self.shape)
 
     def covered(self) -> bool:
-        """Whether every element is known on every device."""
+        """Return whether every element is known on every device."""
         if 0 in self.shape:
             return True
         if not self.pieces:
@@ -135,25 +136,25 @@ def volume(lo: Ints, hi: Ints, on: Bools) -> Ints:
 
 
 def wide_in(lo: Ints, hi: Ints, on: Bools) -> Bools:
-    """The dimensions along which the box holds several positions on some device."""
+    """Return the dimensions along which the box has several positions on some device."""
     several = distinct(hi) - distinct(lo) > 1
     return np.asarray(several[0] & on.any() if len(several) == 1 else (several & on[:, None]).any(0))
 
 
 def made(term: int, a: Ints, b: Ints, lo: Ints, hi: Ints, on: Bools) -> Piece | None:
-    """A piece, but for the devices on which its box is empty; None where that is all of them."""
+    """Return a piece without the devices on which its box is empty; None where that is all of them."""
     on = on & (distinct(lo) < distinct(hi)).all(1)
     return Piece(term, a, b, one_row_if_equal(lo), one_row_if_equal(hi), on) if on.any() else None
 
 
 def full(term: int, a: Ints, b: Ints, shape: Sequence[int]) -> Piece:
-    """A piece that covers tiles of ``shape``."""
+    """Return a piece that covers tiles of ``shape``."""
     devices = len(b)
     return Piece(term, a, b, spread([0] * len(shape), devices), spread(shape, devices), np.ones(devices, bool))
 
 
 def same_function(p: Piece, q: Piece, along: int | None = None) -> tuple[Ints, Ints] | None:
-    """``a`` and ``b`` of one function that both pieces are parts of, where there is one.
+    """Return ``a`` and ``b`` of one function with both pieces as parts, if there is one.
 
     ``along``: the dimension in which the two adjoin; its column follows from the pieces where both are narrow.
     """
@@ -184,7 +185,7 @@ def same_function(p: Piece, q: Piece, along: int | None = None) -> tuple[Ints, I
 
 
 def joined(p: Piece, q: Piece) -> Piece | None:
-    """One piece in the place of two, where each device's two boxes are one box and one function."""
+    """Merge two pieces into one, if on each device the two boxes form one box and one function."""
     if p.term != q.term:
         return None
     both_on = p.on & q.on
@@ -214,7 +215,7 @@ def joined(p: Piece, q: Piece) -> Piece | None:
 
 
 def broadcast_piece(piece: Piece, old: Sequence[int], new: Sequence[int], dims: Sequence[int]) -> Piece:
-    """``piece`` with dimension k of sizes ``old`` as dimension ``dims[k]`` of sizes ``new``."""
+    """Broadcast ``piece``: dimension k of sizes ``old`` becomes dimension ``dims[k]`` of sizes ``new``."""
     source = [-1] * len(new)
     for k, dim in enumerate(dims):
         source[dim] = k
@@ -228,7 +229,7 @@ def broadcast_piece(piece: Piece, old: Sequence[int], new: Sequence[int], dims: 
 
 
 def tidy(pieces: Sequence[Piece | None]) -> tuple[Piece, ...]:
-    """The same in fewer pieces."""
+    """Return the same value in fewer pieces."""
     rest = [p for p in pieces if p is not None]
     progress = len(rest) > 1
     while progress:
@@ -249,7 +250,7 @@ def tidy(pieces: Sequence[Piece | None]) -> tuple[Piece, ...]:
 
 
 def common(pieces: Sequence[Piece]) -> tuple[Ints, Ints, Bools] | None:
-    """The box in which all of ``pieces`` lie; None where it is empty on every device."""
+    """Return the intersection of the boxes of ``pieces``; None where it is empty on every device."""
     lo, hi, on = pieces[0].lo, pieces[0].hi, pieces[0].on
     for piece in pieces[1:]:
         lo, hi, on = of_each(np.maximum, lo, piece.lo), of_each(np.minimum, hi, piece.hi), on & piece.on
@@ -258,7 +259,7 @@ def common(pieces: Sequence[Piece]) -> tuple[Ints, Ints, Bools] | None:
 
 
 def minus(lo: Ints, hi: Ints, on: Bools, piece: Piece) -> list[tuple[Ints, Ints, Bools]]:
-    """Boxes that make up the box without ``piece``."""
+    """Return boxes that form the box without ``piece``."""
     both = of_each(np.maximum, lo, piece.lo), of_each(np.minimum, hi, piece.hi)
     touching = on & piece.on & (distinct(both[0]) < distinct(both[1])).all(1)
     parts = []

@@ -26,7 +26,7 @@ Reducer = tuple[str, ...]
 
 @cache
 def has_negative_zero(element: str) -> bool:
-    """Whether a type has 0 and -0."""
+    """Return whether a type has 0 and -0."""
     dtype = element_type(element).dtype
     if element.startswith("complex"):
         return True
@@ -37,22 +37,22 @@ def has_negative_zero(element: str) -> bool:
 
 
 def bare(name: str, element: str) -> Reducer:
-    """The reducer that begins with nothing."""
+    """Return the reducer without a start value."""
     return (name, element, BARE) if name == "add" and has_negative_zero(element) else (name, element)
 
 
 def adds_up(inner: Hashable, outer: Reducer) -> bool:
-    """Whether parts of a reduction by ``inner`` are reduced by the op and in the type of ``outer``."""
+    """Return whether parts of a reduction by ``inner`` are reduced by the op and in the type of ``outer``."""
     return isinstance(inner, tuple) and inner[:2] == outer[:2]
 
 
 def goes_on(inner: Hashable, outer: Reducer) -> bool:
-    """Whether a reduction by ``outer`` of reductions by ``inner`` is one by ``outer`` of what these reduce."""
+    """Return whether a reduction by ``outer`` of reductions by ``inner`` is one by ``outer`` of what these reduce."""
     return inner == outer or (adds_up(inner, outer) and isinstance(inner, tuple) and len(inner) > len(outer))
 
 
 def from_zero(terms: Terms, number: int) -> int:
-    """A sum without a start as the same sum from 0, where the table has that; else ``number``.
+    """Return the sum from 0 in place of a sum without a start, if the table has it; otherwise ``number``.
 
     Beside a sum from 0 the two are one: what both add up to has 0 in it.
     """
@@ -69,5 +69,5 @@ def from_zero(terms: Terms, number: int) -> int:
 
 
 def has_zero(reducer: Any) -> bool:
-    """Whether 0 was added to the sums of ``reducer``."""
+    """Return whether 0 was added to the sums of ``reducer``."""
     return isinstance(reducer, tuple) and len(reducer) == 2 and reducer[0] == "add" and has_negative_zero(reducer[1])

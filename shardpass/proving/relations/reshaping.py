@@ -43,7 +43,7 @@ def reshaped(terms: Terms, operand: Content, shape: Sequence[int]) -> list[Piece
 def _regrouped(
     terms: Terms, pieces: list[Piece], sizes: list[int], at: int, old: Sequence[int], new: Sequence[int]
 ) -> list[Piece]:
-    """Dimensions ``old``, from ``at`` on, as ``new``; ``sizes`` follows.
+    """Replace the dimensions ``old``, from ``at`` on, by ``new``; ``sizes`` follows.
 
     Each old dimension is parted where a new one ends, as far as these ends divide each other, and the parts are merged:
     (8, 512) to (64, 64) by way of (8, 8, 64). So a merge is undone before another one is made.
@@ -85,7 +85,7 @@ def _regrouped(
 
 
 def _without_unit(pieces: list[Piece], sizes: list[int], at: int) -> list[Piece]:
-    """The pieces without a dimension of size 1."""
+    """Remove a dimension of size 1 from the pieces."""
     del sizes[at]
     rest = [k for k in range(len(sizes) + 1) if k != at]
     return [p.columns(rest, sizes) for p in pieces]
@@ -98,7 +98,7 @@ def _merge(terms: Terms, pieces: list[Piece], sizes: list[int], at: int) -> list
 
 
 def _factors(old: Sequence[int], new: Sequence[int]) -> list[int] | None:
-    """The sizes between all ends of old and new dimensions; None where these do not divide each other."""
+    """Return the sizes between all ends of old and new dimensions; None where these do not divide each other."""
     ends = {1}
     for sizes in (old, new):
         run = 1
@@ -112,7 +112,7 @@ def _factors(old: Sequence[int], new: Sequence[int]) -> list[int] | None:
 
 
 def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """The smallest runs of dimensions of equal size, dimensions of size 1 apart where they can be."""
+    """Return the smallest runs of dimensions of equal size, with dimensions of size 1 apart where possible."""
     result = []
     i = j = 0
     while i < len(old) or j < len(new):
@@ -144,7 +144,7 @@ def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], lis
 
 
 def _unit(piece: Piece, at: int) -> Piece:
-    """A new dimension of size 1."""
+    """Insert a new dimension of size 1."""
     rank = piece.a.shape[1]
     order = list(range(rank))
     order.insert(at, -1)
@@ -152,7 +152,7 @@ def _unit(piece: Piece, at: int) -> Piece:
 
 
 def parted(terms: Terms, piece: Piece, dim: int, inner: int) -> list[Piece]:
-    """Dimension ``dim`` as two, the second of size ``inner``."""
+    """Split dimension ``dim`` into two, the second of size ``inner``."""
     lo, hi, on = piece.lo[:, dim], piece.hi[:, dim], piece.on
     whole = (lo % inner == 0) & (hi % inner == 0)
     in_one = lo // inner == (hi - 1) // inner
@@ -182,7 +182,7 @@ def _between(piece: Piece, dim: int, start: Ints, end: Ints) -> Piece | None:
 
 
 def merged(terms: Terms, piece: Piece, dim: int, outer: int, inner: int) -> list[Piece]:
-    """Dimensions ``dim`` and ``dim + 1`` as one."""
+    """Merge the dimensions ``dim`` and ``dim + 1``."""
     lo, hi, on = piece.lo, piece.hi, piece.on
     q = dim + 1
     one_row = hi[:, dim] - lo[:, dim] <= 1
@@ -221,7 +221,7 @@ def _key(column_p: Ints, column_q: Ints, inner: int) -> Key:
 
 
 def _as_term(terms: Terms, piece: Piece, dim: int, inner: int, lo: Ints, hi: Ints) -> Piece:
-    """merged[.., e.., k] = term[.., row = e + p (k div inner) + q (k mod inner), ..], k last."""
+    """Build merged[.., e.., k] = term[.., row = e + p (k div inner) + q (k mod inner), ..], k last."""
     column_p, column_q = piece.a[:, dim], piece.a[:, dim + 1]
     key = _key(column_p, column_q, inner)
     number = terms.make(_merged_term(terms, piece.term, key))
@@ -234,7 +234,7 @@ def _as_term(terms: Terms, piece: Piece, dim: int, inner: int, lo: Ints, hi: Int
 
 
 def _merged_term(terms: Terms, number: int, key: Key) -> Term:
-    """A merge adds up over the ranges that it leaves alone as the term does."""
+    """Merge two indices of a term, which adds up over the ranges that the merge does not touch."""
     term = terms.all[number]
     touched = {row for row, _, _ in key[2]}
     ranges = tuple(pair for pair in term.ranges if not touched & set(pair))
@@ -242,7 +242,7 @@ def _merged_term(terms: Terms, number: int, key: Key) -> Term:
 
 
 def _shifted(b: Ints, column_p: Ints, inner: int, a: Ints) -> tuple[Ints, Ints]:
-    """The offset of the one row that the outer dimension runs along becomes one of k."""
+    """Shift the offset of the one row that the outer dimension runs along, so that it is one of k."""
     at = np.zeros(len(b), np.int64)
     rows = np.flatnonzero(column_p)
     if len(rows) != 1 or a[rows[0]].any():
@@ -256,7 +256,7 @@ def _shifted(b: Ints, column_p: Ints, inner: int, a: Ints) -> tuple[Ints, Ints]:
 
 
 def _remerged(terms: Terms, result: Piece, dim: int, piece: Piece, inner: int) -> Piece:
-    """``found``, a part of one row, as the merged term that the whole program has of it, where it has one."""
+    """Return a part of one row as the merged term that the whole program has of it, if there is one."""
     for number in terms.merges(piece.term):
         key = terms.all[number].key
         size, rows = key[1], key[2]
@@ -267,7 +267,7 @@ def _remerged(terms: Terms, result: Piece, dim: int, piece: Piece, inner: int) -
 
 
 def lifts(terms: Terms, piece: Piece) -> list[Piece]:
-    """``piece`` as pieces of the merges that the table has of its term."""
+    """Return ``piece`` as pieces of the merges that the table has of its term."""
     result = []
     for number in terms.merges(piece.term):
         key = terms.all[number].key
@@ -282,7 +282,7 @@ def lifts(terms: Terms, piece: Piece) -> list[Piece]:
 def _lifted(
     terms: Terms, result: Piece, dim: int, number: int, inner: int, rows: tuple[tuple[int, int, int], ...]
 ) -> Piece | None:
-    """The merge of two indices of one row each, in which the piece runs along the second within a row of the first."""
+    """Return the merge of two indices of one row each, if the piece runs along the second within a row of the first."""
     outer_rows = [r for r, p, q in rows if p == 1 and q == 0]
     inner_rows = [r for r, p, q in rows if q == 1 and p == 0]
     if len(rows) != 2 or len(outer_rows) != 1 or len(inner_rows) != 1:
@@ -308,7 +308,7 @@ def _lifted(
 
 
 def unmerged(terms: Terms, piece: Piece) -> Piece:
-    """``piece`` with the term that its term is merged of, where it lies in rows of that."""
+    """Return ``piece`` with the term from which its term is merged, where it lies in rows of that term."""
     term = terms.all[piece.term]
     if term.key[0] != "merged":
         return piece

@@ -19,12 +19,12 @@ Bools = npt.NDArray[np.bool_]
 
 
 def distinct(array: Ints) -> Ints:
-    """The one row of an array that is spread, or all of its rows."""
+    """Return the one row of a broadcast array, or all of its rows."""
     return array[:1] if array.strides[0] == 0 and len(array) else array
 
 
 def spread(row: Any, devices: int) -> Ints:
-    """One row, [dimensions], for all devices: ``np.broadcast_to``, in a fifth of its time."""
+    """Broadcast one row, [dimensions], to all devices, in a fifth of the time of ``np.broadcast_to``."""
     row = np.ascontiguousarray(row, np.int64)
     result = np.ndarray((devices, len(row)), np.int64, row, 0, (0, row.itemsize))
     result.flags.writeable = False
@@ -32,13 +32,13 @@ def spread(row: Any, devices: int) -> Ints:
 
 
 def for_all(positions: Any, devices: int) -> Ints:
-    """Positions [dimensions] or [devices, dimensions] as the latter."""
+    """Convert positions [dimensions] or [devices, dimensions] to the latter."""
     array = np.asarray(positions, np.int64)
     return spread(array, devices) if array.ndim == 1 else array
 
 
 def of_each(function: Callable[..., Any], *arrays: Ints) -> Ints:
-    """``function`` of arrays whose rows do not depend on each other."""
+    """Apply ``function`` to arrays whose rows do not depend on each other."""
     one = [distinct(array) for array in arrays]
     devices = len(arrays[0])
     if devices > 1 and all(len(array) == 1 for array in one):
@@ -47,19 +47,19 @@ def of_each(function: Callable[..., Any], *arrays: Ints) -> Ints:
 
 
 def by_dimension(array: Ints) -> Ints:
-    """The same array in one of the two forms."""
+    """Return the same array in one of the two forms."""
     return array if array.flags.f_contiguous or array.strides[0] == 0 else np.asfortranarray(array)
 
 
 def one_row_if_equal(array: Ints) -> Ints:
-    """The same array, spread where its rows are all one."""
+    """Return the same array, broadcast from one row where all of its rows are equal."""
     if len(array) > 1 and array.strides[0] != 0 and not (array != array[:1]).any():
         return spread(array[0].copy(), len(array))
     return array
 
 
 def with_dimension(array: Ints, dim: int, value: int) -> Ints:
-    """``array`` with ``value`` in all rows of dimension ``dim``."""
+    """Return ``array`` with ``value`` in all rows of dimension ``dim``."""
     row = distinct(array)
     result = np.array(row, np.int64, order="F")
     result[:, dim] = value
@@ -67,19 +67,19 @@ def with_dimension(array: Ints, dim: int, value: int) -> Ints:
 
 
 def rows_at(array: Ints, rows: Ints) -> Ints:
-    """``array[rows]``."""
+    """Return ``array[rows]``."""
     if len(distinct(array)) < len(array):
         return spread(array[0], len(rows))
     return array.T.take(rows, axis=1).T
 
 
 def live(array: Ints, on: Bools) -> Ints:
-    """``array[on]``."""
+    """Return ``array[on]``."""
     return array if on.all() else array[on]
 
 
 def image(a: Ints, positions: Ints) -> Ints:
-    """``a`` times each of ``positions``, [dimensions] or [devices, dimensions]; one row where all of these are one.
+    """Multiply ``a`` by each of ``positions``, [dimensions] or [devices, dimensions]; one row where all are equal.
 
     NumPy's products of integers take long, and most positions are 0.
     """

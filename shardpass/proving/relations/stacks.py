@@ -42,12 +42,12 @@ class Stack:
         return Piece(self.term, self.a, self.b[0], *self.box)
 
     def all_equal(self) -> bool:
-        """Whether all members hold the same."""
+        """Return whether all members hold the same."""
         on = self.box[2]
         return bool((self.b[:, on] == self.b[:1, on]).all())
 
     def operands(self, terms: Terms) -> list[Stack]:
-        """The stacks that the op of the term was computed of."""
+        """Return the stacks from which the op of the term was computed."""
         members, rows, rank = self.b.shape
         box = tuple(np.concatenate([part] * members) for part in self.box)
         flat = Piece(self.term, self.a, self.b.reshape(members * rows, rank), *box)
@@ -56,7 +56,7 @@ class Stack:
 
 
 def of_members(piece: Piece, members: Ints) -> Stack | None:
-    """What the devices ``members``, [group, place], hold of ``piece``; None where their boxes are not one box."""
+    """Stack what the devices ``members``, [group, place], have of ``piece``; None where their boxes are not one box."""
     if not piece.on.all():
         return None
     for ends in (piece.lo, piece.hi):
@@ -68,7 +68,7 @@ def of_members(piece: Piece, members: Ints) -> Stack | None:
 
 
 def of_pieces(pieces: Sequence[Piece], box: Box) -> Stack | None:
-    """Pieces that are live in all of ``box``; None where they are not one term, or run through it in several ways."""
+    """Stack pieces that are live in all of ``box``; None where they differ in term or in how they run through it."""
     lo, hi, on = box
     first = pieces[0]
     wide = ((hi - lo > 1) & on[:, None]).any(0)

@@ -54,7 +54,7 @@ class Terms:
         self.position = self.make(Term(("position",), (), 1))
 
     def make(self, term: Term) -> int:
-        """The number of ``term``."""
+        """Return the number of ``term``."""
         known = self._numbers.get(term)
         if known is None:
             known = self._numbers[term] = len(self.all)
@@ -70,27 +70,27 @@ class Terms:
         return known
 
     def known(self, term: Term) -> int | None:
-        """The number of ``term``, where the table has it."""
+        """Return the number of ``term``, where the table has it."""
         return self._numbers.get(term)
 
     def patterns(self, key: Key, parts: tuple[int, ...]) -> Sequence[int]:
-        """The terms that compute ``key`` of ``parts``, the oldest first."""
+        """Return the terms that compute ``key`` of ``parts``, the oldest first."""
         return self._patterns.get((key, parts), ())
 
     def reductions(self, reducer: Hashable, part: int) -> Sequence[int]:
-        """The terms that reduce ``part``, the oldest first."""
+        """Return the terms that reduce ``part``, the oldest first."""
         return self._reductions.get((reducer, part), ())
 
     def extensions(self, part: int, value: int) -> Sequence[int]:
-        """The terms that go on as the constant ``value`` beyond bounds of ``part``."""
+        """Return the terms that go on as the constant ``value`` beyond bounds of ``part``."""
         return self._extensions.get((part, value), ())
 
     def merges(self, part: int) -> Sequence[int]:
-        """The terms that merge two indices of ``part``."""
+        """Return the terms that merge two indices of ``part``."""
         return self._merges.get(part, ())
 
     def constant(self, element: str, value: Any) -> int:
-        """A constant: of rank 0 where ``value`` is a scalar."""
+        """Return a constant, of rank 0 where ``value`` is a scalar."""
         key = ("constant", element, value.shape, value.tobytes())
         number = self._constants.get(key)
         if number is None:
@@ -99,11 +99,11 @@ class Terms:
         return number
 
     def splat(self, number: int) -> Any:
-        """The scalar that a constant of rank 0 is; None for other terms."""
+        """Return the scalar of a constant of rank 0; None for other terms."""
         return self.values.get(number) if self.all[number].rank == 0 else None
 
     def set_of(self, boxes: Any) -> int:
-        """The number of a set of boxes, [box, lows and highs] in order."""
+        """Return the number of a set of boxes, [box, lows and highs] in order."""
         key = (boxes.shape, boxes.tobytes())
         number = self._set_numbers.get(key)
         if number is None:

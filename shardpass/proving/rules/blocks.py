@@ -38,7 +38,7 @@ SIDE_OF_SOLVE = re.compile(r"\bside = (\d+) : ui8")
 def blockwise(
     site: Site, operands: Sequence[Labels], results: Sequence[Labels], key: Key, given: Sequence[Content] | None = None
 ) -> list[Content]:
-    """The results of an op whose dimensions are labelled; ``key`` says what the op does with what has no label.
+    """Relate an op whose dimensions are labelled; ``key`` says what the op does with unlabelled dimensions.
 
     A site of scalar terms has a way of its own. What an op computes may depend on the types of all results: random bits
     advance their state by as many as they are.
@@ -79,7 +79,7 @@ def blockwise(
 
 
 def _rows(terms: Terms, content: Content, whole: Sequence[int]) -> list[tuple[Piece, Key]]:
-    """Pieces that hold all of the dimensions ``whole``, and how the rows lie in the term of each."""
+    """Return pieces with all of the dimensions ``whole``, and how the rows lie in the term of each."""
     pieces = list(content.pieces)
     if not all(_holds_all(p, content, whole) for p in pieces):
         pieces = patched(terms, content, whole)
@@ -97,7 +97,7 @@ def _holds_all(piece: Piece, content: Content, whole: Sequence[int]) -> bool:
 
 
 def patched(terms: Terms, content: Content, whole: Sequence[int]) -> list[Piece]:
-    """Pieces that lie side by side along the dimensions ``whole`` as one term, for each box of the other dimensions.
+    """Join pieces that lie side by side along ``whole`` into one term, for each box of the other dimensions.
 
     The parts are the same on all devices that have the box.
     """
@@ -138,7 +138,7 @@ def _patched_box(terms: Terms, content: Content, whole: Sequence[int], box: Box,
 
 
 def _placed(piece: Piece, own: Labels, whole: Sequence[int], labels: Labels, shape: Sequence[int]) -> Piece:
-    """``piece`` in the dimensions of the result, its whole dimensions left out."""
+    """Return ``piece`` in the dimensions of the result, without its whole dimensions."""
     rank = len(shape)
     a = np.zeros((len(piece.a), rank), np.int64)
     lo = np.zeros((len(piece.on), rank), np.int64)
@@ -186,14 +186,14 @@ def _configuration(op: Any) -> str:
 
 
 def everything(site: Site) -> list[Content]:
-    """Every device needs all of each operand."""
+    """Relate an op for which every device needs all of each operand."""
     operands = [[None] * c.rank for c in site.operands]
     results = [[None] * len(type_of(r)[0]) for r in site.op.results]
     return blockwise(site, operands, results, (call_key(site.op, site.walk.functions), region_key(site.op)))
 
 
 def leading_batch(site: Site) -> list[Content]:
-    """LAPACK's calls on matrices: all dimensions before the matrix of the first operand are a batch.
+    """Relate LAPACK's calls on matrices: all dimensions before the matrix of the first operand are a batch.
 
     Of a triangular solve, a x = b, each column of b is solved by itself; of x a = b each row.
     """
@@ -212,7 +212,7 @@ def leading_batch(site: Site) -> list[Content]:
 
 
 def _side(site: Site) -> str:
-    """L or R, the side on which the matrix of a triangular solve stands; empty for other calls."""
+    """Return L or R, the side on which the matrix of a triangular solve stands; empty for other calls."""
     if not SOLVE.fullmatch(custom_call_target(site.op) or ""):
         return ""
     side = SIDE_OF_SOLVE.search(_configuration(site.op))
@@ -231,7 +231,7 @@ def sort(site: Site) -> list[Content]:
 
 
 def last_dimensions(count: int) -> Rule:
-    """Ops on the last ``count`` dimensions of every operand and result."""
+    """Return the rule of ops on the last ``count`` dimensions of every operand and result."""
 
     def rule(site: Site) -> list[Content]:
         def labels(rank: int) -> Labels:
@@ -256,7 +256,7 @@ def triangular_solve(site: Site) -> list[Content]:
 
 
 def reduce_rows(site: Site) -> list[Content]:
-    """Reductions of several operands at once, or by bodies of several ops."""
+    """Relate reductions of several operands at once, or by bodies of several ops."""
     dims = ints(site.op.attributes["dimensions"])
     half = len(site.operands) // 2
     labels = [None if d in dims else d for d in range(site.operands[0].rank)]
@@ -321,7 +321,7 @@ def top_k(site: Site) -> list[Content]:
 
 
 def order_of_top_k(op: Any) -> Key:
-    """Which elements come first; of CHLO's and MHLO's op these are one."""
+    """Return which elements come first, for CHLO's and MHLO's op alike."""
     least = "largest" in op.attributes and attribute_text(op, "largest") == "false"
     return ("top_k", "from the least on") if least else ("top_k",)
 
@@ -332,7 +332,7 @@ def map_(site: Site) -> list[Content]:
 
 
 def batch_norm(of_operands: str, of_results: str, *, whole: bool = True) -> Rule:
-    """Batch norms, along one feature dimension: "x" for operands and results of the whole shape, "f" for vectors.
+    """Return the rule of batch norms: "x" for operands and results of the whole shape, "f" for vectors of features.
 
     ``whole``: a device needs all of the other dimensions, of which the op takes means.
     """
@@ -348,7 +348,7 @@ def batch_norm(of_operands: str, of_results: str, *, whole: bool = True) -> Rule
 
 
 def either(first: Rule, second: Rule) -> Rule:
-    """The first rule, and where that can say nothing, the second."""
+    """Return a rule that tries the first rule, and the second where the first does not apply."""
 
     def rule(site: Site) -> list[Content]:
         try:

@@ -25,7 +25,7 @@ _OTHERS = (
 
 
 def region_key(op: Any) -> Key:
-    """What the regions of ``op`` compute.
+    """Return a key for what the regions of ``op`` compute.
 
     Raises Unknown where they use values from outside that are no constants, or ops that are no functions.
     """
@@ -54,7 +54,7 @@ class _Expressions:
         self._arguments = 0
 
     def region(self, region: Any) -> Key:
-        """The types of the arguments of ``region``, and the expressions that it returns."""
+        """Return the types of the arguments of ``region``, and the expressions that it returns."""
         block = region.blocks[0]
         for argument in block.arguments:
             self._numbers[argument] = ("argument", self._arguments, str(argument.type))

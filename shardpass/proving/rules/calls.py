@@ -28,7 +28,9 @@ PURE = (
 
 
 def called(site: Any) -> Any:
-    """The one block of the function that a call or a composite op names, in either walk. Raises Unknown without one."""
+    """Return the one block of the function that a call or composite names, in either walk. Raises Unknown without
+    one.
+    """
     name = site.op.attributes["callee" if site.op.name == "func.call" else "decomposition"].value
     function = site.walk.functions.get(name)
     if function is None or len(function.regions[0].blocks) != 1:
@@ -52,7 +54,7 @@ class CustomCalls:
 
 
 def custom_call_by(site: Any, rules: CustomCalls) -> Any:
-    """The results of a custom call, in either walk. Raises Unknown for calls with effects and those of no rule."""
+    """Relate a custom call, in either walk. Raises Unknown for calls with effects and those without a rule."""
     target = custom_call_target(site.op) or ""
     if target in IDENTITIES:
         return rules.same(site)

@@ -55,7 +55,7 @@ class Groups:
 
 
 def groups_of(site: Any) -> Groups:
-    """The groups of the collective at ``site``, of either walk.
+    """Return the groups of the collective at ``site``, of either walk.
 
     Raises Unknown where the groups are not of devices, or leave a device out.
     """
@@ -75,7 +75,7 @@ def groups_of(site: Any) -> Groups:
 
 
 def groups_over_axes(op: Any, text: str) -> Ints:
-    """Groups that are given by axes of a mesh, [groups, members]: the axes that are named vary in a group."""
+    """Return the groups given by axes of a mesh, [groups, members]: the named axes vary in a group."""
     name = re.search(r"mesh = @([A-Za-z0-9_.$-]+)", text)
     mesh = meshes_around(op).get(name.group(1)) if name else None
     parts = re.findall(r'axis_ref<name = "([^"]+)"([^>]*)>', text)
@@ -116,7 +116,7 @@ def gathered(operand: Content, groups: Groups, dim: int) -> list[Piece]:
 
 
 def _side_by_side(operand: Content, rows: Ints, dim: int) -> Sequence[Piece]:
-    """The tiles of each group beside each other along ``dim``: pieces with a row for each group."""
+    """Return the tiles of each group beside each other along ``dim``: pieces with a row for each group."""
     pieces, size = [], operand.shape[dim]
     for p in operand.pieces:
         one = _in_line(p, rows, dim, size)
@@ -128,7 +128,7 @@ def _side_by_side(operand: Content, rows: Ints, dim: int) -> Sequence[Piece]:
 
 
 def _in_line(piece: Piece, rows: Ints, dim: int, size: int) -> Piece | None:
-    """What tiles that are full along ``dim`` hold beside each other, where it goes on from each to the next."""
+    """Join tiles that are full along ``dim`` side by side, if each continues where the tile before it ends."""
     stack = of_members(piece, rows)
     if stack is None or size == 0:
         return None
@@ -141,7 +141,7 @@ def _in_line(piece: Piece, rows: Ints, dim: int, size: int) -> Piece | None:
 
 
 def _going_on(stack: Stack, dim: int, size: int) -> Ints | None:
-    """``a`` of parts of ``size`` positions along ``dim``, one after the other, each of which goes on as one ends."""
+    """Return ``a`` of parts of ``size`` positions along ``dim``, each of which begins where the part before it ends."""
     a, steps = stack.a, np.diff(stack.b, axis=0)
     if size == 1 and steps.size:  # the column means nothing, in one position
         a = a.copy()
@@ -156,12 +156,12 @@ def all_reduce(site: Site) -> list[Content]:
 
 
 def summed(site: Site, operand: Content, groups: Groups, name: str) -> list[Piece]:
-    """The sum, or what else ``name`` is, of the tiles of each group: of one device of a group, which all of it hold."""
+    """Return the reduction ``name`` of the tiles of each group, or of one device's tile where all have the same."""
     return [p.of_devices(groups.group) for p in _summed(site, operand, groups.rows, name)]
 
 
 def _summed(site: Site, operand: Content, members: Ints, name: str) -> list[Piece]:
-    """The sums of the groups ``members``, [group, place], as pieces with a row for each group."""
+    """Return the sums of the groups ``members``, [group, place], as pieces with a row for each group."""
     reducer = (name, operand.element)
     if len(operand.pieces) == 1:
         stack = of_members(operand.pieces[0], members)
@@ -216,7 +216,7 @@ def _stack_sum(site: Site, stack: Stack, reducer: tuple[str, str]) -> Piece | No
 
 
 def _inside(site: Site, stack: Stack, reducer: tuple[str, str]) -> Piece | None:
-    """The sum of linear ops of partial sums as the op of the sums."""
+    """Return the sum of linear ops of partial sums as the op of the sums."""
     term = site.terms.all[stack.term]
     kind = str(term.key[0])
     if kind not in _LINEAR_IN_ALL and kind not in _LINEAR_IN_ONE:
@@ -275,7 +275,9 @@ def exchanged(terms: Terms, operand: Content, groups: Groups, along: int, onto: 
 
 
 def pairs_of(site: Any) -> Ints:
-    """[pair, sender and receiver] of a permute, in either walk. Raises Unknown for pairs that no device can follow."""
+    """Return [pair, sender and receiver] of a permute, in either walk. Raises Unknown for pairs that no device can
+    follow.
+    """
     pairs = np.array(site.op.attributes["source_target_pairs"], np.int64).reshape(-1, 2)
     handle = str(site.op.attributes["channel_handle"]) if "channel_handle" in site.op.attributes else ""
     if not handle or "handle = 0" in handle:

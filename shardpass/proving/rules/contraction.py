@@ -24,7 +24,7 @@ from shardpass.proving.rules.integers import Box, is_integer
 
 
 def reducer_of(op: Any) -> str:
-    """The one op of a reduction's body, of its two arguments.
+    """Return the name of the one op, of its two arguments, in a reduction's body.
 
     Raises Unknown for other bodies, and for those that reduce in a wider type than that of the operand.
     """
@@ -46,14 +46,14 @@ def reducer_of(op: Any) -> str:
 
 
 def without_dims(content: Content, dims: Sequence[int]) -> Content:
-    """``content`` without dimensions of size 1."""
+    """Return ``content`` without dimensions of size 1."""
     kept = [d for d in range(content.rank) if d not in dims]
     shape = tuple(content.shape[d] for d in kept)
     return Content(shape, content.element, tuple(p.columns(kept, shape) for p in content.pieces))
 
 
 def reduced(site: Site, content: Content, dims: Sequence[int], reducer: Reducer) -> list[Piece]:
-    """The reduction of ``content`` along ``dims``, which have size 1 in the result; what changes nothing drops out."""
+    """Reduce ``content`` along ``dims``, which have size 1 in the result; neutral elements are left out."""
     element, dtype = content.element, element_type(content.element).dtype
     busy, idle = list[Piece](), list[Piece]()
     for p in content.pieces:
@@ -69,7 +69,7 @@ def reduced(site: Site, content: Content, dims: Sequence[int], reducer: Reducer)
 
 
 def kept_boxes(content: Content, dims: Sequence[int]) -> list[Box]:
-    """The boxes of kept positions in which the same pieces lie."""
+    """Return the boxes of kept positions in which the same pieces lie."""
     boxes: list[Box] = []
     for piece in content.pieces:
         lo, hi = _whole_along(piece.lo, piece.hi, dims, content.shape)
@@ -95,7 +95,7 @@ def _reduced_box(
     terms: Terms, reducer: Key, content: Content, dims: Sequence[int], box: Box, busy: Sequence[Piece],
     idle: Sequence[Piece],
 ) -> Piece | None:  # fmt: skip
-    """One box of kept positions: the sum of all that lies along it; None where part of that is not known."""
+    """Reduce one box of kept positions: the sum of all that lies along it; None where part of that is not known."""
     lo, hi, on = box
     inside = [q for p in busy if (q := made(p.term, p.a, p.b, *met(p, box))) is not None]
     rest = [q for p in idle if (q := made(p.term, p.a, p.b, *met(p, box))) is not None]
@@ -132,7 +132,7 @@ def met(piece: Piece, box: Box) -> Box:
 
 
 def _total(terms: Terms, sums: Sequence[Piece], box: Box, reducer: Key) -> Piece | None:
-    """Several sums as one; a device on which one has nothing adds an empty range."""
+    """Add several sums; a device without a part of a sum adds an empty range."""
     lo, hi, on = box
     spread: list[Piece] = []
     for piece in sums:
@@ -181,7 +181,7 @@ def reduce(site: Site) -> list[Content]:
 
 
 def from_start(site: Site, init: Content, name: str, reduce: Callable[[Reducer], Content]) -> list[Piece | None]:
-    """What ``reduce`` makes by a reducer, from ``init`` on, which may be 0 on some devices and -0 on others."""
+    """Relate ``reduce`` by a reducer from ``init``, which may be 0 on some devices and -0 on others."""
     dtype = element_type(init.element).dtype
     made: dict[Reducer, Content] = {}
     result: list[Piece | None] = []
@@ -215,7 +215,7 @@ def dot_general(site: Site) -> list[Content]:
 
 
 def dot(site: Site) -> list[Content]:
-    """The last dimension of lhs with the first of rhs."""
+    """Relate the product over the last dimension of lhs and the first of rhs."""
     lhs, rhs = site.operands
     return [site.result(product(site, lhs, rhs, ([], []), ([lhs.rank - 1], [0])).pieces)]
 
@@ -223,7 +223,7 @@ def dot(site: Site) -> list[Content]:
 def product(
     site: Site, lhs: Content, rhs: Content, batch: tuple[list[int], list[int]], inner: tuple[list[int], list[int]]
 ) -> Content:
-    """Dimensions of the products: those of the batch, free ones of lhs, free ones of rhs, contracted ones."""
+    """Multiply with dimensions in this order: batch, free ones of lhs, free ones of rhs, contracted ones."""
     free_l = [d for d in range(lhs.rank) if d not in batch[0] and d not in inner[0]]
     free_r = [d for d in range(rhs.rank) if d not in batch[1] and d not in inner[1]]
     none_l, none_r = [-1] * len(free_l), [-1] * len(free_r)
@@ -238,7 +238,7 @@ def product(
 def contracted(
     site: Site, x: Sequence[Piece], y: Sequence[Piece], shape: Sequence[int], last: int, elements: tuple[str, str, str]
 ) -> Content:
-    """Sums of products x * y over the ``last`` dimensions."""
+    """Sum products x * y over the ``last`` dimensions."""
     element = elements[2]
     attributes = site.op.attributes
     how = tuple(
@@ -263,7 +263,7 @@ def contracted(
 
 
 def _usual(attribute: Any) -> bool:
-    """Whether a list of precisions says what no list says."""
+    """Return whether a list of precisions says what no list says."""
     return not set(re.findall(r"[A-Z][A-Z0-9]+", str(attribute))) - {"DEFAULT"} and "dot_algorithm" not in str(
         attribute
     )
@@ -274,7 +274,7 @@ def _zero(terms: Terms, piece: Piece, element: str) -> bool:
 
 
 def zero_piece(terms: Terms, element: str, box: Box, negative: bool = False) -> Piece | None:
-    """The piece of zeros; with ``negative`` of those that change no sum, -0 where the type has it."""
+    """Return the piece of zeros; with ``negative`` of those that change no sum, -0 where the type has it."""
     text = "0" if is_integer(element) else "false" if element == "i1" else "0.000000e+00"
     if negative and has_negative_zero(element):
         text = f"-{text}"

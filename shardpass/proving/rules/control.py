@@ -79,12 +79,13 @@ def while_(site: Site) -> list[Content]:
 
 
 def _reached(loop: Loop, active: Bools) -> bool:
-    """Whether the devices ``active`` reach the whole program's loop."""
+    """Return whether the devices ``active`` reach the whole program's loop."""
     return bool((active <= loop.on).all()) if len(loop.on) == len(active) else bool(loop.on.all())
 
 
 def _correspondences(site: Site, loop: Loop) -> Iterator[list[int | None]]:
-    """For each carried value the one of ``loop`` that it may stand for; None: it is as at the entry after each trip.
+    """Yield, for each carried value, the value of ``loop`` that it may be; None: it is as at the entry after each
+    trip.
 
     First one by one; then of what changes in a trip, in the order of the whole program, some of it left out.
     """
@@ -100,7 +101,7 @@ def _correspondences(site: Site, loop: Loop) -> Iterator[list[int | None]]:
 
 
 def _increasing(options: Sequence[Sequence[int | None]], above: int) -> Iterator[list[int | None]]:
-    """One of each of ``options``, so that those that are numbers increase from ``above`` on."""
+    """Yield choices of one option of each of ``options`` whose numbers increase from ``above`` on."""
     if not options:
         yield []
         return
@@ -111,7 +112,7 @@ def _increasing(options: Sequence[Sequence[int | None]], above: int) -> Iterator
 
 
 def _returned_as_given(site: Site) -> list[bool]:
-    """Which carried values the body returns as it is given them."""
+    """Return which carried values the body returns unchanged."""
     block = site.op.regions[1].blocks[0]
     *_, end = [operation(op) for op in block.operations]
     return [one == other for one, other in zip(block.arguments, end.operands, strict=True)]
@@ -122,7 +123,7 @@ def _alike(one: Content, other: Content) -> bool:
 
 
 def _enters(site: Site, whole: Content, have: Content) -> bool:
-    """Whether ``have`` may be a tile of ``whole``: where it is known how the tiles lie, it is one."""
+    """Return whether ``have`` may be a tile of ``whole``: where it is known how the tiles lie, it is one."""
     if not _alike(whole, have) or any(n > m for n, m in zip(have.shape, whole.shape, strict=True)):
         return False
     side = where_in(whole, have, site.devices)
@@ -166,7 +167,7 @@ def _whole_loop(site: Site, number: int) -> Loop:
 
 
 def _one_for_all(site: Site) -> bool:
-    """Whether all devices carry, and use, the same."""
+    """Return whether all devices carry, and use, the same."""
     by_device = meets(site.op, site.walk.functions, ("stablehlo.partition_id",))
     return not by_device and all(alike(site.walk.values[v]) for v in inputs_of(site.op))
 
@@ -179,7 +180,7 @@ def _same_piece(one: Content, other: Content) -> bool:
 
 
 def _as_loop(site: Site, loop: Loop, stands_for: Sequence[int | None]) -> list[Content] | str:
-    """What the loop returns as ``loop`` of the whole program, or why it is not that."""
+    """Return the results of the loop as ``loop`` of the whole program, or the reason why it is a different loop."""
     walk = site.walk
     condition, body = (region.blocks[0] for region in site.op.regions)
     pairs = list(zip(stands_for, site.operands, strict=True))
@@ -243,7 +244,7 @@ def _tile(whole: Content, site: Site, side: Side) -> Content:
 
 
 def _usual(site: Site, whole: Content, have: Content, value: Any) -> Side | None:
-    """Tiles that lie as others that are cut alike: a guess, which is checked like any other.
+    """Guess tiles that lie as others that are cut alike; the guess is checked like any other.
 
     Others are what the op that makes ``value`` reads, arguments and results of main, and the body's values.
     """
@@ -261,7 +262,7 @@ def _usual(site: Site, whole: Content, have: Content, value: Any) -> Side | None
 
 
 def _offsets(site: Site, value: Any, size: int, tile: int) -> Iterator[Ints]:
-    """Where tiles may lie along a dimension, the best guess first."""
+    """Return where tiles may lie along a dimension, the best guess first."""
     if not hasattr(value.owner, "arguments"):
         yield from _indices(site, value.owner.operands)
     for side in site.walk.sides:
@@ -270,7 +271,7 @@ def _offsets(site: Site, value: Any, size: int, tile: int) -> Iterator[Ints]:
 
 
 def _indices(site: Site, values: Iterable[Any]) -> list[Ints]:
-    """The indices at which ``values`` begin on each device, those of most values first."""
+    """Return the indices at which ``values`` begin on each device, the most frequent first."""
     contents = [site.walk.values[value] for value in values if value in site.walk.values]
     rows = [row.tobytes() for content in contents for p in content.pieces if p.on.all() for row in p.at_lo.T]
     return [np.frombuffer(row, np.int64) for row, _ in Counter(rows).most_common()]
@@ -319,7 +320,7 @@ def _into(site: Site, known: Ints | None, number: int) -> tuple[Step | None, Boo
 
 
 def _alike_everywhere(content: Content) -> bool:
-    """Whether all devices hold one element."""
+    """Return whether all devices hold one element."""
     if len(content.pieces) != 1:
         return False
     (piece,) = content.pieces

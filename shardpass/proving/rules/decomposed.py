@@ -18,7 +18,7 @@ DECOMPOSED = ("erf_inv", "next_after")
 
 
 def decomposed(site: Any) -> list[Any]:
-    """The results of the ops that ``site.op`` stands for, in either walk."""
+    """Relate the ops into which ``site.op`` decomposes, in either walk."""
     types = tuple(str(value.type) for value in site.op.operands)
     module = _written_out(site.op.name, types, str(site.op.results[0].type))
     block = operation(main_of(module)).regions[0].blocks[0]
@@ -30,7 +30,7 @@ def decomposed(site: Any) -> list[Any]:
 
 @cache  # walks keep the values of a module, which must live as long
 def _written_out(name: str, operands: tuple[str, ...], result: str) -> Any:
-    """A module whose main computes the op."""
+    """Build a module whose main computes the op."""
     values = ", ".join(f"%{k}" for k in range(len(operands)))
     arguments = ", ".join(f"%{k}: {kind}" for k, kind in enumerate(operands))
     module = parse_module(

@@ -55,7 +55,7 @@ STRETCHED = (*BINARY, "compare", "next_after", "polygamma", "select", "zeta")
 
 
 def key_of(op: Any, *more: Any) -> Key:
-    """What ``op`` computes: its name, its attributes and the type of its elements."""
+    """Return the key of ``op``: its name, its attributes and the type of its elements."""
     kept = []
     for named in op.attributes:
         name = named if isinstance(named, str) else named.name
@@ -88,17 +88,17 @@ def elementwise(site: Site) -> list[Content]:
 
 
 def is_square(op: Any, element: str) -> bool:
-    """Whether ``op`` is the product of its operand with itself, which of complex numbers is another op."""
+    """Return whether ``op`` is the product of its operand with itself, which of complex numbers is another op."""
     return op.name == "chlo.square" and not element.startswith("complex")
 
 
 def product_key(element: str) -> Key:
-    """What ``stablehlo.multiply`` computes."""
+    """Return the key of ``stablehlo.multiply``."""
     return ("stablehlo.multiply", (), element, (element, element))
 
 
 def spread(content: Content, shape: Sequence[int]) -> Content:
-    """A scalar among operands of ``shape``, which clamp and select may have."""
+    """Broadcast a scalar among operands of ``shape``, which clamp and select may have."""
     if content.shape == tuple(shape) or content.shape:
         return content
     return Content(tuple(shape), content.element, tuple(p.columns([-1] * len(shape), shape) for p in content.pieces))
@@ -107,7 +107,7 @@ def spread(content: Content, shape: Sequence[int]) -> Content:
 def _simple(
     site: Site, name: str, element: str, operands: Sequence[Content], pieces: Sequence[Piece], box: Box
 ) -> list[Piece | None] | None:
-    """The result where no term is needed."""
+    """Return the result of an op that needs no term; None for others."""
     value = folded(name, element, [site.terms.splat(piece.term) for piece in pieces])
     if value is not None:
         a, b = np.zeros((0, box[0].shape[1]), np.int64), np.zeros((len(box[2]), 0), np.int64)
@@ -146,7 +146,7 @@ def _simple(
 
 
 def _counted(terms: Terms, name: str, element: str, pieces: Sequence[Piece], box: Box) -> Piece | None:
-    """The op of positions that are floats, as the float of a position: exact below ``_EXACT_BELOW``; None for others.
+    """Return the op of positions that are floats as the float of a position, exact below ``_EXACT_BELOW``; or None.
 
     Example: ``convert(iota) + 4.0`` is ``convert(iota + 4)``.
     """
@@ -164,14 +164,16 @@ def _counted(terms: Terms, name: str, element: str, pieces: Sequence[Piece], box
 
 
 def _may_be_negative_zero(terms: Terms, numbers: Sequence[Piece | None], box: Box) -> bool:
-    """Whether a product of floats may be -0, as 0 times a negative number is, and the product of integers is not."""
+    """Return whether a product of floats may be -0, as 0 times a negative number is, and the product of integers is
+    not.
+    """
     known = [affine(terms, piece) for piece in numbers if piece is not None]
     ends = [extremes(*own, box) for own in known if own is not None]
     return len(ends) < 2 or any(x[0] <= 0 <= x[1] and y[0] < 0 for x, y in (ends, ends[::-1]))
 
 
 def _as_positions(terms: Terms, element: str, piece: Piece, box: Box) -> Piece | None:
-    """Floats that are positions, or one whole number, as integers; None for others."""
+    """Return floats that are positions, or one whole number, as integers; None for others."""
     term = terms.all[piece.term]
     if term.key == ("convert", element, "integer") and term.parts == (terms.position,):
         (inner,) = operands_of(terms, piece, box)
@@ -193,7 +195,7 @@ def _is_exact(terms: Terms, element: str, piece: Piece) -> bool:
 
 
 def clamp_piece(terms: Terms, element: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None]:
-    """The clamp of pieces of integers, as ``stablehlo.clamp`` has it."""
+    """Clamp pieces of integers, as ``stablehlo.clamp`` does."""
     inner, bounds = terms.all[pieces[1].term], (pieces[0].term, pieces[2].term)
     constant = all(terms.splat(bound) is not None for bound in bounds)
     if constant and inner.key[0] == "stablehlo.clamp" and (inner.parts[0], inner.parts[2]) == bounds:
@@ -207,7 +209,7 @@ def clamp_piece(terms: Terms, element: str, pieces: Sequence[Piece], box: Box) -
 
 
 def clamped_index(site: Site, index: Content, most: int) -> Content:
-    """The index as a gather clamps it to ``most``, which may be more than its type has: then nothing exceeds it."""
+    """Clamp an index to ``most``, as a gather does; ``most`` may exceed the index's type, which then bounds it."""
     most = min(most, limits(index.element)[1])
     pieces: list[Piece | None] = []
     for p in index.pieces:
@@ -221,7 +223,7 @@ def clamped_index(site: Site, index: Content, most: int) -> Content:
 
 
 def bitcast(site: Site) -> list[Content]:
-    """Of one width: there and back again is the operand."""
+    """Relate a bitcast between types of one width: a second one that undoes it gives the operand."""
     (operand,) = site.operands
     shape, element = type_of(site.op.results[0])
     if shape != operand.shape:
@@ -256,7 +258,7 @@ def convert(site: Site) -> list[Content]:
 
 
 def _as_float(terms: Terms, old: str, new: str, piece: Piece) -> Piece | None:
-    """A constant integer as the float that it is, written as MLIR writes it; None where that is not exact."""
+    """Return a constant integer as its float, written as MLIR writes it; None where that is not exact."""
     value = terms.splat(piece.term)
     if value is None or value.dtype.kind not in "iub" or not is_integer(old) or new not in ("f32", "f64"):
         return None
@@ -269,7 +271,7 @@ def _as_float(terms: Terms, old: str, new: str, piece: Piece) -> Piece | None:
 
 
 def order_of(attributes: Any) -> str:
-    """The order of a comparison, where it is not the usual one of the type."""
+    """Return the order of a comparison, if it is not the usual order of the type."""
     kind = enum_word(attributes["compare_type"]) if "compare_type" in attributes else ""
     return kind if kind == "TOTALORDER" else ""
 
@@ -290,7 +292,7 @@ def compare(site: Site) -> list[Content]:
 
 
 def _truth_itself(terms: Terms, direction: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None] | None:
-    """A truth value that is compared with a constant: itself, or its opposite; None for other comparisons."""
+    """Return a truth value that is compared with a constant, or its negation; None for other comparisons."""
     if direction not in ("EQ", "NE"):
         return None
     for piece, other in (pieces, pieces[::-1]):
@@ -328,7 +330,7 @@ def constant(site: Site) -> list[Content]:
 
 
 def stretched(site: Site) -> list[Content]:
-    """CHLO's ops that stretch their operands: StableHLO's op of the stretched operands."""
+    """Relate CHLO's ops that stretch their operands: StableHLO's op of the stretched operands."""
     shape, element = type_of(site.op.results[0])
     name = site.op.name.split(".broadcast_")[1]
     named = "broadcast_dimensions" in site.op.attributes

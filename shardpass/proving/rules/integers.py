@@ -28,7 +28,7 @@ def is_integer(element: str) -> bool:
 
 
 def limits(element: str) -> tuple[int, int]:
-    """The least and the greatest number of an integer type; of 64 bits without sign those that int64 holds."""
+    """Return the least and the greatest number of an integer type; for unsigned 64 bits, those that int64 can have."""
     bits = int(element.lstrip("ui"))
     if bits == 1:
         return 0, 1
@@ -45,7 +45,7 @@ def wrapped(numbers: Ints, element: str) -> Ints:
 
 
 def affine(terms: Terms, piece: Piece) -> tuple[Ints, Ints] | None:
-    """(column, offset) of integers that are ``column @ i + offset``: [rank], [devices]; None for others.
+    """Return (column, offset) of integers that are ``column @ i + offset``: [rank], [devices]; None for others.
 
     An element of a table of constants, another one on each device, is known too: it has no column.
     """
@@ -59,7 +59,7 @@ def affine(terms: Terms, piece: Piece) -> tuple[Ints, Ints] | None:
 
 
 def numbers_piece(terms: Terms, element: str, column: Ints, offset: Ints, box: Box) -> Piece | None:
-    """The piece whose elements are ``column @ i + offset``."""
+    """Return the piece whose elements are ``column @ i + offset``."""
     lo, hi, on = box
     live = offset[on]
     if not column.any() and len(live) and (live == live[0]).all():
@@ -68,7 +68,7 @@ def numbers_piece(terms: Terms, element: str, column: Ints, offset: Ints, box: B
 
 
 def constant_piece(terms: Terms, element: str, value: Any, box: Box) -> Piece | None:
-    """The piece whose elements are all ``value``. Raises Unknown where its type does not have that number."""
+    """Return the piece whose elements are all ``value``. Raises Unknown where its type does not have that number."""
     lo, hi, on = box
     least, most = limits(element)
     if not least <= int(value) <= most:
@@ -78,7 +78,7 @@ def constant_piece(terms: Terms, element: str, value: Any, box: Box) -> Piece | 
 
 
 def known_numbers(terms: Terms, content: Content) -> Ints | None:
-    """The one number that a tile of one element holds on each device, [devices]; None where it is not known."""
+    """Return the number in a tile of one element on each device, [devices]; None where it is not known."""
     if int(np.prod(content.shape)) != 1 or not content.covered():
         return None
     result = np.zeros(len(content.pieces[0].on), np.int64)
@@ -91,7 +91,7 @@ def known_numbers(terms: Terms, content: Content) -> Ints | None:
 
 
 def elements(terms: Terms, term: int, index: Ints) -> Any:
-    """The elements of ``term`` at ``index``, [rank of the term, n], where it is made of known integers alone."""
+    """Return the elements of ``term`` at ``index``, [rank of the term, n], if it is made of known integers alone."""
     if term == terms.position:
         return index[0]
     value = terms.values.get(term)
@@ -105,7 +105,7 @@ def elements(terms: Terms, term: int, index: Ints) -> Any:
 
 
 def extremes(column: Ints, offset: Ints, box: Box) -> tuple[int, int]:
-    """The least and the greatest of ``column @ i + offset`` in the box, on all devices."""
+    """Return the least and the greatest of ``column @ i + offset`` in the box, on all devices."""
     lo, hi, on = box
     first, last = lo * column, (hi - 1) * column
     low, high = np.minimum(first, last).sum(1) + offset, np.maximum(first, last).sum(1) + offset
@@ -113,7 +113,7 @@ def extremes(column: Ints, offset: Ints, box: Box) -> tuple[int, int]:
 
 
 def _within_int64(known: tuple[Ints, Ints] | None, box: Box) -> bool:
-    """Whether sums and differences of two such numbers fit into int64, in all of the box."""
+    """Return whether sums and differences of two such numbers fit into int64, in all of the box."""
     if known is None:
         return False
     column, offset = known
@@ -155,7 +155,7 @@ _COMPARED: Mapping[str, Callable[[Ints, Ints], Bools]] = {
 
 
 def arithmetic(terms: Terms, name: str, element: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None] | None:
-    """The result of an op of integers on known numbers; None where it is no known number."""
+    """Compute an op of integers on known numbers; None where the result is not known."""
     known = [affine(terms, p) for p in pieces]
     if any(k is None or not _within_int64(k, box) for k in known):
         return None
@@ -193,7 +193,7 @@ def arithmetic(terms: Terms, name: str, element: str, pieces: Sequence[Piece], b
 
 
 def _numbers(terms: Terms, element: str, numbers: Ints, box: Box) -> list[Piece | None] | None:
-    """One number on each device, as its type wraps it; None for what int64 does not hold."""
+    """Wrap one number on each device as its type does; None for numbers beyond int64."""
     value = wrapped(numbers, element)
     if not _in_range(np.zeros(box[0].shape[1], np.int64), value, box, element):
         return None
@@ -203,7 +203,7 @@ def _numbers(terms: Terms, element: str, numbers: Ints, box: Box) -> list[Piece 
 def _by_steps(
     terms: Terms, name: str, element: str, columns: Any, offsets: Any, single: list[bool], divisor: Ints, box: Box
 ) -> list[Piece | None] | None:
-    """``divide`` and ``remainder`` of positions that stay within one multiple of the divisor."""
+    """Compute ``divide`` and ``remainder`` of positions that stay within one multiple of the divisor."""
     if name not in ("divide", "remainder") or not single[1]:
         return None
     lo, hi, on = box
@@ -243,7 +243,7 @@ def _clamp(terms: Terms, element: str, at: list[Ints], box: Box) -> list[Piece |
 
 
 def converted(terms: Terms, old: str, new: str, piece: Piece) -> Piece | None:
-    """Known integers of another integer type; None where they are no known numbers of that."""
+    """Convert known integers to another integer type; None where the values do not stay known."""
     known = affine(terms, piece)
     if known is None or not (is_integer(old) and is_integer(new)):
         return None
@@ -263,7 +263,7 @@ def converted(terms: Terms, old: str, new: str, piece: Piece) -> Piece | None:
 
 
 def compared(terms: Terms, direction: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None] | None:
-    """The comparison of two known integers, as boxes of true and false; None where it follows no box."""
+    """Compare two known integers, as boxes of true and false; None where the result follows no box."""
     known = [affine(terms, p) for p in pieces]
     if any(k is None or not _within_int64(k, box) for k in known):
         return None

@@ -41,7 +41,7 @@ def gather(site: Site) -> list[Content]:
 
 
 def by_rows(site: Site, op: Any, operand: Content, indices: Content, clamp: bool) -> Content:
-    """The gather ``op``; without ``clamp``, an index outside of the operand counts no row."""
+    """Relate the gather ``op``; without ``clamp``, an index outside of the operand selects no row."""
     numbers = hlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     sizes = ints(op.attributes["slice_sizes"])
     shape, element = type_of(op.results[0])
@@ -84,7 +84,7 @@ def _in_space(piece: Piece, to: Sequence[int], space: Sequence[int]) -> Piece:
 
 
 def _component(site: Site, indices: Content, vector: int, k: int) -> Content:
-    """Component ``k`` of the indices, without their vector dimension."""
+    """Return component ``k`` of the indices, without their vector dimension."""
     if vector == indices.rank:
         return indices
     start = np.zeros((site.devices, indices.rank), np.int64)
@@ -126,7 +126,7 @@ def _equality(site: Site, piece: Piece, element: str, batch: Sequence[int], spac
 
 
 def _clamped_to(terms: Terms, piece: Piece) -> tuple[int, int] | None:
-    """Between which numbers a clamp leaves its operand, where these are constants."""
+    """Return the numbers between which a clamp leaves its operand, where these are constants."""
     term = terms.all[piece.term]
     if term.key[0] != "stablehlo.clamp":
         return None
@@ -137,7 +137,7 @@ def _clamped_to(terms: Terms, piece: Piece) -> tuple[int, int] | None:
 
 
 def _without_offset(terms: Terms, piece: Piece, element: str, rows: int) -> tuple[Piece, Ints, tuple[int, int] | None]:
-    """An index ``c - offset`` of ``rows`` rows as c, and the offset, which is one number on each device.
+    """Return an index ``c - offset`` of ``rows`` rows as c, and the offset, which is one number on each device.
 
     The difference wraps as the type ``element`` does, so row v is chosen where c is v + offset only if the type has
     that number, for each v: other offsets stay.
@@ -193,7 +193,9 @@ def _summed(
     site: Site, values: Sequence[Piece], choices: Sequence[Sequence[Equality]], space: Sequence[int], element: str,
     name: str,
 ) -> Content:  # fmt: skip
-    """The values whose rows are chosen, in the space of all; where none is for sure, what changes no sum."""
+    """Return the values of the chosen rows, in the space of all; where no row is certain, a value that changes no
+    sum.
+    """
     parts = [p for one in product(*choices) for p in _chosen(site, values, one, space, element, name)]
     return Content(tuple(space), element, tuple(parts))
 
@@ -225,14 +227,16 @@ def _chosen(
 
 
 def _along(site: Site, chosen: Content, rank: int, reducer: Reducer) -> Content:
-    """The sum along the dimensions of the space behind the first ``rank``."""
+    """Sum along the dimensions of the space after the first ``rank``."""
     dims = list(range(rank, chosen.rank))
     sums = reduced(site, chosen, dims, reducer)
     return without_dims(Content((*chosen.shape[:rank], *(1 for _ in dims)), chosen.element, tuple(sums)), dims)
 
 
 def masked(site: Site) -> list[Content]:
-    """A select between a gather and zero, where the choice is whether the index lies in the operand, and no more."""
+    """Relate a select between a gather and zero, chosen by whether the index lies in the operand, and by nothing
+    else.
+    """
     made_by = [site.op.operands[k].owner for k in (1, 2)]
     gathers = [not hasattr(owner, "arguments") and operation(owner).name == "stablehlo.gather" for owner in made_by]
     if gathers[0] == gathers[1]:
@@ -261,7 +265,7 @@ def masked(site: Site) -> list[Content]:
 
 
 def _says_where(site: Site, op: Any, choice: Piece, holds: bool) -> None:
-    """Raises Unknown unless ``choice`` is whether the index of the gather ``op`` lies in its operand, and no more."""
+    """Raise Unknown unless ``choice`` is whether the index of the gather ``op`` lies in its operand, and no more."""
     box = choice.lo, choice.hi, choice.on
     operand, indices = (site.walk.values[v] for v in op.operands)
     shape, _ = type_of(op.results[0])
@@ -284,7 +288,7 @@ _OPPOSITE = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT"}
 
 
 def _bounds(terms: Terms, piece: Piece, box: Box, holds: bool) -> list[Bound]:
-    """The bounds of integers that all hold where ``piece`` is true, or, without ``holds``, false; and nothing else.
+    """Return the integer bounds that are all true exactly where ``piece`` is true, or, without ``holds``, false.
 
     Raises Unknown where it depends on something else.
     """
@@ -303,7 +307,7 @@ def _bounds(terms: Terms, piece: Piece, box: Box, holds: bool) -> list[Bound]:
 
 
 def _bounding(terms: Terms, bounds: Sequence[Bound], index: Piece, element: str, rows: int, box: Box) -> set[int]:
-    """Which of ``bounds`` say that ``index`` lies in [0, rows), of itself or of the integer that it is less an offset.
+    """Return which of ``bounds`` state that ``index``, with or without an offset, lies in [0, rows).
 
     Raises Unknown unless both ends are bounds of one of these: a difference that wraps is at least 0 on both sides.
     """

@@ -22,7 +22,7 @@ from shardpass.sharding.notations.sdy import mesh_or_device, parse_sdy
 
 
 def is_manual(text: str | None) -> bool:
-    """Whether a sharding is manual over some axes: of others each device of the region holds all."""
+    """Return whether a sharding is manual over some axes: of others each device of the region holds all."""
     return text is not None and MANUAL.strip("{}") in text
 
 
@@ -37,7 +37,7 @@ def to_shard(site: Site) -> list[Content]:
 
 
 def cut_for(operand: Content, offsets: Ints, shape: Sequence[int]) -> list[Piece | None]:
-    """The tiles of ``operand`` at ``offsets``."""
+    """Return the tiles of ``operand`` at ``offsets``."""
     limit = np.minimum(np.array(shape, np.int64), np.array(operand.shape, np.int64) - offsets)
     return [p.moved(-offsets).boxed(np.zeros_like(limit), limit) for p in operand.pieces]
 
@@ -50,7 +50,7 @@ def to_full(site: Site) -> list[Content]:
 
 
 def put_together(operand: Content, offsets: Ints, shape: Sequence[int], devices: int) -> list[Piece | None]:
-    """The whole value of tiles at ``offsets``, each from the first device that holds it."""
+    """Assemble the whole value from tiles at ``offsets``, each from the first device that has it."""
     _, first = np.unique(offsets, axis=0, return_index=True)
     everyone = np.ones(devices, np.int64)
     end = np.array(shape, np.int64)
@@ -62,7 +62,7 @@ def put_together(operand: Content, offsets: Ints, shape: Sequence[int], devices:
 
 
 def offsets_of(text: str | None, whole: tuple[int, ...], tile: tuple[int, ...], devices: int) -> Ints:
-    """Where each device's tile begins, [devices, rank]. Raises Unknown where the sharding has other tiles."""
+    """Return where each device's tile begins, [devices, rank]. Raises Unknown where the sharding has other tiles."""
     try:
         sharding = parse_sharding(text or "")
         if not isinstance(sharding, Sharding) or sharding.tile_shape(whole) != tile:
@@ -73,7 +73,7 @@ def offsets_of(text: str | None, whole: tuple[int, ...], tile: tuple[int, ...], 
 
 
 def computation(site: Site) -> list[Content]:
-    """A ``sdy.manual_computation``: the body on the tiles, and the whole values of what it returns."""
+    """Relate a ``sdy.manual_computation``: the body on the tiles, and the whole values of its results."""
     (block,) = site.op.regions[0].blocks
     borders = Borders(site.op, site.devices)
     tiles = []
@@ -109,7 +109,7 @@ class Borders:
         self._meshes = meshes_around(op)
 
     def offsets(self, name: str, index: int, whole: tuple[int, ...], tile: tuple[int, ...]) -> Ints:
-        """Where each device's tile begins. Raises Unknown where tiles are of another shape."""
+        """Return where each device's tile begins. Raises Unknown where tiles are of another shape."""
         rows = re.findall(r"<(@[^<>]*)>", str(self._op.attributes[name]))
         try:
             word = parse_sdy(f"#sdy.sharding<{rows[index]}>", self._meshes)
@@ -122,7 +122,7 @@ class Borders:
 
 
 def meshes_around(op: Any) -> dict[str, Mesh | int]:
-    """The meshes of the module that ``op`` is in."""
+    """Return the meshes of the module that ``op`` is in."""
     top = operation(op)
     while top.parent is not None:
         top = operation(top.parent)
@@ -138,7 +138,7 @@ def meshes_around(op: Any) -> dict[str, Mesh | int]:
 
 
 def alike(content: Content) -> bool:
-    """Whether all devices hold the same."""
+    """Return whether all devices hold the same."""
     return all(_alike(p.b) and _alike(p.lo) and _alike(p.hi) and _alike(p.on) for p in content.pieces)
 
 

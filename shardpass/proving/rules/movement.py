@@ -22,7 +22,7 @@ def attribute(op: Any, name: str) -> int:
 
 
 def same(site: Site) -> list[Content]:
-    """Results are the operands."""
+    """Return the operands as the results."""
     result = [
         Content(*type_of(value), operand.pieces) for value, operand in zip(site.op.results, site.operands, strict=True)
     ]
@@ -39,7 +39,7 @@ def broadcast(site: Site) -> list[Content]:
 
 
 def broadcast_in_front(site: Site) -> list[Content]:
-    """``stablehlo.broadcast``: new dimensions in front."""
+    """Relate ``stablehlo.broadcast``, which adds dimensions in front."""
     (operand,) = site.operands
     shape, _ = type_of(site.op.results[0])
     dims = range(len(shape) - operand.rank, len(shape))
@@ -62,7 +62,7 @@ def reshape(site: Site) -> list[Content]:
 
 
 def cut(piece: Piece, start: Ints, sizes: Sequence[int], stride: Sequence[int] | None = None) -> Piece | None:
-    """The positions start, start + stride, ... of ``piece``; ``start`` is [devices, rank]."""
+    """Return the positions start, start + stride, ... of ``piece``; ``start`` is [devices, rank]."""
     b = piece.b + image(piece.a, start)
     most, step = np.array(sizes, np.int64), np.array([1] * len(sizes) if stride is None else stride, np.int64)
     lo = of_each(lambda low, by: np.maximum(-((by - low) // step), 0), piece.lo, start)
@@ -86,7 +86,7 @@ def dynamic_slice(site: Site) -> list[Content]:
 
 
 def clamped(site: Site, starts: Sequence[Content], most: Sequence[int]) -> Ints:
-    """The start positions of each device, [devices, rank]. Raises Unknown where they are not known."""
+    """Return the start positions of each device, [devices, rank]. Raises Unknown where they are not known."""
     result = np.zeros((site.devices, len(starts)), np.int64)
     for dim, (start, limit) in enumerate(zip(starts, most, strict=True)):
         if limit == 0:
@@ -105,7 +105,7 @@ def dynamic_update_slice(site: Site) -> list[Content]:
 
 
 def overwritten(operand: Content, update: Content, start: Ints) -> list[Piece | None]:
-    """``operand`` with ``update`` in its place at ``start``, [devices, rank]."""
+    """Write ``update`` into ``operand`` at ``start``, [devices, rank]."""
     devices = len(start)
     hole = Piece(-1, np.zeros((0, operand.rank), np.int64), np.zeros((devices, 0), np.int64), start,
                  start + np.array(update.shape, np.int64), np.ones(devices, bool))  # fmt: skip
@@ -161,7 +161,7 @@ def pad(site: Site) -> list[Content]:
 def padded(
     site: Site, operand: Content, value: Content, low: Sequence[int], shape: Sequence[int]
 ) -> list[Piece | None]:
-    """``operand`` behind ``low`` elements of padding along each dimension; negative padding cuts."""
+    """Put ``low`` elements of padding before ``operand`` along each dimension; negative padding cuts."""
     by = np.array(low, np.int64)
     limit = np.array(shape, np.int64)
     pieces: list[Piece | None] = [p.moved(by).boxed(np.zeros_like(limit), limit) for p in operand.pieces]

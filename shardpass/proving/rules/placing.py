@@ -17,7 +17,7 @@ from shardpass.proving.rules.movement import cut, overwritten
 
 
 def placed(site: Site) -> list[Content]:
-    """The result of a ``stablehlo.scatter``. Raises Unknown for those of several windows, or of unknown positions."""
+    """Relate a ``stablehlo.scatter``. Raises Unknown for several windows and for unknown positions."""
     if len(site.operands) != 3:
         raise Unknown("it scatters several operands at once")
     operand, indices, updates = site.operands
@@ -48,7 +48,7 @@ def placed(site: Site) -> list[Content]:
 
 
 def _index(site: Site, indices: Content, vector: int, k: int) -> Ints:
-    """Component ``k`` of the one index vector, on each device."""
+    """Return component ``k`` of the one index vector, on each device."""
     if vector == indices.rank:
         known = known_numbers(site.terms, indices)
     else:

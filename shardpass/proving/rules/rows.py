@@ -88,7 +88,7 @@ def scatter(site: Site) -> list[Content]:
 
 
 def dynamic_slice_rows(site: Site) -> list[Content]:
-    """A slice at a position that the program computes: of the dimensions that are cut a device needs all."""
+    """Relate a slice at a computed position: a device needs all of the dimensions that are cut."""
     operand, *starts = site.operands
     shape, _ = type_of(site.op.results[0])
     labels = [d if n == operand.shape[d] else None for d, n in enumerate(shape)]
@@ -100,7 +100,7 @@ def dynamic_slice_rows(site: Site) -> list[Content]:
 def _clamped_starts(
     site: Site, starts: Sequence[Content], labels: Labels, shape: Sequence[int], sizes: Sequence[int]
 ) -> list[Content]:
-    """Where the op really starts along the dimensions that it cuts."""
+    """Return where the op really starts along the dimensions that it cuts."""
     return [clamped_index(site, start, shape[d] - sizes[d]) for d, start in enumerate(starts) if labels[d] is None]
 
 

@@ -40,7 +40,7 @@ def padding(attributes: Any, rank: int) -> list[tuple[int, int]]:
 def around(
     site: Site, operand: Content, value: Content, rows: Sequence[tuple[int, int]], dims: Sequence[int]
 ) -> list[Piece]:
-    """``operand`` with padding, as pieces that hold all of ``dims``. Raises Unknown where there are none."""
+    """Pad ``operand``, as pieces with all of ``dims``. Raises Unknown where there are none."""
     shape = [n + low + high for n, (low, high) in zip(operand.shape, rows, strict=True)]
     pieces = padded(site, operand, value, [low for low, _ in rows], shape)
     content = Content(tuple(shape), operand.element, tuple(p for p in pieces if p is not None))
@@ -115,7 +115,7 @@ def _slid(
     x: Piece, dims: Sequence[int], strides: Sequence[int], dilations: Sequence[int], backwards: Sequence[bool],
     sizes: Sequence[int],
 ) -> tuple[Piece, Any, Any]:  # fmt: skip
-    """``x``, and its columns along the windows' places and along the positions in a window."""
+    """Return ``x``, and its columns along the places of windows and along the positions in a window."""
     places = np.stack([x.a[:, d] * s for d, s in zip(dims, strides, strict=True)], axis=1)
     within, b = [], x.b
     for d, step, back, size in zip(dims, dilations, backwards, sizes, strict=True):

@@ -24,7 +24,7 @@ Body = tuple[tuple[int, ...], Sequence[int], Sequence[int]]  # what it returns o
 
 
 def by_body(site: ScalarSite, rows: Sequence[Ints], starts: Sequence[Ints]) -> list[Ints]:
-    """The results of a reduction of the last dimension of ``rows``; ``starts`` have size 1 there."""
+    """Reduce the last dimension of ``rows`` by a body; ``starts`` have size 1 there."""
     table, kinds = site.table, [v.element for v in site.operands[: len(rows)]]
     matrix = [np.concatenate(pair, axis=-1) for pair in zip(rows, starts, strict=True)]
     shape, depth = rows[0].shape[:-1], matrix[0].shape[-1]
@@ -71,7 +71,7 @@ def _reduced(table: Scalars, kinds: Sequence[str], body: Body, inner: Sequence[I
 
 
 def _inner(table: Scalars, number: int, code: int) -> Sequence[int]:
-    """The tuples that a tuple of the results of such a reduction was made of."""
+    """Return the tuples from which a tuple of results of such a reduction was made."""
     parts = [table.terms[n] for n in table.terms[number][1]]
     if all(key == ("part", k) for k, (key, _) in enumerate(parts)):
         owners = {operands[0] for _, operands in parts}

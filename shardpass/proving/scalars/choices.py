@@ -20,7 +20,7 @@ from shardpass.proving.scalars.table import TERM, Scalars
 
 
 def range_of(table: Scalars, base: int, element: str) -> tuple[int, int]:
-    """The numbers [lo, hi) that ``base`` may be: those of the type that it was made with."""
+    """Return the numbers [lo, hi) that ``base`` may be: those of the type that it was made with."""
     result = table.ranges.get(base)
     if result is None:
         low, high = limits(element)
@@ -33,7 +33,7 @@ def has_functions(element: str) -> bool:
 
 
 def function(table: Scalars, number: int, element: str) -> tuple[int | None, Segments]:
-    """Any integer as a function of one: (None, one segment) for known integers."""
+    """Return any integer as a function of an integer: (None, one segment) for known integers."""
     if table.is_known(number):
         return None, [(0, number)]
     if table.head_of(number) in (CHOICE, FUNCTION):
@@ -45,7 +45,7 @@ def function(table: Scalars, number: int, element: str) -> tuple[int | None, Seg
 
 
 def overlaid(table: Scalars, base: int, rows: Sequence[Segments]) -> list[tuple[int, int, list[int]]]:
-    """(lo, hi, the child of each of ``rows``) for each range in which none changes."""
+    """Return (lo, hi, the child of each of ``rows``) for each range in which none changes."""
     low, high = table.ranges[base]
     cuts = sorted({low, *(start for row in rows for start, _ in row if low < start < high)})
     starts = [[start for start, _ in row] for row in rows]
@@ -58,7 +58,7 @@ def overlaid(table: Scalars, base: int, rows: Sequence[Segments]) -> list[tuple[
 
 
 def made(table: Scalars, base: int, rows: Segments) -> int:
-    """The term of a table whose children are no choices by older integers, or ``t + c``."""
+    """Return the term of a table without children that are choices by older integers, or ``t + c``."""
     kept = _longest(table, rows, *table.ranges[base])
     if len(kept) == 1:
         by = shift_of(table, kept[0][1])
@@ -73,7 +73,7 @@ def made(table: Scalars, base: int, rows: Segments) -> int:
 
 
 def _longest(table: Scalars, rows: Segments, low: int, high: int) -> Segments:
-    """The same function in rows that are as long as they can be, from the least number on: constant, or ``t + c``.
+    """Merge the rows of a function into the longest rows, from the least number on: constant, or ``t + c``.
 
     Which rows there are follows from the function alone, so equal functions are one table. Numbers are a row ``t + c``
     where that holds more than two of them, or where the function is ``t`` itself.
@@ -100,7 +100,7 @@ def _longest(table: Scalars, rows: Segments, low: int, high: int) -> Segments:
 
 def _run(table: Scalars, rows: Segments, ends: Sequence[int], start: tuple[int, int],
          constant: int | None = None, by: int | None = None) -> tuple[int, int]:  # fmt: skip
-    """Where the function that begins in row ``start[1]`` ends to be ``constant``, or ``t + by``, and that row."""
+    """Return where the function from row ``start[1]`` on ceases to be ``constant`` or ``t + by``, and that row."""
     at, index = start
     while index < len(rows):
         child = rows[index][1]
@@ -125,7 +125,7 @@ def _top(table: Scalars, number: int) -> int | None:
 
 
 def at(table: Scalars, number: int, base: int, value: int) -> int:
-    """``number`` where ``base`` is ``value``."""
+    """Return ``number`` for the value ``value`` of ``base``."""
     if _top(table, number) != base:
         return number
     _, rows = segments(table, number)
@@ -133,7 +133,7 @@ def at(table: Scalars, number: int, base: int, value: int) -> int:
 
 
 def chosen(table: Scalars, base: int, rows: Segments) -> int:
-    """The term of a table of any terms; each is made once, as nested choices meet in the same ones."""
+    """Return the term of a table of any terms; each is made once, as nested choices meet in the same terms."""
     key = base, tuple(rows)
     table.spend(len(rows))
     number = table.chosen.get(key)
@@ -164,7 +164,7 @@ def _chosen(table: Scalars, base: int, rows: Segments) -> int:
 
 
 def joined(table: Scalars, atoms: list[int], reduce: Callable[[list[int]], int]) -> int:
-    """The reduction of ``atoms``, some of them choices: those by one integer are one choice of reductions."""
+    """Reduce ``atoms``, some of them choices: those by the same integer become a choice of reductions."""
     table.spend(len(atoms))
     groups: dict[int, list[int]] = {}
     for atom in atoms:
@@ -185,7 +185,7 @@ def joined(table: Scalars, atoms: list[int], reduce: Callable[[list[int]], int])
 
 
 def picked(table: Scalars, which: int, element: str, options: Callable[[int], int]) -> int:
-    """``options(value)`` for the value that the integer ``which`` has. Of ``t + c``, each value is one option."""
+    """Return ``options(value)`` for the value of the integer ``which``. Of ``t + c``, each value is one option."""
     base, rows = function(table, which, element)
     if base is None:
         return options(table.number(which))

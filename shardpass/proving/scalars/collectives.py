@@ -50,7 +50,7 @@ def reduce_scatter(site: ScalarSite) -> list[Value]:
 
 
 def _strips(ids: Ints, places: Sequence[int] | Ints, dim: int, size: int) -> Ints:
-    """Of each device's array the strip at its place."""
+    """Return, of each device's array, the strip at its place."""
     return np.stack([np.take(row, range(p * size, (p + 1) * size), dim) for row, p in zip(ids, places, strict=True)])
 
 

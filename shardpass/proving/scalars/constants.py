@@ -21,7 +21,7 @@ _TRUTH = {"true": True, "false": False}
 
 
 def constant(table: Scalars, op: Any, shape: Sequence[int], element: str) -> Ints:
-    """The numbers of a ``stablehlo.constant``'s elements."""
+    """Return the numbers of a ``stablehlo.constant``'s elements."""
     text = splat_text(op)
     if text is not None:
         return np.broadcast_to(np.int64(splat(table, text, element)), tuple(shape)).copy()
@@ -60,7 +60,7 @@ def splat(table: Scalars, text: str, element: str) -> int:
 
 
 def _number(text: str, dtype: Any) -> Any:
-    """The number that MLIR writes as ``text``: decimal, bits in hexadecimal, or a pair of such."""
+    """Parse the number that MLIR writes as ``text``: decimal, bits in hexadecimal, or a pair of these."""
     try:
         if text.startswith("("):
             parts = [float(x) for x in text.strip("()").split(",")]
@@ -74,7 +74,7 @@ def _number(text: str, dtype: Any) -> Any:
 
 
 def whole_number(table: Scalars, value: int, element: str) -> int | None:
-    """The integer ``value`` as a float; None where that would round."""
+    """Return the integer ``value`` as a float; None where that would round."""
     array = np.array([value]).astype(element_type(element).dtype)
     if abs(value) > 2**53 or int(array.real.astype(np.float64)[0]) != value:
         return None
@@ -82,7 +82,7 @@ def whole_number(table: Scalars, value: int, element: str) -> int | None:
 
 
 def identity(table: Scalars, name: str, element: str) -> int:
-    """The element that changes no reduction by ``name``. Raises Unknown where there is none."""
+    """Return the element that changes no reduction by ``name``. Raises Unknown where there is none."""
     known = identities(table, name, element)
     if not len(known):
         raise Unknown(f"{name} of {element} has no identity")
@@ -116,7 +116,7 @@ def _identities(table: Scalars, name: str, element: str) -> Ints:
 
 
 def zero(table: Scalars, element: str) -> int:
-    """The number 0."""
+    """Return the number 0."""
     if is_integer(element):
         return table.integer(0)
     (number, *_) = _numbers(table, [0.0], element).tolist() or [None]
@@ -138,14 +138,14 @@ def zeros(table: Scalars, element: str) -> Ints:
 
 
 def _numbers(table: Scalars, values: Sequence[Any], element: str) -> Ints:
-    """``values`` as elements of a float type, those that it has not left out."""
+    """Return ``values`` as elements of a float type, without those that the type lacks."""
     arrays = [np.array([v]).astype(element_type(element).dtype) for v in values]
     kept = [a for a, v in zip(arrays, values, strict=True) if a.dtype.kind == "c" or float(a[0]) == v]
     return np.array([int(of_array(table, a, element)[0]) for a in kept], np.int64)
 
 
 def constants_of(table: Scalars, ids: Ints) -> Bools:
-    """Which of ``ids`` are constants of a float type."""
+    """Return which of ``ids`` are constants of a float type."""
     unique, inverse = np.unique(ids, return_inverse=True)
     table.spend(ids.size)
     keys = (table.terms[number][0] for number in unique.tolist())
@@ -154,7 +154,7 @@ def constants_of(table: Scalars, ids: Ints) -> Bools:
 
 
 def product(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
-    """The product of two constants of a float type where it is finite and exact; None for others."""
+    """Return the product of two constants of a float type where it is finite and exact; None for others."""
     if is_integer(element) or element.startswith("complex"):
         return None
     dtype = element_type(element).dtype
@@ -172,7 +172,9 @@ def product(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
 
 
 def quotient(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
-    """The quotient of two constants of type f32 or f64, rounded once, where it is a normal number; None for others."""
+    """Return the quotient of two constants of type f32 or f64, rounded once, where it is a normal number; None for
+    others.
+    """
     keys = [table.terms[number][0] for number in numbers]
     if element not in ("f32", "f64") or not all(_is_constant(key, element) for key in keys):
         return None
@@ -185,7 +187,7 @@ def quotient(table: Scalars, element: str, numbers: Sequence[int]) -> int | None
 
 
 def square_root(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
-    """The square root of a normal number of type f32 or f64, rounded once; None for others."""
+    """Return the square root of a normal number of type f32 or f64, rounded once; None for others."""
     key = table.terms[numbers[0]][0]
     if element not in ("f32", "f64") or not _is_constant(key, element):
         return None
@@ -195,7 +197,7 @@ def square_root(table: Scalars, element: str, numbers: Sequence[int]) -> int | N
 
 
 def negative(table: Scalars, element: str, number: int) -> int | None:
-    """The negative of a finite constant of a float type of 16 bits or more; None for others."""
+    """Return the negative of a finite constant of a float type of 16 bits or more; None for others."""
     key = table.terms[number][0]
     if element not in ("f16", "bf16", "f32", "f64") or not _is_constant(key, element):
         return None

@@ -72,7 +72,7 @@ def _together(site: ScalarSite, operand: Value, offsets: Ints, shape: Sequence[i
 
 
 def computation(site: ScalarSite) -> list[Value]:
-    """A ``sdy.manual_computation``: the body on the tiles, and the whole values of what it returns."""
+    """Relate a ``sdy.manual_computation``: the body on the tiles, and the whole values of its results."""
     (block,) = site.op.regions[0].blocks
     borders = Borders(site.op, site.devices)
     tiles = []

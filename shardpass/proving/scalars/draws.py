@@ -47,7 +47,7 @@ def draw(site: ScalarSite) -> list[Value]:
 
 
 def _may_be_in_region(site: ScalarSite) -> bool:
-    """Whether the op may lie in a manual region in GSPMD's form, whose ops no region of the module holds.
+    """Return whether the op may lie in a manual region in GSPMD's form, whose ops no region of the module holds.
 
     A value of such a region leaves it by way of ``SPMDShardToFullShape``; one from outside enters only by the opposite.
     """

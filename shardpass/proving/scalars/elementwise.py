@@ -37,7 +37,7 @@ LISTS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 
 
 def each(table: Scalars, columns: Sequence[Ints], rule: Callable[..., int]) -> Ints:
-    """``rule`` of each different row of ``columns``."""
+    """Apply ``rule`` to each different row of ``columns``."""
     flat = [np.asarray(c).ravel() for c in columns]
     if not len(flat[0]):
         return np.zeros(columns[0].shape, np.int64)
@@ -49,7 +49,7 @@ def each(table: Scalars, columns: Sequence[Ints], rule: Callable[..., int]) -> I
 
 
 def spread(site: ScalarSite, value: Value, shape: Sequence[int]) -> Ints:
-    """The elements of a scalar, or of a value with dimensions in front left out, as those of ``shape``."""
+    """Broadcast the elements of a scalar, or of a value without leading dimensions, to ``shape``."""
     front = len(shape) - value.rank
     if any(n not in (1, m) for n, m in zip(value.shape, shape[front:], strict=True)):
         return value.ids  # named dimensions say where they go
@@ -62,7 +62,7 @@ def elementwise(site: ScalarSite) -> list[Value]:
 
 
 def stretched(site: ScalarSite) -> list[Value]:
-    """CHLO's ops that stretch their operands."""
+    """Relate CHLO's ops that stretch their operands."""
     name, shape = site.op.name.split(".broadcast_")[1], site.shape()
     columns = [spread(site, v, shape) for v in site.operands]
     if "broadcast_dimensions" in site.op.attributes:  # of the operand of lower rank
@@ -124,7 +124,7 @@ def _other(table: Scalars, name: str, element: str, columns: list[Ints], key: ob
 def _with_constants(
     table: Scalars, element: str, columns: Sequence[Ints], result: Ints, of: Callable[..., int | None]
 ) -> Ints:
-    """What ``result`` is of ``columns``, computed where all operands are constants."""
+    """Return ``result`` of ``columns``, computed where all operands are constants."""
     operands = [np.broadcast_to(column, result.shape) for column in columns]
     known = np.logical_and.reduce([constants_of(table, x) for x in operands])
     if known.any():
@@ -138,7 +138,7 @@ def _with_constants(
 
 
 def negated(table: Scalars, element: str, ids: Ints, within: bool = False) -> Ints:
-    """The negatives of ``ids``; of integers, and with ``within`` also of floats, those of a sum are a sum."""
+    """Negate ``ids``; the negative of a sum is a sum for integers, and with ``within`` for floats too."""
     key, code = ("negated", element), table.head(("add", element))
     within = within or is_integer(element)
 
@@ -204,7 +204,7 @@ def as_type(table: Scalars, ids: Ints, old: str, new: str) -> Ints:
 
 
 def bitcast(site: ScalarSite) -> list[Value]:
-    """Of one width, there and back again is the operand; of several, of all parts of an element."""
+    """Relate a bitcast: a second that undoes it gives the operand; between widths, all parts of an element count."""
     (operand,) = site.operands
     old, new, table = operand.element, site.element(), site.table
     if site.shape() == operand.shape:

@@ -58,7 +58,7 @@ _NO_ZERO: dict[str, Callable[..., int]] = {"divide": _quotient, "remainder": lam
 
 
 def computed(name: str, element: str, numbers: Sequence[int]) -> int | None:
-    """The result of an op of known integers, as its type wraps it; None where the op is none of these."""
+    """Compute an op of known integers, as its type wraps it; None for other ops."""
     if element == "i1":
         name = {"add": "or", "multiply": "and", "subtract": "xor", "maximum": "or", "minimum": "and"}.get(name, name)
         if name not in ("and", "or", "xor", "not"):
@@ -71,7 +71,7 @@ def computed(name: str, element: str, numbers: Sequence[int]) -> int | None:
 
 
 def applied(table: Scalars, name: str, element: str, operands: Sequence[int]) -> int | None:
-    """The op ``name`` of integers of type ``element`` as a known integer or a function of one; None for others."""
+    """Apply the op ``name`` to integers of type ``element``: a known integer, or a function of an integer; or None."""
     if all(table.is_known(n) for n in operands):
         value = computed(name, element, [table.number(n) for n in operands])
         return None if value is None else table.integer(value)
@@ -98,7 +98,7 @@ def compared(table: Scalars, direction: str, element: str, x: int, y: int) -> in
 
 
 def selected(table: Scalars, which: int, x: int, y: int) -> int:
-    """``x`` where ``which`` holds, and ``y`` elsewhere."""
+    """Return ``x`` where ``which`` is true, and ``y`` elsewhere."""
     if x == y:
         return x
     table.spend(TERM)
@@ -117,7 +117,7 @@ def selected(table: Scalars, which: int, x: int, y: int) -> int:
 
 
 def _function_of(table: Scalars, number: int, base: int) -> Segments | None:
-    """``number`` as a function of ``base``; None for other terms."""
+    """Return ``number`` as a function of ``base``; None for other terms."""
     if table.is_known(number):
         return [(0, number)]
     if number == base:
@@ -130,7 +130,7 @@ def _function_of(table: Scalars, number: int, base: int) -> Segments | None:
 
 
 def _by_number(table: Scalars, base: int, rows: Segments) -> Segments:
-    """Truth values by ranges: where the integer is one itself, each of its values is a range."""
+    """Return truth values by ranges; where the integer is itself a truth value, each of its values is a range."""
     _, high = table.ranges[base]
     answer: Segments = []
     for (start, child), end in zip(rows, [*(s for s, _ in rows[1:]), high], strict=True):
@@ -142,7 +142,7 @@ def _by_number(table: Scalars, base: int, rows: Segments) -> Segments:
 
 
 def converted(table: Scalars, old: str, new: str, number: int, wraps: bool) -> int | None:
-    """An integer of another integer type: of that value, or as ``wraps`` its bits."""
+    """Convert an integer to another integer type: the same value, or the same bits with ``wraps``."""
     if table.is_known(number):
         value = table.number(number)
         return table.integer(int(value != 0) if new == "i1" and not wraps else wrap(value, new))
@@ -158,7 +158,7 @@ def converted(table: Scalars, old: str, new: str, number: int, wraps: bool) -> i
 
 
 def _over(table: Scalars, element: str, operands: Sequence[int], each: Callable[..., Segments | None]) -> int | None:
-    """An op of functions of one integer, range by range."""
+    """Apply an op to functions of one integer, range by range."""
     functions = [function(table, n, element) for n in operands]
     bases = {base for base, _ in functions if base is not None}
     if len(bases) != 1:
@@ -192,7 +192,7 @@ def _binary(table: Scalars, name: str, element: str, lo: int, hi: int, x: int, y
 
 
 def _in_one(table: Scalars, name: str, element: str, lo: int, hi: int, x: int, y: int) -> Segments | None:
-    """The op where it is a constant or the integer shifted in parts of [lo, hi)."""
+    """Apply the op to parts of [lo, hi) where it is constant or shifts the integer."""
     a, b = shift_of(table, x), shift_of(table, y)
     if a is None and b is None:
         value = computed(name, element, [table.number(n) for n in (x, y)])
@@ -222,7 +222,7 @@ def _in_one(table: Scalars, name: str, element: str, lo: int, hi: int, x: int, y
 
 
 def _by_value(table: Scalars, name: str, element: str, lo: int, hi: int, *operands: int) -> Segments | None:
-    """The op for each number of [lo, hi) by itself."""
+    """Apply the op to each number of [lo, hi) by itself."""
     answer: Segments = []
     table.spend(TERM * (hi - lo))
     for value in range(lo, hi):
@@ -235,7 +235,7 @@ def _by_value(table: Scalars, name: str, element: str, lo: int, hi: int, *operan
 
 
 def _moved(table: Scalars, element: str, lo: int, hi: int, x: int, by: int) -> Segments | None:
-    """``x + by`` as the type ``element`` wraps it, for the numbers [lo, hi) of the integer."""
+    """Return ``x + by``, wrapped to the type ``element``, for the numbers [lo, hi) of the integer."""
     own = shift_of(table, x)
     if own is None:
         return [(lo, table.integer(wrap(table.number(x) + by, element)))]
@@ -252,7 +252,7 @@ def _moved(table: Scalars, element: str, lo: int, hi: int, x: int, by: int) -> S
 
 
 def _room(value: int, element: str) -> int:
-    """How many numbers follow from ``value`` on before the type wraps."""
+    """Return how many numbers follow from ``value`` on before the type wraps."""
     return limits(element)[1] - value + 1
 
 
@@ -276,7 +276,7 @@ def _compare(table: Scalars, direction: str, lo: int, hi: int, x: int, y: int) -
 
 
 def _parts(lo: int, hi: int, parts: Segments) -> Segments:
-    """Those of ``parts`` that lie in [lo, hi)."""
+    """Return the ``parts`` that lie in [lo, hi)."""
     answer: Segments = []
     for (start, child), end in zip(parts, [*(s for s, _ in parts[1:]), hi], strict=True):
         first, last = max(start, lo), min(end, hi)
@@ -286,6 +286,6 @@ def _parts(lo: int, hi: int, parts: Segments) -> Segments:
 
 
 def at_most(table: Scalars, element: str, number: int, most: int) -> int:
-    """An index as an op clamps it to [0, most]."""
+    """Clamp an index to [0, most], as an op does."""
     answer = applied(table, "clamp", element, (table.integer(0), number, table.integer(most)))
     return -1 if answer is None else answer

@@ -38,7 +38,7 @@ def computes(element: str) -> bool:
 
 
 def reduced(table: Scalars, name: str, element: str, matrix: Ints) -> Ints:
-    """The reduction by ``name`` of the last dimension of ``matrix``."""
+    """Reduce the last dimension of ``matrix`` by ``name``."""
     shape = matrix.shape[:-1]
     count = int(np.prod(shape, dtype=np.int64))
     rows = np.repeat(np.arange(count), matrix.shape[-1])
@@ -46,7 +46,7 @@ def reduced(table: Scalars, name: str, element: str, matrix: Ints) -> Ints:
 
 
 def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, count: int) -> Ints:
-    """For each of ``count`` rows the reduction of those of ``atoms`` whose entry in ``rows`` is it."""
+    """Reduce, for each of ``count`` rows, the ``atoms`` whose entry in ``rows`` is that row."""
     if element == "i1":
         name = {"add": "or", "multiply": "and"}.get(name, name)
     table.spend(len(atoms))
@@ -81,7 +81,7 @@ def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, cou
 
 
 def _flat(table: Scalars, code: int, rows: Ints, atoms: Ints) -> tuple[Ints, Ints]:
-    """Lists of the same reducer in lists are part of these."""
+    """List of the same reducer in lists are part of these."""
     nested = np.flatnonzero(table.heads(atoms) == code)
     if not len(nested):
         return rows, atoms
@@ -95,7 +95,7 @@ def _flat(table: Scalars, code: int, rows: Ints, atoms: Ints) -> tuple[Ints, Int
 
 
 def _bounds_apart(table: Scalars, name: str, rows: Ints, atoms: Ints) -> tuple[Ints, Ints]:
-    """Integers that a constant bounds, as ``min(t, 3)``, are two atoms of the list of that reducer."""
+    """Split an integer with a constant bound, such as ``min(t, 3)``, into two atoms of the list of that reducer."""
     bounded = np.flatnonzero(np.isin(table.heads(atoms), (CHOICE, FUNCTION)))
     more_rows, more = [], []
     atoms = atoms.copy()
@@ -109,7 +109,7 @@ def _bounds_apart(table: Scalars, name: str, rows: Ints, atoms: Ints) -> tuple[I
 
 
 def _bounded(table: Scalars, name: str, number: int) -> tuple[int, int] | None:
-    """The integer and the constant of which ``number`` is the greater, or the less; None for other terms."""
+    """Return the integer and the constant in ``number``, their maximum or minimum; None for other terms."""
     table.spend(TERM)
     base, own = segments(table, number)
     bound = own[0 if name == "maximum" else -1][1]
@@ -143,7 +143,7 @@ def _computed(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints) 
 
 
 def _decides(name: str, element: str) -> int | None:
-    """The integer that is the result of ``name`` whatever else there is; None where there is none."""
+    """Return the integer that decides the reduction by ``name`` whatever the other elements are; None without one."""
     low, high = (0, 1) if element == "i1" else _bounds(element, element_type(element).dtype)
     return {"multiply": 0, "and": 0, "or": high if low == 0 else -1, "maximum": high, "minimum": low}.get(name)
 
@@ -168,6 +168,6 @@ def _list(table: Scalars, name: str, element: str, code: int, part: Ints, choice
 
 
 def one(table: Scalars, name: str, element: str, atoms: list[int]) -> int:
-    """The reduction of ``atoms`` alone."""
+    """Reduce ``atoms`` alone."""
     table.spend(ALONE)
     return int(ragged(table, name, element, np.zeros(len(atoms), np.int64), np.array(atoms, np.int64), 1)[0])

@@ -22,7 +22,7 @@ from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
 
 def _vectors(indices: Value, dim: int, device: int) -> tuple[Ints, tuple[int, ...]]:
-    """The index vectors of a device, [positions, components], and the shape of the positions."""
+    """Return the index vectors of a device, [positions, components], and the shape of the positions."""
     ids = indices.ids[device]
     ids = ids[..., None] if dim == indices.rank else np.moveaxis(ids, dim, -1)
     return ids.reshape(-1, ids.shape[-1]), ids.shape[:-1]
@@ -76,7 +76,7 @@ def _clamped(site: ScalarSite, element: str, number: int, most: int) -> int:
 
 
 def index_select(site: ScalarSite) -> list[Value]:
-    """Along one dimension the rows that the clamped indices name; the batch dimensions are in front."""
+    """Select along one dimension the rows that the clamped indices name; the batch dimensions are in front."""
     operand, indices = site.operands
     dim, shared = (int(site.op.attributes[name].value) for name in ("dim", "batch_dims"))
     results = []
@@ -103,7 +103,7 @@ def _rows_of(source: Ints, dim: int) -> Callable[[tuple[int, ...]], Ints]:
 
 
 def _body(site: ScalarSite) -> str | None:
-    """The reducer of a scatter; None where an update takes the place of what was there."""
+    """Return the reducer of a scatter; None where an update overwrites the operand."""
     block = site.op.regions[0].blocks[0]
     *inner, end = [operation(op) for op in block.operations]
     if not inner and list(end.operands) == [block.arguments[1]]:
@@ -138,7 +138,7 @@ def scatter(site: ScalarSite) -> list[Value]:
 def _writes(
     site: ScalarSite, operand: Value, indices: Value, updates: Value, device: int
 ) -> Iterator[tuple[int | None, int, int, int]]:
-    """(None where the place is known, the update, the place, the condition) for each update, in their order."""
+    """Yield (None where the place is known, the update, the place, the condition) for each update, in their order."""
     table = site.table
     numbers = hlo.ScatterDimensionNumbers(site.op.attributes["scatter_dimension_numbers"])
     windows, inserted = list(numbers.update_window_dims), list(numbers.inserted_window_dims)
@@ -169,7 +169,7 @@ def _writes(
 def _hits(
     site: ScalarSite, element: str, at: Sequence[int], shift: Sequence[int], sizes: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """The positions that an update may go to, each with the condition on which it does; -1: it does."""
+    """Yield the positions that an update may reach, each with its condition; -1: always."""
     table = site.table
     if not at:
         yield (), -1

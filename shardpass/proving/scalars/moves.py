@@ -68,7 +68,7 @@ def pad(site: ScalarSite) -> list[Value]:
 
 
 def padded(ids: Ints, value: Ints, low: Sequence[int], high: Sequence[int], inner: Sequence[int]) -> Ints:
-    """``ids`` with padding of ``value``, [devices], around and between; negative padding cuts."""
+    """Pad ``ids`` with ``value``, [devices], around and between elements; negative padding cuts."""
     devices, size = len(ids), ids.shape[1:]
     spread = [max((n - 1) * (k + 1) + 1, 0) for n, k in zip(size, inner, strict=True)]
     shape = [low_ + n + high_ for low_, n, high_ in zip(low, spread, high, strict=True)]
@@ -87,7 +87,7 @@ def padded(ids: Ints, value: Ints, low: Sequence[int], high: Sequence[int], inne
 
 
 def starts(site: ScalarSite, indices: Sequence[Value], room: Sequence[int]) -> Ints:
-    """The clamped positions, [devices, rank], as terms."""
+    """Return the clamped positions, [devices, rank], as terms."""
     result = np.zeros((site.devices, len(indices)), np.int64)
     for dim, (index, most) in enumerate(zip(indices, room, strict=True)):
         for device, number in enumerate(index.ids.ravel().tolist()):
@@ -99,7 +99,7 @@ def starts(site: ScalarSite, indices: Sequence[Value], room: Sequence[int]) -> I
 
 
 def positioned(table: Scalars, start: Ints, each: Callable[[tuple[int, ...]], Ints]) -> Ints:
-    """What ``each`` makes of the positions that ``start``, terms, may have, as choices of its elements."""
+    """Apply ``each`` to the positions that ``start``, terms, may have, as choices of its elements."""
     for k, number in enumerate(start.tolist()):
         if table.is_known(number):
             continue
@@ -126,7 +126,7 @@ def positioned(table: Scalars, start: Ints, each: Callable[[tuple[int, ...]], In
 
 
 def _any(table: Scalars, number: int) -> int:
-    """A value that a position may have."""
+    """Return a value that a position may have."""
     result: list[int] = []
 
     def note(value: int) -> int:

@@ -23,7 +23,7 @@ from shardpass.proving.scalars.table import TERM, Scalars
 
 
 def summed(table: Scalars, element: str, matrix: Ints, border: int) -> Ints:
-    """The sum of the last dimension; terms below ``border`` are of the whole program."""
+    """Sum the last dimension; terms below ``border`` are of the whole program."""
     result = reduced(table, "add", element, matrix)
     if is_integer(element) or element == "i1":
         return result
@@ -34,7 +34,7 @@ def summed(table: Scalars, element: str, matrix: Ints, border: int) -> Ints:
 
 
 def _gathered(table: Scalars, element: str, number: int, border: int, depth: int) -> int:
-    """A sum with summands of one form put together; ``number`` where there are none."""
+    """Merge the summands of one form in a sum; return ``number`` where there are none."""
     if number < border or depth > 8 or table.head_of(number) != table.head(("add", element)):
         return number
     cache = table.gathered
@@ -69,12 +69,12 @@ def _is_sum(table: Scalars, number: int) -> bool:
 
 
 def _of_one(form: Hashable) -> bool:
-    """Whether the summands are the negatives of choices by one integer, whose sum is one choice."""
+    """Return whether the summands are the negatives of choices by one integer, whose sum is one choice."""
     return isinstance(form, tuple) and form[:2] == ("negated", "by")
 
 
 def _law(form: Hashable, op: Any) -> tuple[Law, Any, str]:
-    """The law by which summands of one form are one, at ``op``, and of which type."""
+    """Return the law that merges summands of one form at ``op``, and their type."""
     assert isinstance(form, tuple)
     law = {"multiply": FACTOR, "divide": DIVISOR, "negated": NEGATED_SUM, "convert": CONVERTED}[form[0]]
     return law, op, f" to {form[2]}" if law == CONVERTED else ""
@@ -89,7 +89,7 @@ def _element(form: Hashable, element: str) -> str:
 
 
 def _forms(table: Scalars, element: str, atom: int) -> Iterator[tuple[Hashable, int]]:
-    """Ways in which ``atom`` is linear in one operand."""
+    """Yield ways in which ``atom`` is linear in one operand."""
     key, operands = table.terms[atom]
     if not isinstance(key, tuple):
         return

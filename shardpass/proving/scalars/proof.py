@@ -81,13 +81,13 @@ class ElementProof:
             self.wanted = self.tiles = []
 
     def _whole(self, index: int, side: Side) -> Ints | None:
-        """The terms of an argument; None where its tiles have too many elements."""
+        """Return the terms of an argument; None where its tiles have too many elements."""
         if len(side.offsets) * prod(side.tile) > MOST or prod(side.shape) > MOST:
             return None
         return self.table.fresh(("argument", index), side.shape)
 
     def losses(self, index: int) -> Sequence[Loss]:
-        """Where the walk over the program of one device lost a value, if the whole one has result ``index``."""
+        """Return where the walk over the program of one device lost a value, if the whole one has result ``index``."""
         return self._losses if index < len(self.wanted) and self.wanted[index] is not None else ()
 
     def _tiles(self, index: int, ids: Ints, side: Side) -> Ints:
@@ -103,7 +103,7 @@ class ElementProof:
         return result
 
     def proved(self, index: int) -> bool:
-        """Whether result ``index`` is that of the whole program."""
+        """Return whether result ``index`` is that of the whole program."""
         if index >= len(self.tiles):
             return False
         want, have, side = self.wanted[index], self.tiles[index], self.results[index]
@@ -117,7 +117,7 @@ class ElementProof:
         return True
 
     def _same(self, wanted: Ints, made: Ints) -> bool:
-        """Whether terms that differ are equal by laws that the proof may take."""
+        """Return whether terms that differ are equal by laws that the proof may take."""
         if self._laws.strict:
             return not len(wanted)
         pairs = dict.fromkeys(zip(wanted.tolist(), made.tolist(), strict=True))

@@ -41,7 +41,7 @@ class Order:
 
 
 def ranked(table: Scalars, order: Order, rank: int, row: Sequence[Entry]) -> int:
-    """The label of the element of ``row`` that comes after ``rank`` others."""
+    """Return the label of the element of ``row`` at ``rank``."""
     table.spend(TERM + 4 * len(row))
     entries = _of_parts(table, order, rank, list(row)) or list(row)
     least, kept = _least(table, order), len(entries)
@@ -63,7 +63,7 @@ def ranked(table: Scalars, order: Order, rank: int, row: Sequence[Entry]) -> int
 
 
 def _least(table: Scalars, order: Order) -> int | None:
-    """The element that comes after all others; None where that is not known."""
+    """Return the element of the highest rank; None where it is not known."""
     if len(order.op) > 1:  # from the least on
         return None
     if is_integer(order.element):
@@ -76,7 +76,7 @@ def _least(table: Scalars, order: Order) -> int | None:
 
 
 def _of_parts(table: Scalars, order: Order, rank: int, row: list[Entry]) -> list[Entry] | None:
-    """``row`` with the elements of parts in the place of their greatest; None where there are no parts."""
+    """Replace the greatest elements of parts in ``row`` by the elements of the parts; None where there are no parts."""
     result: list[Entry] = []
     at, changed = 0, False
     while at < len(row):
@@ -94,7 +94,7 @@ def _of_parts(table: Scalars, order: Order, rank: int, row: list[Entry]) -> list
 def _part(
     table: Scalars, order: Order, rank: int, row: Sequence[Entry], values: tuple[int, ...]
 ) -> tuple[list[Entry] | None, int]:
-    """The elements of the part ``values`` with their labels, and how many of ``row`` are the greatest of it."""
+    """Return the elements of the part ``values`` with their labels, and how many of ``row`` are its greatest."""
     labels: tuple[int, ...] | None = None
     count = 0
     for place, (value, label) in enumerate(row[: len(values)]):
@@ -112,7 +112,7 @@ def _part(
 
 
 def _labels(table: Scalars, order: Order, rank: int, values: tuple[int, ...], number: int) -> tuple[int, ...] | None:
-    """The labels of which ``number`` is that of rank ``rank`` among ``values``; None for other terms."""
+    """Return the labels from which ``number`` is the label of rank ``rank`` among ``values``; None for other terms."""
     own = table.ranked.get(number)
     if own is not None:
         return own.labels if (own.order, own.rank, own.values) == (order, rank, values) else None
@@ -127,14 +127,14 @@ def _labels(table: Scalars, order: Order, rank: int, values: tuple[int, ...], nu
 
 
 def _chosen(table: Scalars, own: Ranked, rows: Segments) -> tuple[int, ...] | None:
-    """What the table ``rows`` has for each of the labels of ``own``."""
+    """Look up each of the labels ``own`` in the table ``rows``."""
     if not all(table.is_known(label) for label in own.labels):
         return None
     return tuple(at_value(table, rows, table.number(label)) for label in own.labels)
 
 
 def by_rank(table: Scalars, base: int, rows: Segments) -> int | None:
-    """What ``base`` chooses, where it is the index of one of the greatest of parts; None for other integers."""
+    """Return the choice by ``base``, if it is the index of one of the greatest of parts; None for other integers."""
     own = table.ranked.get(base)
     if own is None or not any(value in table.ranked for value in own.values):
         return None

@@ -29,7 +29,7 @@ class Relaxed:
         self._compared: dict[tuple[int, int], bool] = {}
 
     def same(self, x: int, y: int) -> bool:
-        """Whether the terms ``x`` and ``y`` are equal by these laws."""
+        """Return whether the terms ``x`` and ``y`` are equal by these laws."""
         todo = [(x, y)]
         while todo:
             pair = todo.pop()
@@ -45,7 +45,7 @@ class Relaxed:
         return True
 
     def _form(self, number: int) -> int:
-        """The term with zeros left out of its sums and negatives within them, and so all that it is made of."""
+        """Return the term without zeros in sums and with negatives moved inside, recursively."""
         todo = [number]
         while todo:
             at = todo[-1]

@@ -18,7 +18,7 @@ def is_choice(table: Scalars, ids: Ints) -> Bools:
 
 
 def shift(table: Scalars, by: int) -> int:
-    """The child that says: the integer itself, and ``by`` more."""
+    """Return the term for the integer plus ``by``."""
     return table.one((_SHIFT, by))
 
 
@@ -28,13 +28,13 @@ def shift_of(table: Scalars, number: int) -> int | None:
 
 
 def segments(table: Scalars, number: int) -> tuple[int, Segments]:
-    """The integer that chooses, and the table."""
+    """Return the integer that chooses, and the table."""
     (_, base, starts), children = table.terms[number]
     return base, list(zip(starts, children, strict=True))
 
 
 def at_value(table: Scalars, rows: Segments, value: int) -> int:
-    """The term where the integer is ``value``."""
+    """Return the term for the integer ``value``."""
     child = rows[max(bisect_right([start for start, _ in rows], value) - 1, 0)][1]
     by = shift_of(table, child)
     return child if by is None else table.integer(value + by)

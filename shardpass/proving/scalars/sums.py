@@ -38,7 +38,7 @@ def reduce(site: ScalarSite) -> list[Value]:
 
 
 def along(site: ScalarSite, rows: Sequence[Ints], inits: Sequence[Value]) -> list[Value]:
-    """The reduction of the last dimension of ``rows`` by the op's body, from ``inits`` on."""
+    """Reduce the last dimension of ``rows`` by the op's body, starting from ``inits``."""
     starts = []
     for row, init in zip(rows, inits, strict=True):
         wide = [1] * (row.ndim - 1)
@@ -62,7 +62,7 @@ def dot_general(site: ScalarSite) -> list[Value]:
 
 
 def dot(site: ScalarSite) -> list[Value]:
-    """The last dimension of lhs with the first of rhs."""
+    """Contract the last dimension of lhs with the first of rhs."""
     return _dot(site, ([], []), ([site.operands[0].rank - 1], [0]))
 
 
@@ -80,7 +80,7 @@ def _dot(site: ScalarSite, batch: tuple[list[int], list[int]], inner: tuple[list
 
 
 def contracted(site: ScalarSite, x: Ints, y: Ints) -> Ints:
-    """The sum of x * y along the last dimension; both are broadcast."""
+    """Sum x * y along the last dimension; both are broadcast."""
     lhs, rhs = site.operands[0].element, site.operands[1].element
     element, table = site.element(), site.table
     shape = np.broadcast_shapes(x.shape, y.shape)
@@ -128,7 +128,7 @@ def _precision(op: Any) -> tuple[str, ...]:
 
 def places(ids: Ints, dims: Sequence[int], sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
            counts: Sequence[int]) -> Ints:  # fmt: skip
-    """``ids`` at each place of a window along ``dims``; the positions in the window are a dimension at the end."""
+    """Return ``ids`` at each place of a window along ``dims``; positions in the window are the last dimension."""
     result = []
     for offset in product(*(range(n) for n in sizes)):
         at = [slice(None)] * ids.ndim

@@ -70,7 +70,7 @@ class Scalars:
             raise TooLarge
 
     def head(self, name: Hashable) -> int:
-        """The number of a reducer; 1 and 2 are choices."""
+        """Return the number of a reducer; 1 and 2 are choices."""
         return self._heads.setdefault(name, len(self._heads) + 3)
 
     def heads(self, ids: Ints) -> Ints:
@@ -87,7 +87,7 @@ class Scalars:
         return number
 
     def one(self, key: Hashable, operands: tuple[int, ...] = (), head: int = 0) -> int:
-        """The number of the term ``key`` of ``operands``."""
+        """Return the number of the term ``key`` of ``operands``."""
         whole = (key, operands)
         result = self._numbers.get(whole)
         if result is None:
@@ -96,7 +96,7 @@ class Scalars:
         return result
 
     def fresh(self, name: Hashable, shape: Sequence[int]) -> Ints:
-        """Numbers of elements that nothing is known of: ``name`` says which array they are of."""
+        """Number elements of which nothing is known; ``name`` identifies their array."""
         count = int(np.prod(shape, dtype=np.int64))
         if count > MOST:
             raise ManyElements
@@ -104,7 +104,7 @@ class Scalars:
         return np.array([self.one((name, i)) for i in range(count)], np.int64).reshape(shape)
 
     def rows(self, key: Hashable, columns: Sequence[Any]) -> Ints:
-        """The term ``key`` of the operands in ``columns``, arrays of one shape, at each position."""
+        """Return the term ``key`` of the operands in ``columns``, arrays of one shape, at each position."""
         shape = columns[0].shape
         flat = [np.asarray(c).ravel() for c in columns]
         count = len(flat[0])
@@ -130,14 +130,14 @@ class Scalars:
         return np.array([self.integer(v) for v in unique.tolist()], np.int64)[inverse].reshape(values.shape)
 
     def origin(self, number: int) -> Any:
-        """The op that first made a term; None of arguments."""
+        """Return the op that first made a term; None for arguments."""
         return self._origins[number]
 
     def is_known(self, number: int) -> bool:
         return bool(self._known[number])
 
     def number(self, number: int) -> int:
-        """The integer that a known term is."""
+        """Return the integer of a known term."""
         return int(self._value[number])
 
     def head_of(self, number: int) -> int:
@@ -147,7 +147,7 @@ class Scalars:
         return self._known[ids]
 
     def values(self, ids: Ints) -> Ints:
-        """The integers at ``ids``, all of which are known."""
+        """Return the integers at ``ids``, all of which are known."""
         return self._value[ids]
 
 
@@ -160,7 +160,7 @@ def among(ids: Ints, few: Ints) -> Bools:
 
 
 def distinct(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """The place of one of each different row, and for every row which of these it is."""
+    """Return the index of one of each different row, and for every row which of these it is."""
     _, first, code = np.unique(columns[0], return_index=True, return_inverse=True)
     code = code.ravel()
     for column in columns[1:]:

@@ -58,7 +58,7 @@ class ScalarSite:
 
 
 def box(device: int, lo: Sequence[int] | Ints, sizes: Sequence[int]) -> tuple[Any, ...]:
-    """Where a box of a device's tile is in the array of all devices."""
+    """Return where a box of a device's tile is in the array of all devices."""
     return (device, *(slice(int(o), int(o) + n) for o, n in zip(lo, sizes, strict=True)))
 
 
@@ -89,7 +89,7 @@ class ScalarWalk:
         return not self.whole_terms
 
     def next_name(self) -> int:
-        """A number that no other name of the walk has."""
+        """Return a number that no other name of the walk has."""
         self._names += 1
         return self._names
 
@@ -99,7 +99,7 @@ class ScalarWalk:
         return self._draws
 
     def next_draw(self) -> int:
-        """How many ops have drawn random numbers before this one."""
+        """Count the ops that drew random numbers before this op."""
         self._draws += 1
         return self._draws
 

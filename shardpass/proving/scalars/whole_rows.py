@@ -17,7 +17,7 @@ Labels = Sequence[object]
 
 
 def labelled(site: ScalarSite, operands: Sequence[Labels], results: Sequence[Labels], key: Hashable) -> list[Value]:
-    """The results of an op whose dimensions are labelled; None labels one that is needed whole."""
+    """Relate an op whose dimensions are labelled; None labels a dimension that is needed whole."""
     result = []
     for index, labels in enumerate(results):
         shape = site.shape(index)
@@ -51,7 +51,7 @@ def labelled(site: ScalarSite, operands: Sequence[Labels], results: Sequence[Lab
 
 
 def _rows(value: Value, own: Labels, shared: Sequence[object], sizes: Sequence[int]) -> tuple[Ints, tuple[int, ...]]:
-    """[devices, shared dimensions or 1, the row], and the sizes of the dimensions of a row."""
+    """Return [devices, shared dimensions or 1, the row], and the sizes of the dimensions of a row."""
     whole = [d for d, label in enumerate(own) if label is None or label not in shared]
     kept = [label for label in shared if label in own]
     order = [list(own).index(label) for label in kept] + whole
@@ -71,7 +71,7 @@ class _Labels:
 
 
 def by_labels(rule: Callable[..., object]) -> ScalarRule:
-    """A rule of ``blocks`` on scalar terms."""
+    """Return the rule of ``blocks`` on scalar terms."""
 
     def result(site: ScalarSite) -> list[Value]:
         return rule(_Labels(site))  # type: ignore[return-value]
