@@ -18,18 +18,20 @@ Complexity: a propagation (or a search) and a plan of the folded program for eac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from shardpass.advise.price import Model, planned
-from shardpass.advise.propose.program import Context, Edit
+from shardpass.advise.propose.program import Context
 from shardpass.advise.propose.specs import every_spec
 from shardpass.advise.text import code_of
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.doors import Given
 from shardpass.ir.frames import NO_FRAME
+from shardpass.places.keep import keep_best
 from shardpass.places.sites import ARGUMENT, VALUE, Site, Sites, read, reading_of
 from shardpass.places.specs import spec_text
 from shardpass.places.write import Change
@@ -171,33 +173,38 @@ class _Hints:
         )
 
 
-def _decisions(sites: Sites, plan: ProgramPlan) -> Iterator[DecidedFact]:
+def _decisions(sites: Sites, plan: ProgramPlan) -> list[DecidedFact]:
     model = Model(sites.reading, plan.machine)
     before, was = model.propagated(()), model.price(())
     count = max(FEWEST, OPS // max(1, model.task.folded.program.count))
-    left, kept = _decided_edits(_lines(sites, before).context, before, plan)[:count], list[Change]()
-    for _ in range(MOST_DECIDED):
-        priced = sorted((model.price((*kept, *edit)), place) for place, edit in enumerate(left))
-        if not priced or priced[0][0] > was * (1 - LEAST_TIME):
-            return
-        now, place = priced[0]
-        (change,) = left[place]
-        left = [left[other] for _, other in priced[1:]]
+    changes = _decided_changes(_lines(sites, before).context, before, plan)[:count]
+    kept, facts = list[Change](), list[DecidedFact]()
+
+    def tried(change: Change) -> tuple[float, Change] | None:
+        price = math.inf if change in kept else model.price((*kept, change))
+        return (price, change) if price <= was * (1 - LEAST_TIME) else None
+
+    def keep(best: tuple[float, Change]) -> None:
+        nonlocal before, was
+        now, change = best
         kept.append(change)
         after = model.propagated(kept)
         received = before.bytes_received, after.bytes_received
-        yield DecidedFact(words(change), code_of(change), change.site.place, *received, was, now)
+        facts.append(DecidedFact(words(change), code_of(change), change.site.place, *received, was, now))
         before, was = after, now
 
+    keep_best(lambda: changes, tried, lambda best: best[:1], keep, MOST_DECIDED)
+    return facts
 
-def _decided_edits(context: Context, before: ProgramPlan, plan: ProgramPlan) -> list[Edit]:
+
+def _decided_changes(context: Context, before: ProgramPlan, plan: ProgramPlan) -> list[Change]:
     here, there, sites = _shardings_of(before), _shardings_of(plan), context.sites
-    edits: list[Edit] = []
+    changes = []
     for site in (*sites.arguments, *sites.results, *sites.values(context.lines)):
         spec = context.spec_in(site, there, plan.returned)
         if site.spec is None and spec is not None and context.spec_in(site, here, before.returned) != spec:
-            edits.append((Change(site, spec),))
-    return edits
+            changes.append(Change(site, spec))
+    return changes
 
 
 def words(change: Change) -> str:

@@ -64,16 +64,21 @@ class Model:
             search = Search(task.program, task.barriers, self.effort, task.machine, folded, task.decided)
             search.run()
             return search.best.price
-        shardings = Propagated(folded.program, task.barriers).shardings
-        plan = plan_program(folded.program, shardings, task.decided, folded=task.folded.repeats)
-        peak = task.footprint.peak(shardings.of)
-        return sum(costs(plan, self.clock, task.folded).values()) + holding(peak, self.clock)
+        seconds, peak = as_propagated(task, folded.program, Propagated(folded.program, task.barriers))
+        return seconds + holding(peak, self.clock)
 
     def propagated(self, changes: Iterable[Change]) -> ProgramPlan:
         """Returns the plan of the whole program with ``changes``, its shardings propagated."""
         task = self.task
         shardings = task.folded.unfolded(Propagated(changed(task.folded, changes), task.barriers).shardings)
         return plan_program(self.program, shardings, task.decided, machine=task.machine)
+
+
+def as_propagated(task: Task, program: Program, propagated: Propagated) -> tuple[float, float]:
+    """Returns the modelled seconds of the folded ``program`` and the most bytes alive, split as ``propagated``."""
+    shardings = propagated.shardings
+    plan = plan_program(program, shardings, task.decided, folded=task.folded.repeats)
+    return sum(costs(plan, task.decided.clock, task.folded).values()), task.footprint.peak(shardings.of)
 
 
 def changed(folded: Folded, changes: Iterable[Change]) -> Program:

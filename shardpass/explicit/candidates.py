@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -63,21 +63,12 @@ def whole(values: Values) -> Edit:
     return Edit(tuple((number, ((),) * len(one.shape)) for number, one in _arrays(values).items() if any(spec_of(one))))
 
 
-@dataclass(frozen=True)
-class Priced:
-    """An edit with its price, independent of where the expression stands; fields as in ``Candidate``."""
-
-    edit: Edit
-    price: float
-    again: bool = False
-
-
 class Known:
     """Lists the edits of expressions, and remembers them by the expression and the types of its operands."""
 
     def __init__(self, machine: str) -> None:
         self.machine = machine
-        self._edits: dict[Any, list[Priced]] = {}
+        self._edits: dict[Any, list[Candidate]] = {}
         self._kept: list[Values] = []  # so that no identity is that of another object later
 
     def candidates(self, at: Expression, values: Values, result: Callable[[], Any]) -> list[Candidate]:
@@ -89,7 +80,7 @@ class Known:
         if key not in self._edits:
             self._kept.append(values)
             self._edits[key] = list(_priced(at, values, result, self.machine))
-        return [Candidate(at, one.edit, one.price, one.again) for one in self._edits[key]]
+        return [replace(one, at=at) for one in self._edits[key]]
 
 
 def _identity(value: Any) -> Any:
@@ -98,7 +89,7 @@ def _identity(value: Any) -> Any:
     return "" if of_array(value) else id(value)
 
 
-def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: str) -> Iterator[Priced]:
+def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: str) -> Iterator[Candidate]:
     alone = Alone(at, values, machine)
     if alone.mesh is None:
         return
@@ -108,16 +99,16 @@ def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: 
     edits = list(dict.fromkeys(_edits(at, values, shape, explicit_axes(alone.mesh))))
     typed = [one for one in map(alone.typed, edits) if one is not None]
     if not typed:
-        yield from (Priced(edit, 0.0) for edit in _untried(edits))
+        yield from (Candidate(at, edit, 0.0) for edit in _untried(edits))
         return
     prices = [(alone.price(one), one) for one in typed[:PRICED]]
     cheapest = sorted(((price, one) for price, one in prices if price is not None), key=lambda pair: pair[0])
     counts: Counter[tuple[str, ...]] = Counter()
-    kept: list[list[Priced]] = [[], []]
+    kept: list[list[Candidate]] = [[], []]
     for price, one in cheapest:
         if counts[one.types] < OF_ONE_TYPE:
             again = counts[one.types] > 0
-            kept[again].append(Priced(one.edit, price - cheapest[0][0], again))
+            kept[again].append(Candidate(at, one.edit, price - cheapest[0][0], again))
         counts[one.types] += 1
     yield from (*kept[False][:MOST], *kept[True][:MOST_AGAIN])
 

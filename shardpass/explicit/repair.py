@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import jax
@@ -97,29 +97,11 @@ class Repairs:
 
     def json(self) -> str:
         """Returns all figures and diffs as JSON text."""
-        alternatives = [
-            {
-                "edits": list(one.edits),
-                "diff": one.diff,
-                "arguments": [
-                    {"path": path, "before": before, "after": after} for path, before, after in one.arguments
-                ],
-                "bytes": one.bytes,
-                "memory": one.memory,
-                "seconds": one.seconds,
-            }
-            for one in self.alternatives
-        ]
-        data = {
-            "file": self.place.file,
-            "line": self.place.line,
-            "error": self.error,
-            "expression": self.expression,
-            "operands": dict(self.operands),
-            "alternatives": alternatives,
-            "traces": self.traces,
-            "programs": self.programs,
-        }
+        data = asdict(self)
+        data |= {"file": self.place.file, "line": self.place.line, "operands": dict(self.operands)}
+        del data["place"]
+        for one in data["alternatives"]:
+            one["arguments"] = [dict(zip(("path", "before", "after"), row, strict=True)) for row in one["arguments"]]
         return json.dumps(data, indent=2)
 
 

@@ -18,8 +18,9 @@ figures of the program with them. Complexity: O(calls^2) traces, a price for eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -33,6 +34,7 @@ from shardpass.explicit.retrace import Retracer
 from shardpass.explicit.specs import spec_of_type
 from shardpass.explicit.written import HELPER, KEYWORD, REGION, RESHARD, Calls, Written
 from shardpass.ir import jax_private
+from shardpass.places.keep import keep_best
 from shardpass.places.specs import Spec, spec_text
 from shardpass.report.findings import DROP, REPLACE, Annotated, Figures, Finding, Findings
 from shardpass.report.report import Report
@@ -43,7 +45,7 @@ MOST_PAIRS = 60
 MOST_FINDINGS = 24
 
 
-Price = Callable[[Any], Report]  # the report of what JAX lowered
+Explained = Callable[[str], Report]  # the report of a module's text, by the partitioner of the one that is at hand
 Edit = tuple[tuple[Written, Spec | None], ...]  # None: without the type
 
 
@@ -63,18 +65,18 @@ class Tried:
 
 
 class Reshards:
-    """Searches one program for reshards to change. ``price``: prices what JAX lowered.
+    """Searches one program for reshards to change.
 
     State: the findings, and the program with their edits.
     """
 
-    def __init__(self, retracer: Retracer, calls: Calls, price: Price) -> None:
-        self.retracer, self.price = retracer, price
+    def __init__(self, retracer: Retracer, calls: Calls, explained: Explained) -> None:
+        self.retracer, self.explained = retracer, explained
         self.traced = 0
         self.replacements: list[tuple[SourceFile, Replacement]] = []
         self.regions: list[Region] = []
         traced = retracer.trace({})
-        self.jaxpr, self.report = traced.jaxpr, price(retracer.lower(traced))
+        self.jaxpr, self.report = traced.jaxpr, self._report(traced)
         self.now = figures(self.report)
         equations = sum(1 for _ in jax_private.equations(self.jaxpr))
         self.most = min(MOST_TRACED, max(FEWEST_TRACED, MOST_EQUATIONS // max(1, equations)))
@@ -89,12 +91,13 @@ class Reshards:
         for one in list(self.calls):
             if one.repeats or one.form in (KEYWORD, REGION):
                 self._repeated(one)
-        while (best := self._best(self._dropped())) is not None:
-            self._keep(best)
-        while (best := self._best(self._in_pairs())) is not None:
-            self._keep(best)
-        while (best := self._best(self._respecified(), _much_cheaper)) is not None:
-            self._keep(best)
+        for proposed, enough in (
+            (self._dropped, cheaper),
+            (self._in_pairs, cheaper),
+            (self._respecified, _much_cheaper),
+        ):
+            most = MOST_FINDINGS - len(self.findings)
+            keep_best(proposed, partial(self._that_saves, enough), _rank, self._keep, most)
         return Findings(tuple(self.findings), compiled=self.traced)
 
     # ---------------------------------------------------------------- what is tried
@@ -120,18 +123,10 @@ class Reshards:
             if spec is not None:
                 yield from (((one, other),) for other in variants(spec, target.shape, self.axes))
 
-    def _best(self, edits: Iterable[Edit], enough: Callable[[Figures, Figures], bool] | None = None) -> Tried | None:
-        """Returns the edit that saves most seconds, the first of equals. ``enough``: what counts as a saving."""
-        best: Tried | None = None
-        if len(self.findings) >= MOST_FINDINGS:
-            return None
-        for edit in edits:
-            tried = self._tried(edit)
-            if tried is None or not (enough or cheaper)(self.now, tried.figures):
-                continue
-            if best is None or _rank(tried) < _rank(best):
-                best = tried
-        return best
+    def _that_saves(self, enough: Callable[[Figures, Figures], bool], edit: Edit) -> Tried | None:
+        """Returns the program with ``edit``; None if that is not a saving by ``enough``."""
+        tried = self._tried(edit)
+        return tried if tried is not None and enough(self.now, tried.figures) else None
 
     def _tried(self, edit: Edit, unless_types_change: bool = False) -> Tried | None:
         """Traces the program with ``edit``; returns None if that fails or changes the types of the results."""
@@ -165,10 +160,13 @@ class Reshards:
         if unless_types_change and types_of(traced.jaxpr) != types_of(self.jaxpr):
             return None
         try:
-            report = self.price(self.retracer.lower(traced))
+            report = self._report(traced)
         except ShardpassError:
             return None
         return Tried(edit, replacements, regions, traced.jaxpr, report)
+
+    def _report(self, traced: Any) -> Report:
+        return self.explained(self.retracer.lower(traced).as_text(debug_info=True))
 
     def _made(self, edit: Edit) -> tuple[tuple[tuple[SourceFile, Replacement], ...], tuple[Region, ...]] | None:
         edits: list[tuple[SourceFile, Replacement]] = []

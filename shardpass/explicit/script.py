@@ -91,7 +91,7 @@ def _findings(function: str, machine: str) -> str:
         return explain_module(module, function)
 
     report = explained(retracer.lower(retracer.trace({})).as_text(debug_info=True))
-    made = findings(report, retracer, explained, machine or None)
+    made = findings(report, retracer, explained)
     return "" if made is None else findings_text(report, made)
 
 

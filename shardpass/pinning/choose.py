@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,7 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.written import bytecode
 from shardpass.pinning.points import ARGUMENT, COSTLY, OPERAND, RESULT, Decided, Point, pinned_module
+from shardpass.places.keep import needed, runs
 from shardpass.report.hlo.explain import explain_hlo
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import Compiler
@@ -204,12 +205,14 @@ class _Choosing:
     def _lean(self, kept: frozenset[Point]) -> None:
         """Removes points from ``kept`` as long as the price does not rise; the result is ``self.best``."""
         least = self.score(kept).price
-        for without in _parts(kept):
-            if self.left <= 0:
-                return
-            rest = kept - without
-            if rest != kept and rest and self.score(rest).price <= least + NEAR:
-                kept, least = rest, min(least, self.score(rest).price)
+
+        def enough(rest: Sequence[Point]) -> bool:
+            nonlocal least
+            price = self.score(frozenset(rest)).price if rest and self.left > 0 else math.inf
+            is_enough, least = price <= least + NEAR, min(least, price)
+            return is_enough
+
+        needed(kept, _parts(kept), enough)
 
     def score(self, points: frozenset[Point]) -> Score:
         """Returns the score of a set of points, compiling it if it is new; ``NONE`` if XLA refuses it."""
@@ -287,7 +290,7 @@ def _starts(points: Sequence[Point]) -> Iterator[Iterable[Point]]:
             yield start
 
 
-def _parts(points: Iterable[Point]) -> Iterator[frozenset[Point]]:
+def _parts(points: Iterable[Point]) -> Iterator[Collection[Point]]:
     """Yields the sets of points to remove: families of ops by side and direction, then shorter and shorter runs."""
     ordered = sorted(points, key=lambda point: point.spot)
     families: dict[tuple[str, str, bool], list[Point]] = {}
@@ -296,8 +299,4 @@ def _parts(points: Iterable[Point]) -> Iterator[frozenset[Point]]:
         families.setdefault((family, point.spot.side, point.backward), []).append(point)
     if len(families) > 1:
         yield from map(frozenset, sorted(families.values(), key=len, reverse=True))
-    length = len(ordered)
-    while length > 1:
-        length = -(-length // 2)
-        for start in range(0, len(ordered), length):
-            yield frozenset(ordered[start : start + length])
+    yield from map(frozenset, runs(ordered))

@@ -147,7 +147,7 @@ def explain(
     if retracer is not None:
         from shardpass.explicit.door import with_findings as with_reshards
 
-        explanation = with_reshards(explanation, retracer, explained, machine or usual, folders)
+        explanation = with_reshards(explanation, retracer, explained, folders)
     if hints and explanation.partitioner != OURS:
         raise no_hints(explanation)
     advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None

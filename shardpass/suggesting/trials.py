@@ -20,11 +20,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardpass.advise.price import changed
+from shardpass.advise.price import as_propagated, changed
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.places.write import Change
-from shardpass.planning.cost import costs
-from shardpass.planning.planner import plan_program
 from shardpass.planning.problem import Answer, Problem
 from shardpass.planning.solve.network import Table
 from shardpass.planning.task import holding
@@ -147,11 +145,9 @@ class Trials:
         return trial
 
     def _whole(self) -> Trial:
-        task = self.task
-        propagation = Propagated(task.folded.program, task.barriers)
-        plan = plan_program(task.folded.program, propagation.shardings, task.decided, folded=task.folded.repeats)
-        price = sum(costs(plan, task.decided.clock, task.folded).values())
-        peak = task.footprint.peak(propagation.shardings.of)
+        program = self.task.folded.program
+        propagation = Propagated(program, self.task.barriers)
+        price, peak = as_propagated(self.task, program, propagation)
         fits = self.most is None or peak <= self.most
         return Trial(self.cost(price, peak) if fits else math.inf, price, peak, propagation.engine.snapshot())
 
