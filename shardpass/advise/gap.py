@@ -6,24 +6,25 @@ program is what annotations reach in XLA.
 Both take a decision by the solver, whose work on real programs has no useful bound. So a child process makes them, with
 a limit of time, and is ended at the limit. The figures that it has printed by then are used.
 
-Protocol: the module on the child's stdin; on its stdout a line of JSON for each program: [name, figures].
+Protocol: on the child's stdin the module, its machine and its target, pickled; on its stdout a line of JSON for each
+program: [name, figures].
 """
 
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from functools import partial
 
 from shardpass.advise.verify import figures
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.child import command
 from shardpass.report.findings import DECIDED, PINNED, Figures
-from shardpass.targets.target import Target, parse_target
+from shardpass.targets.target import CPU, Target
 
 FREE = "partition{constraints=free}"  # a leftover constraint is no reason to send more
 MOST_PINS = 6  # variants that are compiled
@@ -32,12 +33,12 @@ MOST_PINS = 6  # variants that are compiled
 def others(module: bytes, machine: Machine, seconds: float, target: Target | None = None) -> dict[str, Figures]:
     """Return the figures of shardpass's own program and of the pinned one, as far as ``seconds`` suffice.
 
-    ``target``: the devices for which the pinned program is compiled; by default virtual CPU devices.
+    ``target``: the devices for which both are compiled; by default virtual CPU devices, and those that are planned.
     """
-    words = command("shardpass.advise.gap", "serve", (machine.name, "" if target is None else str(target)))
+    words, given = command("shardpass.advise.gap", "serve", ()), pickle.dumps((module, machine, target))
     child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
-        out = child.communicate(module, timeout=seconds)[0]
+        out = child.communicate(given, timeout=seconds)[0]
     except subprocess.TimeoutExpired:
         child.kill()
         out = child.communicate()[0]
@@ -57,34 +58,40 @@ def _read(out: bytes) -> Iterator[tuple[str, Figures]]:
             continue  # a line that was cut
 
 
-def serve(machine: str, target: str = "") -> None:
+def serve() -> None:
     """Print the figures of each program as soon as they are known, in the child."""
-    data = sys.stdin.buffer.read()
+    from shardpass.cost.chosen import machine_text
+
+    data, machine, target = pickle.load(sys.stdin.buffer)
     out = sys.stdout
     with redirect_stdout(sys.stderr), collect():
-        for name, made in ((DECIDED, _decided), (PINNED, partial(_pinned, target=target))):
+        for name, made in ((DECIDED, _decided), (PINNED, _pinned)):
             try:
-                program = made(data, machine)
+                program = made(data, machine_text(machine), target)
             except ShardpassError:
                 continue
             print(json.dumps([name, program.as_dict()]), file=out, flush=True)
 
 
-def _decided(data: bytes, machine: str) -> Figures:
+def _decided(data: bytes, machine: str, target: Target | None) -> Figures:
     from shardpass.ir.context import parse_module
     from shardpass.ir.machines import set_module_machine
     from shardpass.report.build import explain_module
+    from shardpass.report.hlo.programs import explain_partitioned_by
 
     module = parse_module(data, trusted=True)
     set_module_machine(module, machine)
-    return figures(explain_module(module, "step", pipeline=FREE))
+    report = explain_module(module, "step", pipeline=FREE)
+    if target is not None and target.platform != CPU:
+        report = explain_partitioned_by("shardpass", report.built, "", None, machine, None, target)
+    return figures(report)
 
 
-def _pinned(data: bytes, machine: str, target: str) -> Figures:
+def _pinned(data: bytes, machine: str, target: Target | None) -> Figures:
     from shardpass.ir.context import parse_module
     from shardpass.pinning.pin import pin_module
 
-    module, compiled_for = parse_module(data, trusted=True), parse_target(target) if target else None
-    after = pin_module(module, machine=machine, most=MOST_PINS, target=compiled_for)[1].after
+    module = parse_module(data, trusted=True)
+    after = pin_module(module, machine=machine, most=MOST_PINS, target=target)[1].after
     assert after is not None
     return after

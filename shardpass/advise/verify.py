@@ -29,8 +29,9 @@ def figures(report: Report, memory: int | None = None, work: float | None = None
     """
     if memory is None:
         memory = 0 if report.memory is None else report.memory.total
+    step = report.step_seconds or report.seconds if work is None else report.seconds + work
     work = report.compute_seconds or 0.0 if work is None else work
-    return Figures(report.total_bytes_received, memory, report.flops or 0, report.seconds + work, work)
+    return Figures(report.total_bytes_received, memory, report.flops or 0, step, work)
 
 
 def figures_of(plan: ProgramPlan) -> Figures:

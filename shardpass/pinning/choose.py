@@ -234,7 +234,7 @@ class _Choosing:
         return program.seconds(self.machine, self.borders)
 
     def _keep(self, points: frozenset[Point], program: Compiled) -> None:
-        plain, seconds = self.plain, program.seconds(self.machine, self.borders)
+        plain, seconds = self.plain, self._seconds(program)
         pairs = (
             (program.bytes_received, plain.bytes_received),
             (program.bytes_scattered, plain.bytes_scattered),

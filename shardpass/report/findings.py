@@ -26,7 +26,7 @@ class Figures:
         bytes: received, loops multiplied.
         memory: arguments, results and temporaries, by the compiler's statistics; of a plan the most bytes alive.
         flops: of products and convolutions, loops multiplied; 0 of a plan.
-        seconds: modelled: collectives and work, one after the other.
+        seconds: modelled, of a step, as ``Report.step_seconds``.
         compute_seconds: of the work alone; 0 where it is not known.
         temporaries: the part of ``memory`` that is neither arguments nor results; 0 where it is not known.
     """

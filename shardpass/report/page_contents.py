@@ -37,6 +37,7 @@ def contents(report: Report) -> Plain:
     bare = {id(row): share for row, share in zip(report.rows, exposed, strict=False)}
     seconds = () if report.measured is None else report.measured.seconds
     took = {id(row): one or 0.0 for row, one in zip(report.rows, seconds, strict=False)}
+    by = report.compiler or report.stand_in
     return {
         "file": report.file,
         "devices": report.devices,
@@ -48,14 +49,14 @@ def contents(report: Report) -> Plain:
         "command": report.command,
         "worst": asdict(worst(report)),
         "schedule": schedule(report, numbers),
-        "partitioned": PARTITIONED.get(report.partitioner, ""),
+        "partitioned": PARTITIONED.get(report.partitioner, "") + (f", compiled by {by}" if by else ""),
         "bytes": report.total_bytes_received,
         "most": None if report.trips is None else report.bytes_at_most(report.trips),
         "trips": report.trips,
         "unknown": report.unknown_loops,
         "seconds": report.seconds,
         "compute": report.compute_seconds,
-        "step": report.step_seconds,
+        "step": report.step_seconds if report.schedule is None else report.schedule.one_by_one,
         "bound": report.bound_by,
         "work": [
             {**place(where), "seconds": seconds} for where, seconds in report.compute_by_line()[:MOST_WORK] if seconds

@@ -67,6 +67,7 @@ class Report(Totals):
         partitioner: the partitioner of the program: "shardpass", "xla" or "shardy".
         compiler: what compiled the program and for which devices, "XLA:TPU for v5e:4x4 (libtpu 0.0.42.1)"; "" where
             that is not known.
+        stand_in: what compiled the program where that is another compiler than the machine's own, and why; else "".
         estimated_seconds: of a device's work by the compiler's own estimate, of the ops that have one; None without.
         command: the command line that made the report; "" where none did.
         hints: annotations that save; None where the report was made without hints.
@@ -98,6 +99,7 @@ class Report(Totals):
     loops: tuple[LoopFact, ...] = ()
     partitioner: str = "shardpass"
     compiler: str = ""
+    stand_in: str = ""
     estimated_seconds: float | None = None
     command: str = ""
     find_findings: Callable[[], Findings | None] = field(default=_none, repr=False, compare=False)
@@ -150,15 +152,25 @@ class Report(Totals):
 
     @property
     def step_seconds(self) -> float | None:
-        """Seconds of a run without overlap: the sum of ``seconds`` and ``compute_seconds``."""
-        return None if self.compute_seconds is None else self.seconds + self.compute_seconds
+        """Seconds of a run: in the order of the compiler where that is known, else ``seconds`` and ``compute_seconds``
+        one after the other.
+        """
+        if self.compute_seconds is None:
+            return None
+        return self.seconds + self.compute_seconds if self._ordered is None else self._ordered.seconds
 
     @property
     def bound_by(self) -> str | None:
         """COMPUTE or COMMUNICATION, whichever takes longer; None where the first is not known."""
         if self.compute_seconds is None:
             return None
-        return COMMUNICATION if self.seconds > self.compute_seconds else COMPUTE
+        work = self.compute_seconds if self._ordered is None else self._ordered.one_by_one - self.seconds
+        return COMMUNICATION if self.seconds > work else COMPUTE
+
+    @property
+    def _ordered(self) -> Schedule | None:
+        """The schedule that the compiler of the program wrote."""
+        return self.schedule if self.schedule is not None and self.schedule.compiler else None
 
     def compute_by_line(self) -> tuple[tuple[Place, float], ...]:
         """Return the seconds that a device computes for each of the user's lines, the most first."""
@@ -218,7 +230,7 @@ class Report(Totals):
             "mesh": dict(self.mesh),
             "profile": self.profile,
             "partitioner": self.partitioner,
-            **({"compiler": self.compiler} if self.compiler else {}),
+            **({"compiler": self.compiler or self.stand_in} if self.compiler or self.stand_in else {}),
             "total_bytes_received": self.total_bytes_received,
             "seconds": self.seconds,
             "compute_seconds": self.compute_seconds,

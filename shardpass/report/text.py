@@ -110,6 +110,8 @@ def _head(report: Report, width: int) -> Iterator[str]:
         yield from wrapped(f"memory of a device: {show_bytes(memory.total)}{limit} ({parts}{where})", width)
         if report.does_not_fit:
             yield from _too_much(report, memory, width)
+    if report.stand_in:
+        yield from wrapped(f"compiled by {report.stand_in}", width)
 
 
 def _too_much(report: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
@@ -153,9 +155,9 @@ def overlap_text(report: Report) -> str:
     if plan is None or not report.seconds or not plan.seconds:
         return ""
     bare = sum(plan.exposed)
-    how = f"in {plan.compiler}'s own order" if plan.compiler else "overlapped"
+    how = f"in {plan.compiler}'s own order" if plan.compiler else f"overlapped it takes {show_seconds(plan.seconds)}"
     ahead = f" with {show_bytes(plan.ahead)} fetched ahead" if plan.ahead else ""
-    words = f"{how} it takes {show_seconds(plan.seconds)}{ahead}: {show_seconds(bare)} of the collectives are exposed"
+    words = f"{how}{ahead}: {show_seconds(bare)} of the collectives are exposed"
     place, most = max(exposed_by_line(report).items(), key=lambda one: one[1], default=(NOWHERE, 0.0))
     return f"{words}, {100 * most / bare:.0f}% of that at {short(place)}" if most and place != NOWHERE else words
 

@@ -182,7 +182,8 @@ def explain_data(
     if not partitioned:
         put_mesh(module, over, file)
     if partitioner != OURS and not partitioned:
-        explanation = explain_partitioned_by(partitioner, module, file, over, machine or usual, folders, target)
+        asked = partitioner, module, file, over, machine or usual, folders, target
+        explanation = explain_partitioned_by(*asked, named=machine is not None)
         return with_findings(explanation, file, machine or usual, folders, wanted)
     given_text = data if over is None else str(module.operation.get_asm(enable_debug_info=True))
     decide_for(module, machine, usual)

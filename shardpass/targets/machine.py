@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from shardpass.cost.links import Link, Switch, Torus
 from shardpass.cost.machine import Machine, find_machine
-from shardpass.targets.target import CUDA, TPU, Target
+from shardpass.targets.target import CHIPS, CPU, CUDA, TPU, Target, chip
 
 
 def machine_of(target: Target) -> Machine:
@@ -18,6 +18,22 @@ def machine_of(target: Target) -> Machine:
     machine = find_machine(target.machine)
     first, *others = machine.links
     return replace(machine, links=(_inner(first, target), *others))
+
+
+def target_on(machine: str, devices: int) -> Target | None:
+    """Returns ``devices`` chips of the kind that ``machine`` has: whole hosts of GPUs, or a slice of TPUs as square as
+    can be. None where there is no such chip, or no such number of them.
+    """
+    if machine not in CHIPS or chip(machine).platform == CPU:
+        return None
+    kind, twos = chip(machine), devices.bit_length() - 1
+    if kind.platform == CUDA:
+        hosts = -(-devices // kind.host)
+        return None if devices % hosts else Target(kind, (hosts, devices // hosts))
+    if twos < kind.dimensions - (kind.dimensions > 2) or devices != 1 << twos:
+        return None
+    sizes = [1 << (twos + place) // kind.dimensions for place in range(kind.dimensions)]
+    return Target(kind, tuple(sizes if sizes[0] > 1 else sizes[::-1]))
 
 
 def _inner(link: Link, target: Target) -> Link:

@@ -22,15 +22,20 @@ def is_installed(target: Target) -> bool:
     return not _missing(target)
 
 
+def extra_of(target: Target) -> str:
+    """Returns the extra of shardpass that installs the compiler of ``target``; "" of CPUs."""
+    return PACKAGES[target.platform][1]
+
+
 def compiler_version(target: Target) -> str:
     """Returns the package of the compiler and its version: "libtpu 0.0.42.1".
 
     Raises ShardpassError (SP909), which names the extra to install, where a package is missing.
     """
-    packages, extra = PACKAGES[target.platform]
+    packages, _ = PACKAGES[target.platform]
     if missing := _missing(target):
         raise NO_COMPILER.error(
-            compiler=target.compiler, target=str(target), missing=" and ".join(missing), extra=extra
+            compiler=target.compiler, target=str(target), missing=" and ".join(missing), extra=extra_of(target)
         )
     return f"{packages[0]} {metadata.version(packages[0])}"
 

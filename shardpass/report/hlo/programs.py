@@ -17,8 +17,8 @@ from typing import Any
 
 from shardpass.cost.collective import KINDS, hlo_name
 from shardpass.cost.machine import Machine
-from shardpass.diagnostics import NOWHERE, Place
-from shardpass.diagnostics.table_cost import TARGET_PARTITIONER, TARGET_SIZE
+from shardpass.diagnostics import NOWHERE, Place, ShardpassError
+from shardpass.diagnostics.table_cost import TARGET_FAILED, TARGET_PARTITIONER, TARGET_SIZE
 from shardpass.diagnostics.table_suggest import NOT_A_PROGRAM
 from shardpass.ir.annotations import mesh_of, num_devices, set_num_devices
 from shardpass.ir.context import UNNAMED
@@ -33,7 +33,9 @@ from shardpass.runtime.peers import PeerProgram, build
 from shardpass.sharding import Mesh
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import shared
+from shardpass.targets.machine import target_on
 from shardpass.targets.target import CPU, Target, cpu
+from shardpass.targets.versions import extra_of, is_installed
 
 _HEADER = re.compile(r"^HloModule\s[^\n]*", re.MULTILINE)
 _SCHEDULED = re.compile(r"\bis_scheduled=true\b")
@@ -104,11 +106,14 @@ def explain_partitioned_by(
     machine: Machine | str | None,
     folders: Sequence[Path] | None,
     target: Target | None = None,
+    *,
+    named: bool = False,
 ) -> Explanation:
     """Explain the program that ``partitioner`` makes of ``module``, which is annotated, or partitioned by shardpass.
 
     Its ``given`` is the module, with its number of devices, and its ``built`` the partitioner's program. ``target``:
-    the devices for which XLA compiles it; by default virtual CPU devices.
+    the devices for which XLA compiles it; by default virtual CPU devices. ``named``: the user named the machine, whose
+    own compiler is then the default; where it is not installed, or refuses the program, the report says so.
 
     Raises ShardpassError: SP553 and SP911 where there is no program, SP909 without the compiler, SP910 for another
     number of devices than the target's.
@@ -122,6 +127,18 @@ def explain_partitioned_by(
             set_num_devices(module, devices)
     given: bytes | str
     program: Compiled | PeerProgram
+    asked = named and isinstance(machine, str) and target is None and partitioner != "shardy"
+    meant = target_on(str(machine), devices) if asked else None
+    stand_in = (
+        "" if meant is None else f"XLA:CPU in place of {meant.compiler}: pip install 'shardpass[{extra_of(meant)}]'"
+    )
+    if meant is not None and is_installed(meant):
+        try:
+            return explain_partitioned_by(partitioner, module, file, mesh, machine, folders, meant)
+        except ShardpassError as error:
+            if error.code != TARGET_FAILED.id:
+                raise
+            stand_in = f"XLA:CPU, as {error.diagnostics[0].message}"
     target = cpu(devices) if target is None else target
     if target.devices != devices:
         where = NOWHERE if file == UNNAMED else Place(file)
@@ -137,7 +154,7 @@ def explain_partitioned_by(
         given = str(module.operation.get_asm(enable_debug_info=True))
         program = build(partitioner, given, devices)
     report = explain_built(program, called(module, file), partitioner, mesh, machine, folders, compiler)
-    return replace(report, given=given, built=program)
+    return replace(report, given=given, built=program, stand_in=stand_in)
 
 
 def explain_built(

@@ -165,3 +165,31 @@ def test_a_long_compile_is_told(monkeypatch):
     with Compiler(cpu(8)) as compiler:
         compiler.compile(SPLIT.encode())
     assert told[0] == "XLA:CPU compiles for cpu:8: 0 s"
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_a_named_machine_asks_its_own_compiler_and_says_where_another_stands_in(installed, monkeypatch):
+    """XLA:GPU is not there, or refuses the program; without the name of a machine nobody asked for it."""
+    import shardpass
+    from shardpass.diagnostics.table_cost import TARGET_FAILED
+    from shardpass.report.hlo import programs
+
+    asked = []
+
+    def compiler(target):
+        asked.append(str(target))
+        if target.platform == "cpu":
+            return shared(target)
+        raise TARGET_FAILED.error(compiler=target.compiler, target=str(target), reason="no such call", devices=8)
+
+    monkeypatch.setattr(programs, "is_installed", lambda target: installed)
+    monkeypatch.setattr(programs, "shared", compiler)
+    said = "XLA:CPU, as XLA:GPU does not compile the program for h100:8: no such call"
+    if not installed:
+        said = "XLA:CPU in place of XLA:GPU: pip install 'shardpass[gpu]'"
+    report = shardpass.explain(WHOLE, partitioner="xla", machine="h100")
+    assert asked == ["h100:8", "cpu:8"][not installed :]
+    assert report.stand_in == report.as_dict()["compiler"] == said
+    assert f"compiled by {said}"[:70] in str(report)
+    assert report.total_bytes_received == 7 * 8 * 16 * 4
+    assert shardpass.explain(WHOLE, partitioner="xla").stand_in == ""

@@ -5,6 +5,7 @@ import pytest
 from shardpass.cost.machine import MACHINES
 from shardpass.diagnostics import ShardpassError
 from shardpass.targets import versions
+from shardpass.targets.machine import target_on
 from shardpass.targets.target import CHIPS, chip, cpu, parse_target
 
 
@@ -49,6 +50,30 @@ def test_any_other_text_is_an_error_with_a_reason(text, words):
     with pytest.raises(ShardpassError, match=words) as raised:
         parse_target(text)
     assert raised.value.diagnostics[0].code == "SP908"
+
+
+@pytest.mark.parametrize(
+    ("machine", "devices", "name"),
+    [
+        ("v5e", 8, "v5e:2x4"),
+        ("v5e", 256, "v5e:16x16"),
+        ("v5p", 4, "v5p:2x2x1"),
+        ("v5p", 16, "v5p:2x2x4"),
+        ("v5p", 128, "v5p:4x4x8"),
+        ("h100", 6, "h100:6"),
+        ("h100", 16, "h100:2x8"),
+        ("h100", 12, "h100:2x6"),
+        ("h100", 9, None),
+        ("v5e", 12, None),
+        ("v5e", 1, None),
+        ("mi300x", 8, None),
+        ("cpu", 8, None),
+        ("cluster.toml", 8, None),
+    ],
+)
+def test_a_machine_has_a_target_of_so_many_devices(machine, devices, name):
+    target = target_on(machine, devices)
+    assert target == (None if name is None else parse_target(name))
 
 
 def test_each_chip_has_a_machine_of_prices():
