@@ -188,38 +188,38 @@ class Reshards:
     # ---------------------------------------------------------------- what is a finding
 
     def _keep(self, tried: Tried, repeated: bool = False) -> None:
-        self.keep(self._finding(tried, repeated), tried)
+        action = DROP if all(spec is None for _, spec in tried.edit) else REPLACE
+        text = _sentence(tried.edit, self.now, tried.figures, repeated)
+        annotations, code = tuple(_annotated(*one) for one in tried.edit), tuple(_code(*one) for one in tried.edit)
+        self.keep(tried, action, text, annotations, code, lines=not repeated)
 
-    def keep(self, finding: Finding, tried: Tried) -> None:
-        """Adds ``finding``, and makes ``tried`` the program on which further edits are tried."""
-        self.findings.append(finding)
+    def keep(
+        self,
+        tried: Tried,
+        action: str,
+        text: str,
+        annotations: tuple[Annotated, ...],
+        code: tuple[str, ...],
+        lines: bool = True,
+    ) -> None:
+        """Adds a finding about ``tried``, and makes it the program on which further edits are tried."""
+        diff = self._diff(tried.replacements)
+        changed = changed_lines(self.report.rows, tried.report.rows) if lines else ()
+        figured = self.now, tried.figures
+        self.findings.append(Finding(action, text, annotations, code, *figured, diff, annotations[0].place, changed))
         self.replacements += tried.replacements
         self.regions += tried.regions
         self.now, self.report, self.jaxpr = tried.figures, tried.report, tried.jaxpr
         gone = {id(call) for call, _ in tried.edit}
         self.calls = [one for one in self.calls if id(one) not in gone]
 
-    def diff_of(self, edits: Sequence[tuple[SourceFile, Replacement]]) -> str:
+    def _diff(self, edits: Sequence[tuple[SourceFile, Replacement]]) -> str:
         """Returns the unified diff of ``edits`` on top of those of the findings."""
         diffs = []
         for file in dict.fromkeys(file for file, _ in edits):
             here = [one for known, one in edits if known is file]
             diffs.append(file.diff(here, [one for known, one in self.replacements if known is file]))
         return "".join(diffs)
-
-    def _finding(self, tried: Tried, repeated: bool) -> Finding:
-        before, after = self.now, tried.figures
-        return Finding(
-            DROP if all(spec is None for _, spec in tried.edit) else REPLACE,
-            _sentence(tried.edit, before, after, repeated),
-            tuple(_annotated(*one) for one in tried.edit),
-            tuple(_code(*one) for one in tried.edit),
-            before,
-            after,
-            self.diff_of(tried.replacements),
-            tried.edit[0][0].place,
-            () if repeated else changed_lines(self.report.rows, tried.report.rows),
-        )
 
 
 def results_of(jaxpr: Any) -> tuple[str, ...]:

@@ -30,18 +30,17 @@ from typing import TypeGuard
 
 from shardpass.advise.sentences import cost_of
 from shardpass.advise.source import Replacement, SourceFile, called, requoted
-from shardpass.advise.verify import changed_lines
 from shardpass.diagnostics import Diagnostic, Place
 from shardpass.diagnostics.table_explicit import NO_WAIT
 from shardpass.explicit.carries import body_and_start, component, results_of_body
 from shardpass.explicit.errors import read
 from shardpass.explicit.expression import OUT, Edit, Expression
-from shardpass.explicit.reshards import Reshards, Tried, cheaper
+from shardpass.explicit.reshards import Reshards, cheaper
 from shardpass.explicit.specs import spec_of_type
 from shardpass.explicit.written import KEYWORD, Written
 from shardpass.ir import jax_private
 from shardpass.places.specs import Spec, spec_text
-from shardpass.report.findings import REPLACE, Annotated, Finding
+from shardpass.report.findings import REPLACE, Annotated
 
 MOST = 12  # sums that are traced, beside what a search of reshards may trace
 Replacements = tuple[tuple[SourceFile, Replacement], ...]
@@ -78,28 +77,15 @@ def waiting_sums(search: Reshards) -> list[Diagnostic]:
     for one in (*added_products(search), *added_gradients(search)):
         tried = search.tried_with(one.edits)
         if tried is not None and cheaper(search.now, tried.figures):
-            search.keep(_finding(one, tried, search), tried)
+            words = f"the sum of `{one.name}` over {', '.join(one.axes)} could wait: completed at once it costs"
+            note = Annotated(KEYWORD, one.name, spec_text(one.spec), one.waiting, one.place)
+            code = f"{one.name}: {one.waiting}"
+            search.keep(tried, REPLACE, f"{words} {cost_of(search.now, tried.figures)} more", (note,), (code,))
         clash = read(search.error) if tried is None and search.error is not None else None
         if clash is not None and one.of_products:
             axes = ", ".join(one.axes)
             refused.append(NO_WAIT.at(one.place, name=one.name, axes=axes, spec=one.waiting, error=clash.text))
     return refused
-
-
-def _finding(one: Sum, tried: Tried, search: Reshards) -> Finding:
-    before, after = search.now, tried.figures
-    return Finding(
-        REPLACE,
-        f"the sum of `{one.name}` over {', '.join(one.axes)} could wait: completed at once it costs"
-        f" {cost_of(before, after)} more",
-        (Annotated(KEYWORD, one.name, spec_text(one.spec), one.waiting, one.place),),
-        (f"{one.name}: {one.waiting}",),
-        before,
-        after,
-        search.diff_of(one.edits),
-        one.place,
-        changed_lines(search.report.rows, tried.report.rows),
-    )
 
 
 # ---------------------------------------------------------------- products that are added

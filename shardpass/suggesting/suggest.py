@@ -21,7 +21,7 @@ on one device: its plan has every value whole.
 Invariants: no annotation saves nothing; the figures are those of plans of exactly these annotations.
 
 Example: see docs/suggest.md. Complexity: import, one set of tables, up to a dozen solutions within the limit, some
-dozens of tables that are reduced once (``reduced``), and two plans.
+dozens with annotations, and two plans.
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ from shardpass.planning.task import holding
 from shardpass.program.program import NO_ANNOTATION, Program
 from shardpass.propagation.program import Propagated
 from shardpass.suggesting.places import slots
-from shardpass.suggesting.reduced import Reduced
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,6 @@ class Trials:
         annotations = self.task.folded.program.annotations
         index = problem.propagated.index
         self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in annotations]
-        ends = [result for result in problem.propagated.results if result is not None]
-        self.tables = Reduced(problem, states, start, [*self._free, *ends])
 
     def cost(self, price: float, peak: float) -> float:
         """Returns ``price`` plus the price of ``peak`` bytes alive at once."""
@@ -104,16 +101,11 @@ class Trials:
     def placed(self, annotations: Iterable[Change]) -> Trial:
         """Returns the first outcome: arguments that ``annotations`` do not reach are whole on every device."""
         key = frozenset(annotations)
-        trial = self._known.get(key)
-        if trial is None:
-            program = changed(self.task.folded, key)
-            trial = (
-                self._whole()
-                if nothing_annotated(program)
-                else self._outcome({**self.reached(key), **self._fixed(key)})
-            )
-            self._known[key] = trial
-        return trial
+        if key not in self._known:
+            is_plain = nothing_annotated(changed(self.task.folded, key))
+            fixed = {} if is_plain else {**self.reached(key), **self._fixed(key)}
+            self._known[key] = self._whole() if is_plain else self._outcome(fixed)
+        return self._known[key]
 
     def passes(self, annotations: Iterable[Change]) -> Answer:
         """Solves the program as the passes do with ``annotations``: without the ties between states."""
@@ -132,17 +124,11 @@ class Trials:
 
     def _outcome(self, fixed: Mapping[int, DimAxes]) -> Trial:
         key = frozenset(fixed.items())
-        trial = self._solved.get(key)
-        if trial is None:
-            one = self.tables.solve(fixed)
-            if one is not None:
-                trial = Trial(self.cost(one.price, one.peak), one.price, one.peak, one.splits)
-            else:
-                answer = self.problem.solve(fixed, self.states, start=self.start)
-                cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
-                trial = Trial(cost, answer.price, answer.peak, answer.splits)
-            self._solved[key] = trial
-        return trial
+        if key not in self._solved:
+            answer = self.problem.solve(fixed, self.states, start=self.start)
+            cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
+            self._solved[key] = Trial(cost, answer.price, answer.peak, answer.splits)
+        return self._solved[key]
 
     def _whole(self) -> Trial:
         program = self.task.folded.program

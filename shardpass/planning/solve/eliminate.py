@@ -17,17 +17,16 @@ Complexity: O(entries of the tables made), which is what ``elimination_order`` l
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from shardpass.planning.solve.network import Costs, Network, Table, aligned
 
 
-def elimination_order(network: Network, limit: int, degree: int, kept: Collection[int] = ()) -> tuple[list[int], bool]:
+def elimination_order(network: Network, limit: int, degree: int) -> tuple[list[int], bool]:
     """Returns the variables to eliminate, in order, and whether these are all.
 
     ``limit``: entries of the greatest table that may be made. ``degree``: neighbours that a variable may have.
-    ``kept``: variables that stay.
     """
     sizes, near = network.sizes, _neighbours(network)
     gone: list[int] = []
@@ -35,7 +34,7 @@ def elimination_order(network: Network, limit: int, degree: int, kept: Collectio
     def made(variable: int) -> int:
         return prod([sizes[other] for other in near[variable]], start=sizes[variable])
 
-    queue = [(made(variable), variable) for variable in near if variable not in kept]
+    queue = [(made(variable), variable) for variable in near]
     heapq.heapify(queue)
     while queue:
         size, variable = heapq.heappop(queue)
@@ -53,8 +52,7 @@ def elimination_order(network: Network, limit: int, degree: int, kept: Collectio
             near[other] |= others
             near[other] -= {other, variable}
         for other in others:
-            if other not in kept:
-                heapq.heappush(queue, (made(other), other))
+            heapq.heappush(queue, (made(other), other))
     return gone, not near
 
 
