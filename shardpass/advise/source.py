@@ -16,10 +16,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeGuard
 
-from shardpass.ir.frames import Frame
+from shardpass.ir.frames import Frame, is_library
+from shardpass.report.naming import Sources
 
 _CONSTRAINT = "with_sharding_constraint"
 _CONTEXT = 2  # lines of a diff around a change
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _SPECS, _NAMED = ("P", "PartitionSpec"), "NamedSharding"
 
 
@@ -169,11 +171,23 @@ class SourceFile:
                         return f"{name}.{_CONSTRAINT}"
         return f"jax.lax.{_CONSTRAINT}"
 
+    def function_around(self, node: ast.AST) -> Function | None:
+        """Returns the innermost function whose body contains a node; a decorator belongs to the function outside."""
+        inner, outer = node, self.parents.get(node)
+        while outer is not None:
+            if isinstance(outer, Function) and inner not in getattr(outer, "decorator_list", ()):
+                return outer
+            inner, outer = outer, self.parents.get(outer)
+        return None
+
     def function_of(self, node: ast.AST) -> ast.FunctionDef | None:
         """Returns the function definition around a node; None at module level and in a lambda."""
-        while not isinstance(node, ast.FunctionDef | ast.Lambda | ast.Module):
-            node = self.parents[node]
-        return node if isinstance(node, ast.FunctionDef) else None
+        function = self.function_around(node)
+        return function if isinstance(function, ast.FunctionDef) else None
+
+    def resolved(self, node: ast.expr) -> ast.expr:
+        """Returns the value that a name is assigned once; any other expression unchanged."""
+        return (self.assigned(node.id, node) if isinstance(node, ast.Name) else None) or node
 
     @cached_property
     def _named(self) -> str:
@@ -328,6 +342,24 @@ def _in_repository(path: str) -> str:
 
 
 Edits = Mapping[SourceFile, Sequence[Replacement]]
+
+
+class Files:
+    """The user's files by path, each parsed once."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources, self._known = sources, dict[str, SourceFile | None]()
+
+    def at(self, path: str) -> SourceFile | None:
+        """Returns the file at ``path``; None for one of a library, that may not be read, or that does not parse."""
+        if path not in self._known:
+            is_python = path.endswith(".py") or path.startswith("<")
+            text = self._sources.text(path) if is_python and not is_library(path) else ""
+            try:
+                self._known[path] = SourceFile(path, text) if text else None
+            except (SyntaxError, ValueError, RecursionError):
+                self._known[path] = None
+        return self._known[path]
 
 
 def overlap(replacements: Sequence[Replacement]) -> bool:

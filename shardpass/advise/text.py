@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardpass.advise.propose.program import Edit
-from shardpass.advise.source import Edits, Replacement, SourceFile, called, overlap
+from shardpass.advise.source import Edits, Files, Replacement, SourceFile, called, overlap
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import Frame
 from shardpass.places.sites import ARGUMENT, CONSTRAINT, CUT, RESULT, VALUE, Site, Sites
@@ -93,8 +93,8 @@ class JaxText:
     """Writes edits as diffs, each on top of the previous ones. ``function``: the name of the jitted function."""
 
     def __init__(self, sites: Sites, sources: Sources, function: str) -> None:
-        self.sites, self.sources, self.function = sites, sources, function
-        self._files: dict[str, SourceFile | None] = {}
+        self.sites, self.function = sites, function
+        self._files = Files(sources)
         self._made: dict[SourceFile, list[Replacement]] = {}
 
     def written(self, edit: Edit) -> Written | None:
@@ -135,7 +135,7 @@ class JaxText:
     def _in_the_body(self, edit: Edit, change: Change) -> _Part | None:
         site = change.site
         if site.kind == VALUE:
-            file = self._file(site.place.file)
+            file = self._files.at(site.place.file)
             added = None if file is None else self._added(file, site, change.spec or ())
             return None if file is None or added is None else _Part(file, added)
         others = [one for one in self.sites.constraints if all(one is not changed.site for changed in edit)]
@@ -143,7 +143,7 @@ class JaxText:
         for level, frame in enumerate(frames):
             if any(frame in (other.frame, *other.calls) for other in others):
                 continue  # an edit there changes others too
-            file = self._file(frame.place.file)
+            file = self._files.at(frame.place.file)
             if file is None:
                 return None
             made = self._constraint(file, frame, change) if not level else self._call(file, frames, level, change)
@@ -163,7 +163,7 @@ class JaxText:
     def _call(self, file: SourceFile, frames: Sequence[Frame], level: int, change: Change) -> list[Replacement] | None:
         """Edits the call of a helper that constrains one of its parameters; ``frames[level]`` is the call."""
         call = file.expression_at(frames[level])
-        inner = self._file(frames[level - 1].place.file)
+        inner = self._files.at(frames[level - 1].place.file)
         if inner is None or not isinstance(call, ast.Call) or level != 1:
             return None
         constraint = inner.constraint_at(frames[0])
@@ -196,7 +196,7 @@ class JaxText:
         if any(one.frame == sites[0].frame for one in self.sites.constraints if one not in sites):
             return "", 0  # some of the calls alone
         count = sum(len(site.origins) for site in sites)
-        file = self._file(sites[0].place.file) if count > 1 and sites[0].calls else None
+        file = self._files.at(sites[0].place.file) if count > 1 and sites[0].calls else None
         call = None if file is None else file.constraint_at(sites[0].frame)
         function = None if file is None or call is None else file.function_of(call)
         if function is None or call is None or ast.unparse(call.args[0]) not in {one.arg for one in function.args.args}:
@@ -228,7 +228,7 @@ class JaxText:
         names = self.sites.names
         places = (names.frame(op).place.file for op in self.sites.program.body.every_op())
         for path in dict.fromkeys(places):
-            file = self._file(path)
+            file = self._files.at(path)
             if file is not None and any(
                 file.shardings(self.function, keyword) is not None for keyword in ("in_shardings", "out_shardings")
             ):
@@ -294,7 +294,7 @@ class JaxText:
         specs = {new[name] for name in covered}
         if len(specs) == 1:
             spec = specs.pop()
-            return "None" if spec is None else file.sharding(spec_text(spec), _resolved(file, node))
+            return "None" if spec is None else file.sharding(spec_text(spec), file.resolved(node))
         tails = {steps[len(prefix) :]: new[name] for name, steps in covered.items()}
         for other, tree in sorted(trees.items(), key=lambda one: one[0] != kind):
             known = {name: site.spec for site in self._sites(other) for name in site.names}
@@ -341,15 +341,6 @@ class JaxText:
             steps.append(int(index) if index is not None else attribute or single or double or "")
             position = step.end()
         return tuple(steps)
-
-    def _file(self, path: str) -> SourceFile | None:
-        if path not in self._files:
-            text = self.sources.text(path) if path.endswith(".py") or path.startswith("<") else ""
-            try:
-                self._files[path] = SourceFile(path, text) if text else None
-            except (SyntaxError, ValueError, RecursionError):
-                self._files[path] = None
-        return self._files[path]
 
 
 def _leaf(
@@ -406,9 +397,3 @@ def _unwrapped(file: SourceFile, call: ast.Call, kept: ast.expr) -> list[Replace
     simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
     alone = simple or isinstance(file.parents[call], ast.Assign | ast.Return)
     return [Replacement(start, end, file.text(kept) if alone else f"({file.text(kept)})")]
-
-
-def _resolved(file: SourceFile, node: ast.expr) -> ast.expr:
-    """Returns the value assigned to a name, any other expression unchanged."""
-    value = file.assigned(node.id, node) if isinstance(node, ast.Name) else None
-    return value or node

@@ -46,7 +46,8 @@ def _branches(file: SourceFile, call: ast.Call, name: str, clash: Clash) -> list
     """Returns the two branches of ``cond`` or ``switch`` whose types differ."""
     if name == "cond":
         return [_argument(call, 1, "true_fun"), _argument(call, 2, "false_fun")]
-    branches = _written_out(file, _argument(call, 1, "branches")) if name == "switch" else None
+    given = _argument(call, 1, "branches") if name == "switch" else None
+    branches = None if given is None else file.resolved(given)
     numbers = [int(one) for one in _NUMBERS.findall(clash.text)][:2]
     if not isinstance(branches, ast.List | ast.Tuple) or len(numbers) < 2 or max(numbers) >= len(branches.elts):
         return []
@@ -81,14 +82,7 @@ def results_of_body(file: SourceFile, function: ast.expr | None, near: ast.Call)
         return []
     definition = max(before, key=lambda node: node.lineno)
     inside = [node for node in ast.walk(definition) if isinstance(node, ast.Return) and node.value is not None]
-    return [node.value for node in inside if node.value is not None and _owner(file, node) is definition]
-
-
-def _owner(file: SourceFile, node: ast.AST) -> ast.AST | None:
-    parent: ast.AST | None = file.parents.get(node)
-    while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-        parent = file.parents.get(parent)
-    return parent
+    return [node.value for node in inside if node.value is not None and file.function_around(node) is definition]
 
 
 def _resharded(
@@ -99,14 +93,9 @@ def _resharded(
         return
     node: ast.expr | None = nodes[0]
     for step in path:
-        node = component(_written_out(file, node), step)
+        node = None if node is None else component(file.resolved(node), step)
     if node is not None:
         yield Expression(file, node), Edit(((OUT, spec),))
-
-
-def _written_out(file: SourceFile, node: ast.expr | None) -> ast.expr | None:
-    """Returns the expression that a name is assigned once; any other expression unchanged."""
-    return file.assigned(node.id, node) if isinstance(node, ast.Name) else node
 
 
 def component(node: ast.expr | None, step: Step) -> ast.expr | None:

@@ -168,7 +168,7 @@ def added_gradients(search: Reshards) -> Iterator[Sum]:
         if equation.primitive.name != "scan":
             continue
         for path, _, span in jax_private.frames_of(equation):
-            file = search.files.file(path)
+            file = search.files.files.at(path)
             call = None if file is None else search.files.call_at(file, span)
             if file is None or call is None or (path, file.span(call)) in met or called(call)[-4:] != "scan":
                 continue

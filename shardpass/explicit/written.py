@@ -22,10 +22,9 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
-from shardpass.advise.source import Replacement, SourceFile, called, keyword_of
+from shardpass.advise.source import Files, Function, Replacement, SourceFile, called, keyword_of
 from shardpass.diagnostics import Place
 from shardpass.ir import jax_private
-from shardpass.ir.frames import is_library
 from shardpass.report.naming import Sources
 
 RESHARD, KEYWORD, REGION, HELPER = "reshard", "out_sharding", "auto_axes", "helper"
@@ -99,10 +98,10 @@ class Written:
         functions = [one for one in ast.walk(self.file.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
         return functions[0] if len(functions) == 1 else None
 
-    def _ran(self, function: ast.FunctionDef | ast.Lambda, equation: Any) -> bool:
+    def _ran(self, function: Function, equation: Any) -> bool:
         """Whether an equation was traced inside of a call of ``function``."""
         lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-        name = function.name if isinstance(function, ast.FunctionDef) else "<lambda>"
+        name = "<lambda>" if isinstance(function, ast.Lambda) else function.name
         frames = jax_private.frames_of(equation)
         return any(path == self.file.path and known == name and span[0] in lines for path, known, span in frames)
 
@@ -114,7 +113,7 @@ class Written:
     @property
     def _made_inside(self) -> bool:
         assert self.made is not None
-        around = _function_around(self.file, self.made)
+        around = self.file.function_around(self.made)
         return around is not None and any(self._ran(around, one) for one in self.equations)
 
     def without(self) -> list[Replacement] | None:
@@ -147,8 +146,7 @@ class Calls:
     """The calls of a program that say types, with the files that they are in."""
 
     def __init__(self, sources: Sources) -> None:
-        self.sources = sources
-        self.files: dict[str, SourceFile | None] = {}
+        self.files = Files(sources)
         self._by_end: dict[str, dict[tuple[int, int], ast.Call]] = {}
         self._met: dict[tuple[str, int], Written] = {}
 
@@ -164,7 +162,7 @@ class Calls:
     def _innermost(self, equation: Any) -> Written | None:
         inner: Written | None = None
         for path, _, span in jax_private.frames_of(equation):
-            file = self.file(path)
+            file = self.files.at(path)
             if file is None:
                 continue
             call = self.call_at(file, span)
@@ -180,18 +178,6 @@ class Calls:
     def _known(self, written: Written) -> Written:
         return self._met.setdefault((written.file.path, written.file.span(written.call)[1]), written)
 
-    def file(self, path: str) -> SourceFile | None:
-        if path not in self.files:
-            self.files[path] = self._read(path)
-        return self.files[path]
-
-    def _read(self, path: str) -> SourceFile | None:
-        text = "" if is_library(path) else self.sources.text(path)
-        try:
-            return SourceFile(path, text) if text else None
-        except (SyntaxError, ValueError):
-            return None
-
     def call_at(self, file: SourceFile, span: jax_private.Span) -> ast.Call | None:
         """Returns the call that ends where ``span`` ends; versions of Python differ on where methods start."""
         known = self._by_end.get(file.path)
@@ -200,17 +186,6 @@ class Calls:
             known = {(node.end_lineno or 0, node.end_col_offset or 0): node for node in nodes}
             self._by_end[file.path] = known
         return known.get((span[1], span[3]))
-
-
-def _function_around(file: SourceFile, node: ast.AST) -> ast.FunctionDef | ast.Lambda | None:
-    """Returns the innermost function whose body contains ``node``; a decorator belongs to the function outside."""
-    inner, outer = node, file.parents.get(node)
-    while outer is not None:
-        decorated = isinstance(outer, ast.FunctionDef) and inner in outer.decorator_list
-        if isinstance(outer, ast.FunctionDef | ast.Lambda) and not decorated:
-            return outer
-        inner, outer = outer, file.parents.get(outer)
-    return None
 
 
 # ---------------------------------------------------------------- which form a call has

@@ -195,7 +195,7 @@ def test_a_tree_that_stands_for_two_states_is_not_edited_for_one() -> None:
             and edit[0].spec == (("model",), ())
         )
         text = JaxText(sites, Sources(()), "step")
-        text._files["train.py"] = SourceFile("train.py", SHARED)
+        text._files._known["train.py"] = SourceFile("train.py", SHARED)
         edited = applied(SHARED, text.written(edit).diff)
     said = {}
     jit = lambda function, **given: said.update(given)  # noqa: E731
@@ -261,7 +261,7 @@ def test_one_call_of_a_helper_is_edited_at_the_call() -> None:
         sites = Sites(reading)
         first, second = sites.constraints
         text = JaxText(sites, Sources(()), "step")
-        text._files["train.py"] = SourceFile("train.py", HELPER)
+        text._files._known["train.py"] = SourceFile("train.py", HELPER)
         one, both = text.written((Change(second, None),)), text.written((Change(first, None), Change(second, None)))
         assert one is not None
         assert both is not None
