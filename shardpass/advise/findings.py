@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from shardpass.advise.budget import Budget
+from shardpass.advise.budget import IN_FULL, Budget
 from shardpass.advise.gap import others
 from shardpass.advise.planned import find_decided
 from shardpass.advise.search import Again, Asked, find_edits
 from shardpass.advise.verify import figures
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
-from shardpass.diagnostics import collect
+from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.context import parse_module
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import EDITED, INTERRUPTED, NOW, Finding, Findings, Gap
@@ -27,8 +28,8 @@ from shardpass.report.rows import DecidedFact
 from shardpass.runtime.peers import XLA, PeerProgram, build
 from shardpass.sharding import Mesh
 from shardpass.targets.compiled import Compiled
-from shardpass.targets.compiler import shared
-from shardpass.targets.target import cpu
+from shardpass.targets.compiler import Compiler, shared
+from shardpass.targets.target import CPU, cpu
 
 GAP_SECONDS = 30.0  # for shardpass's decision and the pinned program, of wall time
 
@@ -83,25 +84,36 @@ def _findings(
     explanation: Explanation, file: str, machine: Machine, folders: Sequence[Path] | None, wanted: Wanted
 ) -> Findings:
     sources, mesh = Sources(folders), Mesh(explanation.mesh) if explanation.mesh else None
+    local = shared(explanation.built.target if explanation.partitioner == XLA else cpu(explanation.devices))
+    quick = local if local.target.platform == CPU else Compiler(cpu(explanation.devices))
+    drafts = quick
+    budget = Budget(wanted.seconds, lambda: local.spent + (drafts.spent if drafts is not local else 0.0))
 
     def explained(program: Compiled | PeerProgram) -> Explanation:
         asked = explanation.partitioner, mesh, machine, folders, explanation.compiler
         return explain_built(program, file, *asked)
 
     def compiled(module: bytes, draft: bool) -> Compiled | PeerProgram:
-        if explanation.partitioner == XLA:
-            return local.compile(module, draft=draft)
-        return build(explanation.partitioner, _text(module), explanation.devices)
+        nonlocal quick
+        if explanation.partitioner != XLA:
+            return build(explanation.partitioner, _text(module), explanation.devices)
+        try:
+            return (quick if draft else local).compile(module, draft=draft)
+        except ShardpassError:
+            if not draft or quick is local or quick.compiled > 1:
+                raise
+        quick = local  # an op of the target's own, which XLA:CPU does not know
+        return local.compile(module)
 
-    local = shared(explanation.built.target if explanation.partitioner == XLA else cpu(explanation.devices))
-    budget = Budget(wanted.seconds, lambda: local.spent)
-    with collect(), ThreadPoolExecutor(1) as thread:  # remarks are for those who partition
+    # remarks are for those who partition
+    with collect(), drafts if drafts is not local else nullcontext(), ThreadPoolExecutor(1) as thread:
 
         def compiler(module: bytes, draft: bool) -> Callable[[], Explanation]:
             program = thread.submit(copy_context().run, compiled, module, draft)
             return lambda: explained(program.result())
 
         asked = Asked(explanation.given, file, explanation, compiler, machine, sources, budget, wanted.again)
+        asked = dataclasses.replace(asked, whole=_whole(explanation))
         if wanted.show is not None:
             asked = dataclasses.replace(asked, show=wanted.show, interruptible=True)
         return find_edits(asked)
@@ -116,8 +128,15 @@ def _gap(explanation: Explanation, machine: Machine, findings: Findings, wanted:
         rows.append((EDITED, findings[-1].after))
     data = explanation.given.encode() if isinstance(explanation.given, str) else explanation.given
     target = explanation.built.target if explanation.partitioner == XLA else None
-    made = others(data, machine, GAP_SECONDS if wanted.seconds is None else wanted.seconds, target)
+    usual = GAP_SECONDS + IN_FULL * _whole(explanation)
+    made = others(data, machine, usual if wanted.seconds is None else wanted.seconds, target)
     return Gap((*rows, *made.items()))
+
+
+def _whole(explanation: Explanation) -> float:
+    """Returns the processor seconds of a compile for a target, which makes no drafts; 0.0 of any other program."""
+    built = explanation.built
+    return built.spent if isinstance(built, Compiled) and built.target.platform != CPU else 0.0
 
 
 def _text(module: bytes) -> str:

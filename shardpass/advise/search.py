@@ -37,7 +37,7 @@ from itertools import permutations
 
 from jaxlib.mlir import ir
 
-from shardpass.advise.budget import COMPILES, Budget
+from shardpass.advise.budget import COMPILES, IN_FULL, Budget
 from shardpass.advise.kinds import Kinds
 from shardpass.advise.price import Model
 from shardpass.advise.propose import KINDS, STATES
@@ -99,6 +99,7 @@ class Asked:
             the edits, and ``b""`` where they cannot be tried. None: edits are written into the module alone.
         show: called with each finding when it is there.
         interruptible: whether Ctrl-C ends the search with the findings that are there.
+        whole: processor seconds of a compile in full, where the compiler of the program makes no drafts; else 0.0.
     """
 
     data: Given
@@ -111,6 +112,7 @@ class Asked:
     again: Again | None = None
     show: Callable[[Finding], None] = lambda _: None
     interruptible: bool = False
+    whole: float = 0.0
 
 
 def find_edits(asked: Asked) -> Findings:
@@ -166,7 +168,7 @@ class _Search:
         """Looks for all findings. ``plain``: the draft of the program itself."""
         trials = self._priced()
         draft = self._figures(plain)
-        self.asked.budget.allow(COMPILES * self.asked.budget.elsewhere)
+        self.asked.budget.allow(max(COMPILES * self.asked.budget.elsewhere, IN_FULL * self.asked.whole))
         if draft is not None:
             drafted = self._drafted(trials)
             self._keep_thinner(self._keep_best(draft, drafted), drafted)
@@ -298,8 +300,8 @@ class _Search:
     def _first_that_saves(self, draft: Figures, saving: Sequence[Trial]) -> Trial | None:
         """Compiles the best of ``saving`` in full, then the next, until one is a finding; returns it."""
         left = list(saving)
-        for _ in range(MOST_TRIED):
-            if not left:
+        for tried in range(MOST_TRIED):
+            if not left or (tried and self._is_late()):
                 return None
             chosen = best(draft, left)
             if self._verified(chosen.edit, saves):

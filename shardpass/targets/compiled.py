@@ -26,6 +26,7 @@ class Compiled:
 
     ``donated``: bytes of results that lie in buffers of arguments. ``peak``: the most bytes alive at once by the
     compiler's own account; 0 where it has none. ``version``: the package of the compiler, with its version.
+    ``spent``: processor seconds of the compile.
     """
 
     hlo: str
@@ -36,6 +37,7 @@ class Compiled:
     donated: int
     peak: int = 0
     version: str = ""
+    spent: float = 0.0
 
     @property
     def devices(self) -> int:

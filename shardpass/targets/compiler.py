@@ -107,7 +107,7 @@ class Compiler:
         with self._lock:
             self.compiled += 1
             facts, hlo = self._answer(module, draft)
-            self.spent += facts.pop("spent", 0.0)
+            self.spent += facts.get("spent", 0.0)
         if "failed" in facts:
             raise self._failed(facts["failed"])
         return Compiled(hlo.decode(), self.target, **facts, version=self.version)

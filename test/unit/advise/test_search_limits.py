@@ -105,6 +105,27 @@ def test_a_search_ends_when_its_seconds_are_spent(seconds: int) -> None:
     assert list(found) == compiles.shown
 
 
+@pytest.mark.parametrize(("whole", "most"), [(0.0, 20), (30.0, 90)])
+def test_a_compiler_without_drafts_has_the_time_of_three_compiles(whole: float, most: int) -> None:
+    compiles = Compiles()
+    budget = Budget(None, lambda: compiles.seconds)
+    means = compiles, chosen("ideal"), Sources(()), budget
+    find_edits(Asked(MODULE, "m.mlir", program_of(0), *means, whole=whole))
+    assert budget.seconds == most
+
+
+def test_once_the_time_is_over_one_program_is_compiled_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No edit saves in full: with time three are tried."""
+    monkeypatch.setattr(search, "saves", lambda before, after: before.bytes == after.bytes == 1000)
+    monkeypatch.setattr(search._Search, "_verified", lambda self, edit, worth: self.asked.compiler(b"", False) is None)
+    tried = []
+    for seconds in (1.0, 1000.0):
+        compiles = Compiles()
+        run(compiles, seconds)
+        tried.append(compiles.in_full)
+    assert tried == [1, search.MOST_TRIED]
+
+
 def run_in_full() -> int:
     compiles = Compiles()
     run(compiles, 1000.0)

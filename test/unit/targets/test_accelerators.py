@@ -124,3 +124,31 @@ def test_constraints_are_pinned_by_the_compiler_of_a_target():
         _, pins = pin_module(module, target=parse_target("h100:8"), most=4)
     assert pins.before.bytes_received == 7 * 8 * 16 * 4
     assert pins.after.bytes_received <= pins.before.bytes_received
+
+
+@pytest.mark.parametrize("name", ["v5e:2x4", "h100:8", "h100:2x4"])
+def test_use_compiles_ahead_of_time_for_devices_that_are_described(name):
+    """In a process of its own, as a user's would be; ``strict`` raises where the program is left to XLA."""
+    compiler(name).close()
+    import subprocess
+    import sys
+
+    from shardpass.targets.compiler import child_environment
+
+    code = f"""
+import jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from shardpass.runtime.hlo_traffic import received
+from shardpass.targets.child import devices_of
+from shardpass.targets.target import parse_target
+import shardpass.jax as spj
+
+mesh = Mesh(np.array(devices_of(parse_target({name!r}), (4, 2))).reshape(4, 2), ("data", "model"))
+x = jax.ShapeDtypeStruct((64, 32), "float32", sharding=NamedSharding(mesh, P("data")))
+w = jax.ShapeDtypeStruct((32, 16), "float32", sharding=NamedSharding(mesh, P(None, "model")))
+with spj.use(strict=True):
+    made = jax.jit(lambda w, x: w - (x.T @ x @ w), donate_argnums=0).lower(w, x).compile()
+print("input_output_alias" in made.as_text(), received(made.as_text(), 8).total > 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=child_environment(), capture_output=True, text=True)
+    assert done.stdout.split()[-2:] == ["True", "True"], done.stderr[-2000:]
