@@ -2,7 +2,7 @@
 
 ``planned``: both planners, whose own simulator proves each plan. Held here: the bytes of best against those of rink and
 the bound, the memory rule, the normal form of the paper.
-``evaluated``: the program on NumPy arrays (shardpass/redistribute/program/evaluate.py), beside slices of the whole
+``evaluated``: the program on NumPy arrays (tools/prove/numpy_programs.py), beside slices of the whole
 array. Bytes and buffers are counted op by op on these arrays, the bound element by element.
 
 A law that does not hold raises ``Broken``; any other exception is a fault of another kind.
@@ -21,8 +21,8 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.element_types import element_type
 from shardpass.redistribute import PLANNERS, Plan, plan_redistribution
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.evaluate import evaluate
 from tools.prove.law import hold
+from tools.prove.numpy_programs import evaluate
 from tools.prove.redistribution_arrays import Array, before, expect, joined
 from tools.prove.redistribution_problems import Problem
 

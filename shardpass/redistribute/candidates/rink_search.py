@@ -61,13 +61,6 @@ Node = tuple[tuple[int, ...], Phase]  # counts, and the phase reached
 MOST_PATHS = 16
 
 
-def shortest_path(
-    shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...], devices: int
-) -> tuple[WeakCollective, ...]:
-    """Return the first of ``shortest_paths``."""
-    return shortest_paths(shape, source, target, devices)[0]
-
-
 @lru_cache(maxsize=8192)
 def shortest_paths(
     shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...], devices: int
@@ -142,18 +135,3 @@ def _edges(
 
 def _with(counts: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
     return (*counts[:index], value, *counts[index + 1 :])
-
-
-def weak_cost(shape: tuple[int, ...], source: tuple[int, ...], path: tuple[WeakCollective, ...]) -> int:
-    """Return the cost of ``path`` by figure 11, in elements."""
-    tile = math.prod(shape) // math.prod(source)
-    cost = 0
-    for step in path:
-        if step.phase == Phase.SLICE:
-            tile //= step.factor
-        elif step.phase == Phase.ALL_TO_ALL:
-            cost += tile
-        else:
-            tile *= step.factor
-            cost += tile
-    return cost

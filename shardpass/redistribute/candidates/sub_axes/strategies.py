@@ -11,7 +11,7 @@ strategies:
 4. An all_to_all for each hop of the route, and no permute, where the route has hops.
 
 Example: x:A, y:B to x:B, y:C, all of size 2, w bytes a tile. By 1 a device receives w/2 and then w; by 2, in two
-rounds, w/2 each; by 4 also w/2 twice. Each of these is combined with each way to gather (``gathers``). The paper's plan
+rounds, w/2 each; by 4 also w/2 twice. The gathers (``gathers``) follow. The paper's plan
 competes in ``search``: plans with more modelled bytes than that are dropped.
 """
 
@@ -23,7 +23,7 @@ from functools import partial
 from shardpass.cost.collective import bytes_received
 from shardpass.redistribute.candidates.sub_axes.all_to_all import swap
 from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, Assignment, SubAxisProblem
-from shardpass.redistribute.candidates.sub_axes.gathers import gather, gather_in_two, gathered_last
+from shardpass.redistribute.candidates.sub_axes.gathers import gather
 from shardpass.redistribute.candidates.sub_axes.local_layout import isolated, rearranged, windowable
 from shardpass.redistribute.candidates.sub_axes.rounds import MOST_CHUNK_ROUNDS, swap_in_rounds, swap_in_two
 from shardpass.redistribute.candidates.sub_axes.route import Route, find_routes
@@ -63,18 +63,15 @@ def _strategies_of(problem: SubAxisProblem, route: Route) -> list[Strategy]:
             moves.append(swap_in_two)
         if route.hops:
             moves.append(_swap_in_hops)
-    gathers: list[Part] = [gather]
-    if gathered_last(problem, route):
-        gathers.append(gather_in_two)
-    return [partial(_build, problem, route, move, end) for end in gathers for move in moves]
+    return [partial(_build, problem, route, move) for move in moves]
 
 
-def _build(problem: SubAxisProblem, route: Route, move: Part, end: Part, builder: Builder) -> None:
+def _build(problem: SubAxisProblem, route: Route, move: Part, builder: Builder) -> None:
     sliced = tuple(REPLICATED if m in problem.summed else t for m, t in enumerate(route.first))
     _slice(problem, problem.source, sliced, builder)
     _reduce(problem, sliced, route.first, builder)
     move(problem, route, builder)
-    end(problem, route, builder)
+    gather(problem, route, builder)
 
 
 def _slice(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from shardpass.redistribute import plan_redistribution
-from shardpass.redistribute.candidates.rink_search import shortest_path, weak_cost
+from shardpass.redistribute.candidates.rink_search import Phase, shortest_paths
 from shardpass.sharding import Mesh, Sharding
 
 NORMAL_FORM = re.compile(r"s*[ap]*g*")
@@ -21,6 +21,22 @@ def paper(mesh, kind):
         dims.append([a.strip() for a in axes.split(",") if a.strip()][::-1])  # ours are major to minor
         assert int(tile) * math.prod(mesh[a] for a in dims[-1]) == shape[-1]
     return tuple(shape), Sharding.tiled(Mesh(tuple(mesh.items())), dims)
+
+
+def weak_cost(shape, source, path):
+    """The cost of a path by figure 11, in elements."""
+    tile, cost = math.prod(shape) // math.prod(source), 0
+    for step in path:
+        if step.phase == Phase.SLICE:
+            tile //= step.factor
+        elif step.phase == Phase.GATHER:
+            tile *= step.factor
+        cost += 0 if step.phase == Phase.SLICE else tile
+    return cost
+
+
+def shortest_path(shape, source, target, devices):
+    return shortest_paths(shape, source, target, devices)[0]
 
 
 def rink(mesh, source, target):

@@ -66,14 +66,6 @@ def test_gathers_over_several_dimensions_are_one():
     assert best.bytes_received == best.lower_bound_bytes < rink.bytes_received
 
 
-def test_the_gather_of_a_great_array_ends_with_the_leading_dimension():
-    """Where a copy of the result takes longer than a collective's latency: the last one needs no transpose."""
-    _, best = plans(M222, (512, 256, 256), ("c", "a", "b"), ("", "", ""))
-    assert kinds(best) == ["all_gather"] * 2
-    assert best.steps[0].tile_after == (256, 256, 256)
-    assert best.bytes_received == best.lower_bound_bytes
-
-
 @pytest.mark.parametrize(
     ("shape", "source", "target"),
     [

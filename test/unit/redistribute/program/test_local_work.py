@@ -11,9 +11,9 @@ from shardpass.cost.machine import find_machine, switched
 from shardpass.element_types import element_type
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.evaluate import evaluate
 from shardpass.redistribute.program.local_work import LocalPrices, LocalWork, local_work, usual_prices
 from shardpass.redistribute.terms.costs import local_prices
+from tools.prove.numpy_programs import evaluate
 
 F32 = element_type("f32")
 FOUR = np.array([[0, 1, 2, 3]])

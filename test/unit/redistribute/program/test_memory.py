@@ -14,9 +14,9 @@ from support import daily
 from shardpass.element_types import element_type
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.evaluate import evaluate
 from shardpass.redistribute.program.memory import Memory
 from shardpass.sharding import Mesh, Sharding
+from tools.prove.numpy_programs import evaluate
 
 F32 = element_type("f32")
 

@@ -10,9 +10,9 @@ import pytest
 from shardpass.cost.chosen import chosen
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.problem.checks import make_problem
-from shardpass.redistribute.program.evaluate import evaluate
 from tools.bench.simulate_scale import HOST, TILE, WAYS, Row, Way, plan_by, priced, sample, summary
 from tools.processes import environment, module_command
+from tools.prove.numpy_programs import evaluate
 
 SCALE = module_command("tools.bench.simulate_scale")
 POD = chosen("pod")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shardpass.redistribute.program import ops
-from shardpass.redistribute.program.evaluate import evaluate
+from tools.prove.numpy_programs import evaluate
 
 ROWS = 3  # of a tile, of which four devices have one each
 WHOLE = np.arange(1, 25).reshape(12, 2)
