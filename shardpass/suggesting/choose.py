@@ -59,12 +59,15 @@ def choose(
     every = [as_in(problem, answer, site) for site in arguments]
     trials.enough *= 1 + NEAR
 
-    def beside() -> list[Change]:
-        return [as_in(problem, answer, site) for site in others()]
+    def mended(
+        trial_of: Callable[[Sequence[Change]], Trial], kept: Sequence[Change], every: list[Change]
+    ) -> list[Change]:
+        kept = _mended(trial_of, trials, kept, every)
+        if trials.is_enough(trial_of(kept)):
+            return kept
+        return _mended(trial_of, trials, kept, [as_in(problem, answer, site) for site in others()])
 
-    kept = _mended(trials.placed, trials, _carried(trials, every), every)
-    if not trials.is_enough(trials.placed(kept)):
-        kept = _mended(trials.placed, trials, kept, beside())
+    kept = mended(trials.placed, _carried(trials, every), every)
     best = trials.placed(kept)
     trials.enough, trials.limit = max(trials.enough, best.cost * (1 + NEAR)), max(trials.limit, best.peak)
     left = iter(range(TRIALS))
@@ -74,10 +77,7 @@ def choose(
         runs(largest[::-1]),
         lambda some: next(left, None) is not None and trials.is_enough(trials.placed(some)),
     )
-    kept = _mended(trials.of, trials, fewest, [*kept, *every])
-    if not trials.is_enough(trials.of(kept)):
-        kept = _mended(trials.of, trials, kept, beside())
-    return _what_they_save(trials, kept)
+    return _what_they_save(trials, mended(trials.of, fewest, [*kept, *every]))
 
 
 def as_in(problem: Problem, answer: Answer, site: Site) -> Change:
@@ -111,17 +111,14 @@ def _mended(
     """Adds to ``kept`` the annotations of ``every`` that its trial splits otherwise, until its cost is enough."""
     kept = list(kept)
     while not trials.is_enough(trial := trial_of(kept)):
-        unlike = [one for one in dict.fromkeys(every) if one not in kept and _differs(trials, trial, one)]
+        splits = {one: {trial.splits[index] for index in slots(trials.problem, one.site)} for one in every}
+        unlike = [one for one, own in splits.items() if one not in kept and own - {trials.dims(one)}]
         if not unlike and not kept:  # any annotation names the mesh, and the passes split the values between
             unlike = list(every)
         if not unlike:
             break
         kept += unlike
     return kept
-
-
-def _differs(trials: Trials, trial: Trial, one: Change) -> bool:
-    return any(trial.splits[index] != trials.dims(one) for index in slots(trials.problem, one.site))
 
 
 def _what_they_save(trials: Trials, kept: Sequence[Change]) -> tuple[Chosen, ...]:

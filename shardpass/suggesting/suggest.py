@@ -87,7 +87,6 @@ if TYPE_CHECKING:
 
 SCALE, LEAST_SCALE = 0.97, 0.5  # what may be left of a limit that is scaled down at once
 COMPILED = 8  # programs that are compiled for one suggestion
-PLANNED = 2  # times that it is lowered for the copies of a solution's plan, before annotations are chosen
 FAR = 2e-2  # of a solution's price: a plan that costs more above it may have other annotations
 TIGHTENED = 3  # times that the limit is lowered for what the default search adds
 
@@ -311,7 +310,7 @@ class _Suggesting:
         are not near its price, those whose trials keep the limit. Where the tables leave something out, their price
         says little, and the plans of both are compared.
         """
-        answer, trials, limit = self._as_planned(limit)
+        answer, trials = self._solved(limit)
         trials.begin(None)
         few = self._few(trials, answer)
         if limit is None or self.goal is None:
@@ -398,23 +397,6 @@ class _Suggesting:
         ties = [*problem.ties(slots), *states]
         answer = within(problem, ties, limit, slots)
         return answer, Trials(problem, states, answer, most=self.goal)
-
-    def _as_planned(self, limit: int | None) -> tuple[Answer, Trials, int | None]:
-        """Solves as ``_solved``, with ``limit`` lower by the copies that a plan of the solution holds beside.
-
-        So annotations are chosen for a solution whose plan keeps the limit, and need not be chosen again. Returns the
-        limit, too.
-        """
-        answer, trials = self._solved(limit)
-        for _ in range(PLANNED):
-            if limit is None or self.goal is None or answer.peak > limit:  # no splits hold less
-                break
-            over = self._plan(answer).alive.peak - self.goal
-            if over <= 0:
-                break
-            limit = max(0, limit - over)
-            answer, trials = self._solved(limit)
-        return answer, trials, limit
 
     def _tied(self) -> Iterator[Sequence[int]]:
         """Yields, for each state, the engine's values of the argument and of the result that updates it."""
