@@ -94,7 +94,6 @@ distributed: $(STAMP) ## 2 processes of 4 devices beside one of 8, on all exampl
 docs: $(STAMP) ## write the generated pages under docs/
 	$(BIN)/python -m tools.docs.make_docs
 	$(BIN)/python -m tools.docs.make_ops_docs
-	$(BIN)/python -m tools.docs.make_tables
 
 # the site needs no jax: its tools have an environment of their own
 SITE := $(VENV)/.site

@@ -4,7 +4,7 @@ r"""Writes and reads names between quotes, in the escapes of each notation.
 |---|---|---|
 | C | XLA's sharding and mesh text, ONNX's spec | ``'a\'b\n'`` |
 | MLIR | Shardy's attributes, the paper's notation, locations | ``"a'b\0A"`` |
-| Python | JAX's ``PartitionSpec`` | ``"a'b\n"`` |
+| Python | JAX's ``PartitionSpec`` (``ast`` reads it) | ``"a'b\n"`` |
 
 A name is any text. The written form has printable letters alone, so that no name breaks a line or turns the direction
 of a terminal. Numbers in escapes of C and MLIR are the bytes of UTF-8.
@@ -25,14 +25,6 @@ _C_ONE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92, 
 _C_SHORT = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 _MLIR = re.compile(r'\\(?:(?P<one>["\'\\nt])|(?P<bytes>[0-9A-Fa-f]{2}(?:\\[0-9A-Fa-f]{2})*))')
 _MLIR_ONE = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
-_PYTHON = re.compile(
-    r"\\(?:x(?P<x>[0-9a-fA-F]{2})|u(?P<u>[0-9a-fA-F]{4})|U(?P<U>[0-9a-fA-F]{8})|(?P<octal>[0-7]{1,3})|(?P<one>.?))",
-    re.DOTALL,
-)
-_PYTHON_ONE = {
-    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", "'": "'", '"': '"',
-    "\n": "",
-}  # fmt: skip
 _PART = r"(?::\(\d+\)\d+)*"  # of a sub-axis, and in the name of an axis of ours that is one
 _PLAIN = re.compile(rf"[\w.\-/]+(?: [\w.\-/]+)*{_PART}")
 _LISTED = re.compile(rf"('(?:[^'\\]|\\.)*'{_PART}|[^,']*)(?:,|$)")
@@ -135,28 +127,6 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error("shardpass.escaped", _escaped)
-
-
-# ------------------------------------------------------------------------------------- Python
-
-
-def python_unquoted(body: str) -> str:
-    """Unquote ``body``, the text between the quotes of a Python string; ``repr`` writes such text.
-
-    Raises:
-        EscapeError: an escape that Python does not have, or that names a letter (``\\N``).
-    """
-    return _PYTHON.sub(_python_value, body) if "\\" in body else body
-
-
-def _python_value(match: re.Match[str]) -> str:
-    code = match["x"] or match["u"] or match["U"]
-    value = int(code, 16) if code else int(match["octal"], 8) if match["octal"] else None
-    if value is not None and value <= 0x10FFFF:
-        return chr(value)
-    if value is not None or match["one"] not in _PYTHON_ONE:
-        raise EscapeError(match[0], match.start())
-    return _PYTHON_ONE[match["one"]]
 
 
 # ------------------------------------------------------------------------------------- for people

@@ -8,64 +8,35 @@ a dimension that its axes do not divide. Sub-axes, ``"x":(1)2``, are an addition
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from shardpass.diagnostics import table_sharding as table
-from shardpass.sharding.errors import ShardingParseError, fault
+from shardpass.sharding.errors import fault
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.model import Sharding
+from shardpass.sharding.notations.reader import Reader, tokens_of
 from shardpass.sharding.notes import Kind
 from shardpass.sharding.quoting import STRING, mlir_quoted, mlir_unquoted
 
-_TOKEN = re.compile(rf"\s*(\d+|{STRING}|[\[\]{{}},:()]|[A-Za-z_]\w*|.)", re.ASCII | re.DOTALL)
+_TOKENS = tokens_of(rf"\d+|{STRING}|[A-Za-z_]\w*")
 
 
-class _Tokens:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = [(m[1], m.start(1)) for m in _TOKEN.finditer(text)]
-        self.at = 0
+def _number(read: Reader) -> int:
+    at, digits = read.place, read.match(r"\d+", "a number")
+    if len(digits) > 18:
+        raise fault(table.INTEGER_RANGE, read.text, at, len(digits), value=digits)
+    return int(digits)
 
-    @property
-    def word(self) -> str:
-        return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
 
-    @property
-    def place(self) -> int:
-        return self.tokens[self.at][1] if self.at < len(self.tokens) else len(self.text)
-
-    def fault(self, expected: str) -> ShardingParseError:
-        actual = repr(self.word) if self.word else "the end of the text"
-        return fault(table.SYNTAX, self.text, self.place, expected=expected, found=actual, hint="")
-
-    def take(self, *wanted: str) -> str:
-        if self.word not in wanted:
-            raise self.fault(" or ".join(map(repr, wanted)))
-        self.at += 1
-        return self.tokens[self.at - 1][0]
-
-    def number(self) -> int:
-        if not self.word.isdigit():
-            raise self.fault("a number")
-        if len(self.word) > 18:
-            raise fault(table.INTEGER_RANGE, self.text, self.place, len(self.word), value=self.word)
-        self.at += 1
-        return int(self.tokens[self.at - 1][0])
-
-    def axis(self) -> AxisRef:
-        quoted = len(self.word) > 1 and self.word[0] in "\"'"
-        if not (quoted or self.word.isidentifier()):
-            raise self.fault("the name of an axis")
-        name = mlir_unquoted(self.word[1:-1]) if quoted else self.word
-        self.at += 1
-        if self.word != ":":
-            return AxisRef(name)
-        self.take(":")
-        self.take("(")
-        pre = self.number()
-        self.take(")")
-        return AxisRef(name, pre, self.number())
+def _axis(read: Reader) -> AxisRef:
+    name = read.match(rf"{STRING}|[A-Za-z_]\w*", "the name of an axis")
+    name = mlir_unquoted(name[1:-1]) if name[0] in "\"'" else name
+    if not read.next(":"):
+        return AxisRef(name)
+    read.take("(")
+    pre = _number(read)
+    read.take(")")
+    return AxisRef(name, pre, _number(read))
 
 
 def parse_distributed_type(text: str, mesh: Mesh) -> tuple[Sharding, tuple[int, ...]]:
@@ -75,31 +46,23 @@ def parse_distributed_type(text: str, mesh: Mesh) -> tuple[Sharding, tuple[int, 
         ShardingParseError: the text is none, or a tile size times its axes is not the global size.
         ShardingError: an axis that the mesh has not, or one that is used twice.
     """
-    tokens = _Tokens(text)
-    tokens.take("[")
+    read = Reader(text, _TOKENS)
+    read.take("[")
     dims: list[tuple[AxisRef, ...]] = []
     shape: list[int] = []
-    while tokens.word != "]":
-        if shape:
-            tokens.take(",")
-        at, size = tokens.place, tokens.number()
+    for _ in read.several("]"):
+        at, size = read.place, _number(read)
         axes: list[AxisRef] = []
-        if tokens.word == "{":
-            tokens.take("{")
-            while tokens.word != "}":
-                if axes:
-                    tokens.take(",")
-                axes.append(mesh.ref(tokens.axis()))
-            tokens.take("}")
-            tile, size = size, tokens.number()
+        if read.next("{"):
+            for _ in read.several("}"):
+                axes.append(mesh.ref(_axis(read)))
+            tile, size = size, _number(read)
             parts = math.prod(map(mesh.ref_size, axes))
             if tile * parts != size:
                 raise fault(table.TILE_SIZE, text, at, tile=tile, parts=parts, product=tile * parts, size=size)
         dims.append(tuple(reversed(axes)))
         shape.append(size)
-    tokens.take("]")
-    if tokens.word:
-        raise tokens.fault("the end")
+    read.end()
     return Sharding.tiled(mesh, dims), tuple(shape)
 
 

@@ -14,6 +14,7 @@ beside it: ``x=4,y=2``, or XLA's ``mesh['x'=4,'y'=2]``.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,18 +24,19 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics import table_sharding as table
 from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.sharding.axes import Axes
-from shardpass.sharding.errors import ShardingParseError, fault
+from shardpass.sharding.errors import fault
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.model import Sharding
 from shardpass.sharding.notations.distributed_type import parse_distributed_type
 from shardpass.sharding.notations.mhlo import parse_mhlo
 from shardpass.sharding.notations.named_mesh import parse_mesh
+from shardpass.sharding.notations.reader import Reader, tokens_of
 from shardpass.sharding.notations.sdy import parse_sdy
-from shardpass.sharding.quoting import STRING, EscapeError, python_unquoted
+from shardpass.sharding.quoting import STRING
 from shardpass.sharding.tuples import TupleSharding
 
 _CALL = re.compile(r"\s*(?:[A-Za-z_]\w*\.)*(?:P|PartitionSpec)\s*\(")
-_TOKEN = re.compile(rf"\s*(?P<token>{STRING}|None|(?:[A-Za-z_]\w*\.)*(?:UNCONSTRAINED|PartitionSpec|P)|[(),\[\]])")
+_TOKENS = tokens_of(rf"{STRING}|None|(?:[A-Za-z_]\w*\.)*(?:UNCONSTRAINED|PartitionSpec|P)")
 _MESH = re.compile(r"\s*mesh\s*\[")
 _AXIS = re.compile(rf"\s*({STRING}|[^\W\d][\w.-]*)\s*=\s*([0-9]{{1,18}})\s*")
 
@@ -61,87 +63,39 @@ def spec_sharding(
 
 def parse_partition_spec(text: str, mesh: Mesh, rank: int | None = None) -> Sharding:
     """Parse ``P('x', None)`` over ``mesh``. Raises ShardingParseError, or as ``spec_sharding``."""
-    read = _Tokens(text)
-    read.take("P")
+    read = Reader(text, _TOKENS)
+    read.match(r"(?:.*\.)?(?:P|PartitionSpec)", "'P'")
     read.take("(")
-    entries: list[Entry] = []
-    for _ in read.several(")"):
-        entries.append(read.entry())
-    if text[read.at :].strip():
-        raise read.fault("the end")
+    entries = [_entry(read) for _ in read.several(")", trailing=True)]
+    read.end()
     return spec_sharding(entries, mesh, rank, text=text)
 
 
-class _Tokens:
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+def _entry(read: Reader) -> Entry:
+    if read.next("None"):
+        return ()
+    if read.word.endswith("UNCONSTRAINED"):
+        read.at += 1
+        return None
+    for opening, close in ("()", "[]"):
+        if read.next(opening):
+            return tuple(_name(read) for _ in read.several(close, trailing=True))
+    return (_name(read),)
 
-    def peek(self) -> str:
-        match = _TOKEN.match(self.text, self.at)
-        token = match["token"] if match else ""
-        return "P" if token.endswith(("P", "PartitionSpec")) and token[0] not in "'\"" else token
 
-    def take(self, *wanted: str) -> str:
-        token = self.peek()
-        if wanted and token not in wanted:
-            raise self.fault(" or ".join(repr(w) for w in wanted))
-        match = _TOKEN.match(self.text, self.at)
-        assert match is not None  # there is a token
-        self.at = match.end()
-        return token
-
-    def several(self, close: str) -> Iterator[None]:
-        """Yield before each item up to ``close``; a comma may follow the last one, as in Python."""
-        while self.peek() != close:
-            yield
-            if self.peek() != close:
-                self.take(",")
-                continue
-        self.take(close)
-
-    def entry(self) -> Entry:
-        token = self.peek()
-        if token == "None":
-            self.take()
-            return ()
-        if token.endswith("UNCONSTRAINED"):
-            self.take()
-            return None
-        if token in ("(", "["):
-            self.take()
-            axes = []
-            for _ in self.several(")" if token == "(" else "]"):
-                axes.append(self.name())
-            return tuple(axes)
-        return (self.name(),)
-
-    def name(self) -> str:
-        if self.peek()[:1] not in ("'", '"'):
-            raise self.fault("an axis name in quotes, a tuple of them, None or UNCONSTRAINED")
-        at = self.place
-        return _unquoted(self.take(), self.text, at)
-
-    @property
-    def place(self) -> int:
-        return self.at + len(self.text[self.at :]) - len(self.text[self.at :].lstrip())
-
-    def fault(self, expected: str) -> ShardingParseError:
-        at = self.place
-        actual = repr(self.peek() or self.text[at : at + 1]) if at < len(self.text) else "the end of the text"
-        open = at >= len(self.text) and self.text.count("(") > self.text.count(")")
-        hint = "close the parenthesis" if open else ""
-        return fault(table.SYNTAX, self.text, at, expected=expected, found=actual, hint=hint)
+def _name(read: Reader) -> str:
+    at, what = read.place, "an axis name in quotes, a tuple of them, None or UNCONSTRAINED"
+    return _unquoted(read.match(STRING, what), read.text, at)
 
 
 def _unquoted(token: str, text: str, at: int) -> str:
     """Unquote ``token``, which stands at ``at`` in ``text``."""
     try:
-        return python_unquoted(token[1:-1])
-    except EscapeError as error:
+        return str(ast.literal_eval(token))
+    except (SyntaxError, ValueError):
         raise fault(
-            table.SYNTAX, text, at + 1 + error.offset, len(error.escape),
-            expected="an escape of Python", found=repr(error.escape), hint="",
-        ) from None  # fmt: skip
+            table.SYNTAX, text, at, len(token), expected="a name as Python quotes it", found=token, hint=""
+        ) from None
 
 
 def read_mesh(text: str) -> Mesh:

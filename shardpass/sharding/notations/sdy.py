@@ -9,69 +9,18 @@ listed, ``<[], device_ids=[3]>``, means that device 3 holds the whole array.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.axes import Axes, check_disjoint, in_mesh_order
-from shardpass.sharding.errors import ShardingParseError, fault
 from shardpass.sharding.mesh import AxisRef, Mesh
 from shardpass.sharding.model import Sharding
+from shardpass.sharding.notations.reader import Reader, tokens_of
 from shardpass.sharding.notes import Kind, Notes
 from shardpass.sharding.quoting import STRING, mlir_quoted, mlir_unquoted
 
-_TOKEN = re.compile(rf"\s*(?P<token>\#sdy\.sharding|@[\w.$-]+|@?{STRING}|p?\d+|[a-z_]+|[<>\[\]{{}}(),:=?])", re.ASCII)
+_TOKENS = tokens_of(rf"\#sdy\.sharding|@[\w.$-]+|@?{STRING}|p?\d+|[a-z_]+")
 _BARE = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)  # a symbol that MLIR writes without quotes
-
-
-@dataclass(slots=True)
-class _Reader:
-    text: str
-    at: int = 0
-
-    def peek(self) -> str:
-        match = _TOKEN.match(self.text, self.at)
-        return match["token"] if match else ""
-
-    def next(self, *wanted: str) -> str | None:
-        """Take the next token if it is one of ``wanted``."""
-        match = _TOKEN.match(self.text, self.at)
-        if match and match["token"] in wanted:
-            self.at = match.end()
-            return match["token"]
-        return None
-
-    def need(self, wanted: str) -> None:
-        if self.next(wanted) is None:
-            raise self.fault(repr(wanted))
-
-    def match(self, pattern: str, what: str) -> str:
-        match = _TOKEN.match(self.text, self.at)
-        if match is None or not re.fullmatch(pattern, match["token"]):
-            raise self.fault(what)
-        self.at = match.end()
-        return match["token"]
-
-    def name(self, what: str) -> str:
-        return mlir_unquoted(self.match(STRING, what)[1:-1])
-
-    def fault(self, expected: str) -> ShardingParseError:
-        at = self.at
-        while at < len(self.text) and self.text[at].isspace():
-            at += 1
-        actual = repr(self.peek() or self.text[at : at + 1]) if at < len(self.text) else "the end of the text"
-        return fault(table.SYNTAX, self.text, at, expected=expected, found=actual, hint="")
-
-    def several(self, close: str) -> Iterator[None]:
-        """Yield before each item of a comma-separated list up to ``close``."""
-        if self.next(close):
-            return
-        while True:
-            yield
-            if self.next(close):
-                return
-            if self.next(",") is None:
-                raise self.fault(f"',' or {close!r}")
 
 
 def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
@@ -83,28 +32,27 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
         ShardingParseError: ``text`` is no such attribute.
         ShardingError: it names a mesh or an axis that is not there, or uses an axis twice.
     """
-    read = _Reader(text)
+    read = Reader(text, _TOKENS)
     read.next("#sdy.sharding")
-    read.need("<")
+    read.take("<")
     mesh_or_id = _mesh(read, meshes)
     mesh = Mesh(()) if isinstance(mesh_or_id, int) else mesh_or_id
-    read.need(",")
-    read.need("[")
+    read.take(",")
+    read.take("[")
     dims: list[Axes] = []
     opened: list[int] = []
     priorities: list[tuple[int, int]] = []
     for _ in read.several("]"):
-        read.need("{")
+        read.take("{")
         axes, is_open = _axes(read, mesh)
         if is_open:
             opened.append(len(dims))
-        if re.fullmatch(r"p\d+", read.peek()):
+        if re.fullmatch(r"p\d+", read.word):
             priorities.append((len(dims), int(read.match(r"p\d+", "p and a number")[1:])))
         dims.append(axes)
     by_word = _attributes(read, mesh)
-    read.need(">")
-    if text[read.at :].strip():
-        raise read.fault("the end")
+    read.take(">")
+    read.end()
     if isinstance(mesh_or_id, int):
         return Sharding.maximal(mesh_or_id)
     places = [(axes, f"dimension {k}") for k, axes in enumerate(dims)]
@@ -126,7 +74,7 @@ def mesh_or_device(axes: Iterable[tuple[str, int]], device_ids: Sequence[int]) -
     return Mesh(named, tuple(device_ids) or None)
 
 
-def _mesh(read: _Reader, meshes: Mapping[str, Mesh | int]) -> Mesh | int:
+def _mesh(read: Reader, meshes: Mapping[str, Mesh | int]) -> Mesh | int:
     if read.next("mesh"):
         return _inlined_mesh(read)
     quoted = read.match(rf"@(?:{STRING}|.+)", "@ and the name of a mesh, or mesh<...>")[1:]
@@ -137,37 +85,37 @@ def _mesh(read: _Reader, meshes: Mapping[str, Mesh | int]) -> Mesh | int:
     return meshes[name]
 
 
-def _inlined_mesh(read: _Reader) -> Mesh | int:
-    read.need("<")
-    read.need("[")
+def _inlined_mesh(read: Reader) -> Mesh | int:
+    read.take("<")
+    read.take("[")
     axes: list[tuple[str, int]] = []
     for _ in read.several("]"):
-        name = read.name("an axis name in quotes")
-        read.need("=")
+        name = mlir_unquoted(read.match(STRING, "an axis name in quotes")[1:-1])
+        read.take("=")
         axes.append((name, int(read.match(r"\d+", "the size of the axis"))))
     ids: list[int] = []
     if read.next(","):
-        read.need("device_ids")
-        read.need("=")
-        read.need("[")
+        read.take("device_ids")
+        read.take("=")
+        read.take("[")
         for _ in read.several("]"):
             ids.append(int(read.match(r"\d+", "the number of a device")))
-    read.need(">")
+    read.take(">")
     return mesh_or_device(axes, ids)
 
 
-def _attributes(read: _Reader, mesh: Mesh) -> dict[str, Axes]:
+def _attributes(read: Reader, mesh: Mesh) -> dict[str, Axes]:
     """Read the axes of ``replicated={..}`` and ``unreduced={..}``, each of which may be left out."""
     attributes: dict[str, Axes] = {"replicated": (), "unreduced": ()}
     while read.next(","):
         word = read.match("replicated|unreduced", "replicated or unreduced")
-        read.need("=")
-        read.need("{")
+        read.take("=")
+        read.take("{")
         attributes[word], _ = _axes(read, mesh)
     return attributes
 
 
-def _axes(read: _Reader, mesh: Mesh) -> tuple[Axes, bool]:
+def _axes(read: Reader, mesh: Mesh) -> tuple[Axes, bool]:
     """Read the axes up to the closing brace, and whether a ``?`` follows them."""
     axes: list[AxisRef] = []
     is_open = False
@@ -177,12 +125,12 @@ def _axes(read: _Reader, mesh: Mesh) -> tuple[Axes, bool]:
         if read.next("?"):
             is_open = True
             continue
-        name = read.name("an axis name in quotes, or '?'")
+        name = mlir_unquoted(read.match(STRING, "an axis name in quotes, or '?'")[1:-1])
         pre, size = 1, None
         if read.next(":"):
-            read.need("(")
+            read.take("(")
             pre = int(read.match(r"\d+", "an integer"))
-            read.need(")")
+            read.take(")")
             size = int(read.match(r"\d+", "an integer"))
         axes.append(mesh.ref(AxisRef(name, pre, size)))
     return tuple(axes), is_open

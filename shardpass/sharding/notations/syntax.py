@@ -8,13 +8,13 @@ from __future__ import annotations
 import difflib
 import re
 import threading
+from importlib.resources import files
 
 from lark import Lark, Token, UnexpectedInput
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding.errors import ShardingParseError, fault
-from shardpass.sharding.notations.tables import make_parser
 from shardpass.sharding.notations.trees import Node
 
 _local = threading.local()
@@ -24,7 +24,11 @@ def _grammar() -> Lark:
     """Return the thread's parser: lark's contextual lexer keeps state."""
     grammar: Lark | None = getattr(_local, "grammar", None)
     if grammar is None:
-        grammar = _local.grammar = make_parser()
+        text = (files("shardpass.sharding.notations") / "mhlo.lark").read_text()
+        starts = ["start", "mesh_only"]
+        grammar = _local.grammar = Lark(
+            text, parser="lalr", start=starts, maybe_placeholders=False, propagate_positions=False
+        )
     return grammar
 
 

@@ -52,6 +52,7 @@ def test_open_dimensions() -> None:
     [
         ("P('x'", "SP001", 6),
         ("P(x)", "SP001", 3),
+        (r"P('\x4')", "SP001", 3),
         ("P('x' 'y')", "SP001", 7),
         ("P('x') + 1", "SP001", 8),
         ("P(('x', None))", "SP001", 9),
@@ -78,6 +79,12 @@ def test_texts_that_are_wrong(text: str, code: str, column: int) -> None:
 )
 def test_meshes(text: str, axes: tuple[tuple[str, int], ...]) -> None:
     assert read_mesh(text).axes == axes
+
+
+@pytest.mark.parametrize("name", ["a'b", 'a"b', "a\\b", "a\nb", "\t\r\x7f", "\u00e9", "\u202e", "\U0001f600", "\\x41"])
+@pytest.mark.parametrize("write", [repr, ascii])
+def test_names_as_python_quotes_them(name, write) -> None:
+    assert read_mesh(f"{write(name)}=4").axes == ((name, 4),)
 
 
 @pytest.mark.parametrize("text", ["", "x", "x=", "x=4;y=2", "x=4,", "4", "x=0", "x=2,x=2", "x=" + "9" * 5000])
