@@ -1,9 +1,9 @@
 """Whether anything in a script can make a function of a name, read from its source before it runs.
 
 A training script may run for minutes before its step is compiled, so a name with a slip in it is refused at once. It is
-refused only where no text could make it: the script and the modules of the user that it imports, which are parsed,
-define, assign, import and quote no such name, and run no code that they make; no library that uses JAX and is imported
-defines a function of that name; and JAX itself jits none.
+refused only where no text could make it: the name is no word of the script or of the user's modules that it imports,
+none of these runs code that it makes, no library that uses JAX and is imported defines a function of that name, and JAX
+itself jits none.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 from shardpass.ir.frames import is_library
 
-_MAKERS = frozenset(("exec", "eval", "__import__"))  # of names that the source does not have
-_METHODS_THAT_MAKE = frozenset(("import_module", "run_path", "run_module", "FunctionType"))
+_MAKES_NAMES = re.compile(  # that the source does not have
+    rb"(?<![.\w])(?:exec|eval|__import__)\b|\b(?:import_module|run_path|run_module|FunctionType)\b|__name__[ \t]*=[^=]"
+)
 _JITTED = rb"^[ \t]*@[^\n]*\bjit\b(?:[^\n]*\n){1,6}?[ \t]*"  # the decorator of a function that follows
 _IMPORT = re.compile(rb"^[ \t]*(?:import|from)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 
@@ -60,39 +61,62 @@ def functions_of(file: str) -> tuple[list[str], list[str]]:
 
 def _defined_instead(file: str, name: str, folders: Sequence[str]) -> list[str] | None:
     """Return the functions of the user's files; None where one of them, or a library, can make ``name``."""
+    word = rb"\b" + re.escape(name.encode()) + rb"\b"
+    definition = rb"\b(?:def|class)[ \t]+" + word
     functions: list[str] = []
-    libraries: set[str] = set()
-    seen, waiting = {os.path.realpath(file)}, [file]
+    seen = {"shardpass", *sys.stdlib_module_names}
+    waiting = [("", file)]
     while waiting:
-        source = _Source.read(waiting.pop())
-        if source is None or source.can_make(name):
-            return None
-        functions += source.functions
-        for module, surely in source.imports:
-            package = module.partition(".")[0]
-            target = None if package in sys.stdlib_module_names else _find(module, folders)
-            if target is None:
-                if surely and package not in sys.stdlib_module_names and package not in libraries:
-                    return None  # the script may know where it is
-            elif is_library(target):
-                libraries.add(package)
-            elif not os.path.isdir(target) and os.path.realpath(target) not in seen:
-                seen.add(os.path.realpath(target))
-                waiting.append(target)
-    return None if _in_libraries(libraries, name, folders) else list(dict.fromkeys(functions))
+        package, path = waiting.pop()
+        own = not is_library(path)
+        if own:
+            sources = [_Source.read(each) for each in _files(path)]
+            parsed = [source for source in sources if source is not None]
+            text = b"\n".join(_texts(os.path.abspath(path)))
+            if len(parsed) < len(sources) or re.search(word, text) or _MAKES_NAMES.search(text):
+                return None
+            functions += [function for source in parsed for function in source.functions]
+            imported = {name for source in parsed for name in source.packages}
+            if not os.path.isdir(path) and any(source.is_relative for source in parsed):
+                waiting.append(("", _top(path)))
+        else:
+            texts = _texts(os.path.abspath(path))
+            imported = {match.decode() for text in texts for match in _IMPORT.findall(text)}
+            wanted = re.compile(_JITTED + definition if package == "jax" else definition, re.MULTILINE)
+            if package != "jax" and "jax" not in imported:
+                continue
+            if any(map(wanted.search, texts)):
+                return None
+            imported = set() if package == "jax" else imported
+        for package in sorted(imported - seen):
+            seen.add(package)
+            spec = PathFinder.find_spec(package, [*folders])
+            if spec is not None:
+                waiting.append((package, next(iter(spec.submodule_search_locations or ()), None) or spec.origin or ""))
+            elif own:
+                return None  # the script may know where it is
+    return list(dict.fromkeys(functions))
+
+
+def _top(file: str) -> str:
+    """Return the outermost package around ``file``, or its folder."""
+    folder = os.path.dirname(os.path.abspath(file))
+    while os.path.exists(os.path.join(os.path.dirname(folder), "__init__.py")):
+        folder = os.path.dirname(folder)
+    return folder
 
 
 class _Source:
     """A parsed file."""
 
-    def __init__(self, file: str, tree: ast.Module) -> None:
-        self.file, self._nodes = file, list(ast.walk(tree))
+    def __init__(self, tree: ast.Module) -> None:
+        self._nodes = list(ast.walk(tree))
 
     @classmethod
     def read(cls, file: str) -> _Source | None:
         """Read ``file``; None where it cannot be read or does not parse, as the script itself will say."""
         try:
-            return cls(file, ast.parse(Path(file).read_bytes()))
+            return cls(ast.parse(Path(file).read_bytes()))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return None
 
@@ -112,37 +136,16 @@ class _Source:
                 named += [(node.lineno, wrapped.id) for wrapped in node.args[:1] if isinstance(wrapped, ast.Name)]
         return list(dict.fromkeys(name for _, name in sorted(named)))
 
-    def can_make(self, name: str) -> bool:
-        return name in self._names or not self._names.isdisjoint(("*made*", "__name__"))
-
-    @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(name for node in self._nodes for name in _names_of(node))
+    @property
+    def packages(self) -> set[str]:
+        """The packages that are imported by their full names."""
+        names = [alias.name for node in self._nodes if isinstance(node, ast.Import) for alias in node.names]
+        names += [node.module or "" for node in self._nodes if isinstance(node, ast.ImportFrom) and not node.level]
+        return {name.partition(".")[0] for name in names}
 
     @property
-    def imports(self) -> Iterator[tuple[str, bool]]:
-        """Yield modules by full name, and whether each must exist; ``from a import b`` may name a module ``a.b``."""
-        for node in self._nodes:
-            if isinstance(node, ast.Import):
-                yield from ((alias.name, True) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                base = node.module or ""
-                if node.level:
-                    base = ".".join(filter(None, (self._package(node.level), base)))
-                if base:
-                    yield base, True
-                yield from ((f"{base}.{alias.name}".lstrip("."), False) for alias in node.names)
-
-    def _package(self, level: int) -> str:
-        """Return the package of a relative import: the folders above that are packages, less ``level - 1``."""
-        folder = os.path.dirname(os.path.abspath(self.file))
-        names: list[str] = []
-        while os.path.exists(os.path.join(folder, "__init__.py")):
-            names.insert(0, os.path.basename(folder))
-            folder = os.path.dirname(folder)
-        if not names:  # a namespace package beside the script
-            return ""
-        return ".".join(names[: len(names) - level + 1])
+    def is_relative(self) -> bool:
+        return any(isinstance(node, ast.ImportFrom) and node.level for node in self._nodes)
 
 
 def _is_jit(node: ast.AST) -> bool:
@@ -156,62 +159,14 @@ def _jits(decorator: ast.AST) -> bool:
     return any(map(_is_jit, words))
 
 
-def _names_of(node: ast.AST) -> Iterator[str]:
-    """Yield the names that ``node`` makes; "*made*" of code that can make any name."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name
-    elif isinstance(node, (ast.Name, ast.Attribute)):
-        used = node.id if isinstance(node, ast.Name) else node.attr
-        if isinstance(node.ctx, ast.Store):
-            yield used
-        elif used in _METHODS_THAT_MAKE or (used in _MAKERS and isinstance(node, ast.Name)):
-            yield "*made*"
-    elif isinstance(node, ast.alias):
-        yield node.name.rpartition(".")[2]
-        yield node.asname or node.name
-        if node.name in _METHODS_THAT_MAKE:
-            yield "*made*"
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node.value
-    elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
-        yield node.name
-
-
-def _in_libraries(names: set[str], name: str, folders: Sequence[str]) -> bool:
-    """Return whether one of the packages, or a package that they import, uses JAX and defines a function of that
-    name.
-    """
-    definition = rb"(?:def|class)[ \t]+" + re.escape(name.encode()) + rb"\b"
-    seen: set[str] = set()
-    waiting = sorted(names)
-    while waiting:
-        package = waiting.pop()
-        if package in seen or package in sys.stdlib_module_names or package == "shardpass":
-            continue
-        seen.add(package)
-        texts = _texts(package, folders)
-        imported = {match.decode() for text in texts for match in _IMPORT.findall(text)}
-        if package == "jax" or "jax" in imported:
-            wanted = re.compile(_JITTED + definition if package == "jax" else rb"\b" + definition, re.MULTILINE)
-            if any(wanted.search(text) for text in texts):
-                return True
-            waiting += [] if package == "jax" else sorted(imported - seen)
-    return False
-
-
-def _texts(package: str, folders: Sequence[str]) -> list[bytes]:
-    """Return the texts of all files of a package."""
-    spec = PathFinder.find_spec(package, [*folders])
-    if spec is None:
-        return []
-    folder = next(iter(spec.submodule_search_locations or ()), None)
-    return _read_all(folder or spec.origin or "")
+def _files(path: str) -> list[str]:
+    """Return the path of a module, or those of all modules of a package."""
+    return [str(file) for file in sorted(Path(path).rglob("*.py"))] if os.path.isdir(path) else [path]
 
 
 @lru_cache
-def _read_all(path: str) -> list[bytes]:
-    files = Path(path).rglob("*.py") if os.path.isdir(path) else [Path(path)]
-    return [file.read_bytes() for file in files if file.suffix == ".py" and os.access(file, os.R_OK)]
+def _texts(path: str) -> list[bytes]:
+    return [Path(file).read_bytes() for file in _files(path) if file.endswith(".py") and os.access(file, os.R_OK)]
 
 
 def _find(module: str, folders: Sequence[str]) -> str | None:

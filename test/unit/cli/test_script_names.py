@@ -29,8 +29,6 @@ MAKES = {
 }
 MAKES_NOT = {
     "nothing": "",
-    "a comment": "# stepp",
-    "a use": "print(stepp)",
     "a longer name": "def stepp2(x): pass",
     "a method eval": "step.eval()",
     "the main guard": 'if __name__ == "__main__":\n    pass',
