@@ -120,7 +120,7 @@ def decide_within(
                 changes=steps,
                 searched=problem.propagated,
                 decided=None,
-                bound=fit.bound,
+                find_bound=lambda: fit.bound,
                 memory=limit,
                 plans=None,
             )

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.clock import Clock
@@ -43,6 +45,7 @@ class Moves:
     ) -> None:
         self.clock, self.array, self.mesh, self.sources, self.targets = clock, array, mesh, sources, targets
         self.costs = costs
+        self.copied: Costs | float = 0.0  # of these, what devices copy by themselves, of pairs that are planned
         self.changes = 0  # how often an entry was raised
         self._planned: set[tuple[int, int]] = set()
 
@@ -57,7 +60,9 @@ class Moves:
         if price > self.costs[source, target] * (1 + 1e-9):
             if not self.changes:
                 self.costs = self.costs.copy()  # the formula's, which other programs share
+                self.copied = np.zeros_like(self.costs)
             self.costs[source, target] = price
+            self.copied[source, target] = self.clock.copies(self.array, *pair, self.mesh)  # type: ignore[index]
             self.changes += 1
 
 

@@ -33,10 +33,12 @@ five plans of the folded program and four of the whole one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+
+import numpy as np
 
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.material import MATERIAL
@@ -44,14 +46,16 @@ from shardpass.planning.axes import whole_axes
 from shardpass.planning.choose import Decided
 from shardpass.planning.cost import price
 from shardpass.planning.descent import Descent, Point, SearchChange
+from shardpass.planning.partial import split_of
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.planner import plan_decided
 from shardpass.planning.slack import Slack
+from shardpass.planning.solve.network import Table
 from shardpass.planning.solve.result import Result
 from shardpass.planning.solve.solve import Budget
 from shardpass.planning.solver import Solution, Solver
 from shardpass.planning.space import Space, space_of
-from shardpass.planning.trade import ALONE, LEAST_SUM, Trade, refused
+from shardpass.planning.trade import ALONE, LEAST_SUM, Trade, refused, spends_memory
 from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
 from shardpass.propagation.implied import fix_implied
@@ -67,9 +71,11 @@ SPLICED = "slices that are joined again become one op after the decision"  # of 
 TRADED = "a cheaper plan receives or stores more than its saving may cost, or does not fit"
 HIDDEN = "more of what the plan sends runs beside work"
 WEIGHTS = ((1.0, 0.25), (0.25, 0.5))  # of work, and of what can be hidden, in further solutions of the tables
+BOUNDS = ((0.0, 0.0), (0.1, 1.0))  # weights that serve a bound: of exposed communication, and of all
 WEIGHED = Budget(backtracks=3)  # of each of these
 ROUNDS = 1 << 21  # entries of tables in all rounds of each
 FASTER = 1e-2  # of a makespan, for a higher sum
+NEAR = 1e-2  # of a makespan above its bound: a better plan is not sought, but with effort 2
 HIDEABLE = 0.03  # of a makespan: where less of it can be hidden, the sum decides
 ROUNDING = 1e-9  # of a makespan
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated sharding is kept
@@ -85,12 +91,16 @@ class Bound:
     ``price``: what the decision costs in the tables, in seconds; ``least``: a lower bound for all shardings in them.
     Both are None if there is no bound. ``plan``: the seconds of the plan, in which ops share copies: if it is below the
     least of the tables, that is no bound. ``why``: the reason for which there is no bound, or no closer one.
+    ``makespan``: of the plan, ``least_makespan``: a lower bound for all shardings in the tables; None without one, or
+    where nothing overlaps, and the makespan is the sum.
     """
 
     plan: float
     price: float | None = None
     least: float | None = None
     why: str = ""
+    makespan: float | None = None
+    least_makespan: float | None = None
 
     @classmethod
     def of(cls, plan: float, price: float, least: float, why: str) -> Bound:
@@ -109,11 +119,24 @@ class Bound:
         most = max(self.price, self.plan)
         return max(0.0, most - self.least) / most if most > 0 else 0.0
 
+    @property
+    def makespan_gap(self) -> float | None:
+        """The fraction of the makespan that a better sharding may save at most; None without a bound."""
+        if self.makespan is None or self.least_makespan is None:
+            return None
+        return max(0.0, 1 - self.least_makespan / self.makespan)
+
     def as_dict(self) -> dict[str, object]:
         """Returns the fields for JSON; ``text`` is for readers."""
-        return {"text": str(self), "gap": self.gap, **asdict(self)}
+        return {"text": str(self), "gap": self.gap, **asdict(self), "makespan_gap": self.makespan_gap}
 
     def __str__(self) -> str:
+        gap = self.makespan_gap
+        if gap is None:
+            return self._sum()
+        return f"{'at' if gap < SAME else f'within {max(gap, 1e-3):.1%} of'} a bound of the makespan; {self._sum()}"
+
+    def _sum(self) -> str:
         if self.gap is None:
             return f"not bounded, because {self.why}"
         if self.gap < SAME:
@@ -130,9 +153,8 @@ class Decision:
     ``propagated``: the propagation that the search starts from, with its trace. ``changes``: the steps of the search,
     in order. ``tried``: how many moves a descent looked at. ``searched``: the folded program that was decided.
     ``parts``: of an op of ``propagated`` that is a part of one of the program, that op's number. ``decided``: what
-    plans have decided on the way, for those that follow. ``bound``: how near the decision is to the best of its
-    tables; None where nothing was solved. ``memory``: the limit of bytes for which cheaper shardings were left, None
-    where there are none.
+    plans have decided on the way, for those that follow. ``find_bound``: finds ``bound``. ``memory``: the limit of
+    bytes for which cheaper shardings were left, None where there are none.
     """
 
     shardings: Shardings
@@ -142,9 +164,14 @@ class Decision:
     searched: Propagated | None = None
     parts: Mapping[int, int] = field(default_factory=dict)
     decided: Decided | None = None
-    bound: Bound | None = None
+    find_bound: Callable[[], Bound] | None = field(default=None, repr=False)
     memory: int | None = None
     plans: tuple[ProgramPlan, ProgramPlan] | None = None
+
+    @cached_property
+    def bound(self) -> Bound | None:
+        """How near the decision is to the best of its tables; None where nothing was solved. Solves them again."""
+        return None if self.find_bound is None else self.find_bound()
 
     @cached_property
     def trade(self) -> Trade | None:
@@ -183,30 +210,58 @@ def decide(
     if settle_results:
         search.settle_results()
     search.run()
-    plain, shardings = plan_decided(program, propagated.shardings, search.decided)
-    best = Decision(shardings, propagated, (), search.tried, search.propagated, decided=search.decided)
-    kept, least, why = [plain], plain, ""
-    for point, changes, weighed in chain(search.candidates, search.weighed(kept)):
-        before = kept[-1]
-        plan, shardings = plan_decided(program, search.unfolded(point), search.decided)
-        moved = settle_results and shardings.results != propagated.shardings.results
-        if not (moved or weighed or price(plan) >= price(least) or refused(plain, plan)):
-            least = plan
+    best = _Best(program, propagated, search)
+    for candidate in search.candidates:
+        best.consider(*candidate)
+    if machine.in_flight:
+        if (waiting := search.with_sums_that_wait(best.plain, best.plan)) is not None:
+            best.consider(*waiting)
+        for weights in WEIGHTS:
+            near = 0.0 if effort > 1 else NEAR
+            if best.plan.makespan * (1 - near) <= search.least(best.plain) or _hideable(best.plan) < HIDEABLE:
+                break
+            if (found := search.weighed(best.plain, *weights)) is not None:
+                best.consider(*found, weighed=True)
+    return best.decision
+
+
+class _Best:
+    """The best plan of those considered so far, propagation's first."""
+
+    def __init__(self, program: Program, propagated: Propagated, search: Search) -> None:
+        self.program, self.search, self.results = program, search, propagated.shardings.results
+        self.plain, shardings = plan_decided(program, propagated.shardings, search.decided)
+        self.plan = self.least = self.plain
+        self.best = Decision(shardings, propagated, (), search.tried, search.propagated, decided=search.decided)
+        self.why = ""
+
+    def consider(self, point: Point, changes: tuple[SearchChange, ...], weighed: bool = False) -> None:
+        """Plans the program at ``point``, and keeps the plan where it pays. ``weighed``: its tables were."""
+        search, before = self.search, self.plan
+        plan, shardings = plan_decided(self.program, search.unfolded(point), search.decided)
+        moved = bool(search.settles) and shardings.results != self.results
+        if not (moved or weighed or price(plan) >= price(self.least) or refused(self.plain, plan)):
+            self.least = plan
         if not _pays(before, plan, moved, FASTER if weighed else ENOUGH):
-            continue
-        if refused(plain, plan) or (weighed and refused(before, plan)):
-            why = why or TRADED
-            continue
-        kept.append(plan)
-        parts, why = search.folded.parts, HIDDEN if weighed else why
-        best = Decision(
+            return
+        if refused(self.plain, plan) or (weighed and refused(before, plan)):
+            self.why = self.why or TRADED
+            return
+        self.plan, self.why = plan, HIDDEN if weighed else self.why
+        parts = search.folded.parts
+        self.best = Decision(
             shardings, search.propagated, changes, search.tried, search.propagated, parts, search.decided
         )  # fmt: skip
-    plan = kept[-1]
-    bound = search.bound(price(plan))
-    other = least if price(least) < price(plan) * (1 - ENOUGH) else plain
-    plans = None if other is plan else (other, plan)
-    return replace(best, bound=replace(bound, why=bound.why or why), plans=plans)
+
+    @property
+    def decision(self) -> Decision:
+        """The decision, with its bound and what it spends."""
+        plan, plain, why = self.plan, self.plain, self.why
+        other = self.least if price(self.least) < price(plan) * (1 - ENOUGH) else self.plain
+        if spends_memory(plain, plan):
+            other = plain
+        plans = None if other is plan else (other, plan)
+        return replace(self.best, find_bound=lambda: self.search.bound(plain, plan, why), plans=plans)
 
 
 def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool, enough: float) -> bool:
@@ -229,7 +284,7 @@ def _hideable(plan: ProgramPlan) -> float:
     return min(plan.makespan - work, left) / plan.makespan if plan.makespan else 0.0
 
 
-Candidate = tuple[Point, tuple[SearchChange, ...], bool]  # whether its tables were weighed
+Candidate = tuple[Point, tuple[SearchChange, ...]]
 
 
 class Search(Descent):
@@ -243,12 +298,15 @@ class Search(Descent):
     solver: Solver | None = None
     solved: Result | None = None
     why: str = ""  # there is no bound
+    settles = False
     open_results: tuple[int, ...] = ()  # values of the engine that follow from no annotation
+    bounds: tuple[tuple[float, float, float], ...] = ()  # (compute, hideable, least) of each solution of the tables
 
     def settle_results(self) -> None:
         """Fixes the results of main that follow from annotations, and tiles that ops show to the user. Precedes
         ``run``.
         """
+        self.settles = True
         for value in tuple(dict.fromkeys(self._shown())):
             self.engine.fix(value)
         results = [result for result in self.propagated.results if result is not None]
@@ -276,13 +334,35 @@ class Search(Descent):
                 before = tuple(self.changes) if self.best is not self.first else ()
                 self._consider(point, (*before, *changes))
 
-    def bound(self, plan: float) -> Bound:
-        """Returns how near the decision is to the best sharding in the tables. ``plan``: the seconds of the
-        chosen plan.
+    def bound(self, plain: ProgramPlan, plan: ProgramPlan, why: str) -> Bound:
+        """Returns how near the decision ``plan`` is to the best sharding in the tables. ``plain``: propagation's;
+        ``why`` there is no closer bound, where the tables do not say.
         """
         if self.why or self.solved is None:
-            return Bound(plan, why=self.why)
-        return Bound.of(plan, self.solved.price, self.solved.bound, self.solved.why)
+            return Bound(price(plan), why=self.why or why)
+        bound = Bound.of(price(plan), self.solved.price, self.solved.bound, self.solved.why)
+        bound = replace(bound, why=bound.why or why)
+        if plan.machine.in_flight != 1:
+            return bound
+        for weights in BOUNDS:
+            if self.least(plain) < plan.makespan * (1 - SAME):
+                self._solved(plain, *weights)
+        least = self.least(plain)
+        if least > plan.makespan * (1 + SAME):
+            return bound
+        return replace(bound, makespan=plan.makespan, least_makespan=min(least, plan.makespan))
+
+    def least(self, plain: ProgramPlan) -> float:
+        """Returns a lower bound of the makespans of all shardings in the tables, 0 where there is none.
+
+        Of a plan with the work W, the communication C, and C beyond the slacks of its edges E, one collective at a
+        time: its makespan is at least W, at least C, and at least E and the least work of each op, L. So for weights
+        k of work and h of what fits into slacks, the tables at least b: makespan >= (b + (1 - h) L) / (1 + k).
+        """
+        if self.solver is None or self.why or plain.machine.in_flight != 1:
+            return 0.0
+        work = math.fsum([least * often for least, often in self.solver.network.least.values()])
+        return max([work, *[(least + (1 - hide) * work) / (1 + compute) for compute, hide, least in self.bounds]])
 
     def _solver(self) -> Solver | None:
         """Builds the tables; returns None and sets ``why`` if they would not describe the program."""
@@ -302,12 +382,14 @@ class Search(Descent):
             self.why = "no assignment of the tables keeps all that is fixed"
             return
         self.solved = solution.result
+        self.bounds = ((1.0, 1.0, solution.result.bound),)
         if not solution.splits.keys().isdisjoint(self.open_results):
             kept = solver.solve(fixed=self._present_results(solver), start=solution.result.values)
             if kept.result.values:
                 self._propose(kept, solver.complete)
                 if solution.result.price > kept.result.price * (1 - MATERIAL):
                     self.solved = kept.result
+                    self.bounds = ((1.0, 1.0, kept.result.bound),)
                     return
         self._propose(solution, solver.complete)
 
@@ -339,34 +421,61 @@ class Search(Descent):
         if cheaper:
             self.best, self.changes = point, list(changes)
         if cheaper or (solved and point.splits != self.first.splits):
-            self.candidates.append((point, changes, False))
+            self.candidates.append((point, changes))
 
-    def weighed(self, kept: Sequence[ProgramPlan]) -> Iterator[Candidate]:
-        """Yields solutions of the tables in which what can be hidden counts in part. ``kept``: plans, the last the
-        best so far.
+    def with_sums_that_wait(self, plain: ProgramPlan, best: ProgramPlan) -> Candidate | None:
+        """Returns the propagated shardings with sums that wait, as later passes join them (``passes.combine``); None
+        where such a plan cannot be faster than ``best``.
         """
-        plan, solver = kept[-1], self.solver
-        if solver is None or self.solved is None or not plan.machine.in_flight or _hideable(plan) < HIDEABLE:
-            return
-        slack = Slack(self.program, self.folded, plan.compute_by_op())
-        known = {(point.splits, _key(point)) for point, _, _ in self.candidates}
-        for compute, hideable in WEIGHTS:
-            if _hideable(kept[-1]) < HIDEABLE:
-                return
-            self.engine.restore(self.first.splits)
-            solver.network.weigh(slack, compute, hideable)
-            fixed = self._present_results(solver) if self.open_results else {}
-            solution = solver.solve(fixed=fixed, start=self.solved.values, budget=WEIGHED, entries=ROUNDS)
-            if not solution.result.values:
-                continue
-            self.engine.assign(solution.splits, settle=False)
-            partial = {self.values[index]: axes for index, axes in solution.partial.items()}
-            point = Point(self.engine.snapshot(), {}, plan.makespan, solution.ways, partial)
-            self.engine.restore(self.first.splits)
-            if (point.splits, _key(point)) not in known:
-                known.add((point.splits, _key(point)))
-                message = f"{len(solution.splits)} values at once"
-                yield point, (SearchChange(message, None, self.first.price, point.price),), True
+        solver = self.solver
+        if solver is None or self.solved is None or not solver.network.may_wait:
+            return None
+        self.engine.restore(self.first.splits)
+        fixed, more = {}, []
+        for variable, domain in solver.network.domains.items():
+            same = [split_of(layout) == self.engine.values[variable].dims for layout in domain]
+            if sum(same) == 1:
+                fixed[variable] = same.index(True)
+            elif any(same):
+                more.append(Table((variable,), np.where(same, 0.0, np.inf)))
+        solution = solver.solve(more, fixed, budget=WEIGHED, entries=ROUNDS)
+        saved = price(plain) - solution.result.price
+        if not solution.partial or plain.makespan - saved >= best.makespan:
+            return None
+        return self._candidate(solution)
+
+    def weighed(self, plain: ProgramPlan, compute: float, hideable: float) -> Candidate | None:
+        """Returns the solution of the tables in which what can be hidden counts in part; None if it is known."""
+        solution = None if self.solved is None else self._solved(plain, compute, hideable)
+        return self._candidate(solution) if solution is not None and solution.result.values else None
+
+    def _solved(self, plain: ProgramPlan, compute: float, hideable: float) -> Solution:
+        """Solves the tables with weights, from their solution, and adds the bound. ``plain``: propagation's plan."""
+        assert self.solver is not None
+        assert self.solved is not None
+        solver, network = self.solver, self.solver.network
+        if network.slack is None:
+            least = {number: work for number, (work, _) in network.least.items()}
+            network.slack = Slack(self.program, self.folded, plain.compute_by_op(), least)
+        self.engine.restore(self.first.splits)
+        network.weigh(network.slack, compute, hideable)
+        fixed = self._present_results(solver) if self.open_results else {}
+        solution = solver.solve(fixed=fixed, start=self.solved.values, budget=WEIGHED, entries=ROUNDS)
+        if solution.result.values:
+            self.bounds += ((compute, hideable, solution.result.bound),)
+        return solution
+
+    def _candidate(self, solution: Solution) -> Candidate | None:
+        """Returns a solution of the tables, without a folded plan; None if it is known. The engine keeps its splits."""
+        self.engine.assign(solution.splits, settle=False)
+        partial = {self.values[index]: axes for index, axes in solution.partial.items()}
+        point = Point(self.engine.snapshot(), {}, solution.result.price, solution.ways, partial)
+        self.engine.restore(self.first.splits)
+        if any((point.splits, _key(point)) == (other.splits, _key(other)) for other, _ in self.candidates):
+            return None
+        message = f"{len(solution.splits)} values at once"
+        self.candidates.append((point, (SearchChange(message, None, self.first.price, point.price),)))
+        return self.candidates[-1]
 
 
 def _key(point: Point) -> frozenset[object]:

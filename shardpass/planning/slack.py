@@ -4,7 +4,12 @@ The *slack* of an edge is the work of its block that is neither before its sourc
 weight that enters the block has the slack of everything that is not after the product that takes it; an exchange
 between two layers has that of parallel branches alone; a gradient that nothing reads has all that does not lead to it.
 
-An op of a folded program stands for many, each edge with its own slack: at most ``FEW`` of them, evenly drawn.
+An op of a folded program stands for many, each edge with its own slack: at most ``FEW`` of them, each the mean of a
+group, in which more fits than into its members.
+
+Work is the least of each op: what can be hidden beside more work than that, the work itself takes longer. So with the
+least work no plan is shorter than what its communication adds beyond the slacks (``search.Search.least``). What a loop
+or branch takes from outside, or completes, may be sent outside: its slack is the greater of both.
 
 Example: ``y = (x @ u) @ v``, of products that take 2 s each: v has the slack of 2 s, u and the product between none.
 
@@ -40,14 +45,20 @@ def hidden(costs: Costs, slack: Samples, weight: float) -> Costs:
 
 
 class Slack:
-    """Slacks in seconds of the edges of a folded program. ``work``: seconds of the ops of the whole program."""
+    """Slacks in seconds of the edges of a folded program.
 
-    def __init__(self, program: Program, folded: Folded, work: Mapping[int, float]) -> None:
-        self.work, self.folded = work, folded
+    ``work``: seconds of the ops of the whole program; ``least``: of one run of an op of the folded one, where known.
+    """
+
+    def __init__(
+        self, program: Program, folded: Folded, work: Mapping[int, float], least: Mapping[int, float] | None = None
+    ) -> None:
+        self.work, self.folded, self.least = work, folded, least or {}
         self._operands: Edges = {}
+        self._shared: dict[int, dict[int, float]] = {}
         self._results: dict[int, list[float]] = {}
         self._returned: dict[int, list[float]] = {}
-        self._block(program.body, 1)
+        self._block(program.body, 1, {}, 0.0)
 
     def operand(self, op: int, value: int) -> Samples:
         """Of what brings ``value`` to ``op``."""
@@ -55,8 +66,7 @@ class Slack:
 
     def shared(self, value: int) -> Samples:
         """Of what brings ``value`` to all ops that take it."""
-        every = [min(some) for (_, read), some in self._operands.items() if read == value]
-        return _few([min(every)] if every else ())
+        return _few(self._shared.get(value, {}).values())
 
     def result(self, op: int) -> Samples:
         """Of what brings the results of ``op`` to where they are read."""
@@ -66,9 +76,16 @@ class Slack:
         """Of what brings ``value`` to a result of main."""
         return _few(self._returned.get(value, ()))
 
-    def _block(self, block: Block, runs: int) -> None:
+    def _seconds(self, op: Op, runs: int) -> float:
+        once = self.work.get(op.number, 0.0) / runs
+        return 0.0 if op.blocks else min(once, self.least.get(self.folded.ops.get(op.number, -1), once))
+
+    def _block(self, block: Block, runs: int, outside: Mapping[int, float], after_all: float) -> None:
+        """Reads a block. ``outside``: slacks of what the block takes from outside, around it; ``after_all``: of what
+        it completes, for one run.
+        """
         ops = block.ops
-        seconds = np.array([0.0 if op.blocks else self.work.get(op.number, 0.0) / runs for op in ops])
+        seconds = np.array([self._seconds(op, runs) for op in ops])
         makers = {value: place for place, op in enumerate(ops) for value in op.results}
         before, following = [0] * len(ops), [0] * len(ops)  # sets of ops, as bits
         users: list[list[int]] = [[] for _ in ops]
@@ -85,19 +102,29 @@ class Slack:
         earlier, later = _weighed(before, seconds), _weighed(following, seconds)
         after = _weighed([each ^ (1 << place) for place, each in enumerate(following)], seconds)
         total = float(seconds.sum())
+
+        def source(value: int) -> float:
+            return earlier[makers[value]] if value in makers else 0.0
+
         for place, op in enumerate(ops):
             rep = self.folded.ops.get(op.number)
             if rep is not None:
                 for value in op.operands:
-                    source = earlier[makers[value]] if value in makers else 0.0
-                    edge = self._operands.setdefault((rep, self.folded.of[value]), [])
-                    edge.append(total - source - later[place])
-                self._results.setdefault(rep, []).append(total - earlier[place] - after[place])
+                    slack = max(total - source(value) - later[place], outside.get(value, 0.0))
+                    self._operands.setdefault((rep, self.folded.of[value]), []).append(slack)
+                    shared = self._shared.setdefault(self.folded.of[value], {})
+                    shared[value] = min(slack, shared.get(value, slack))
+                done = total - earlier[place] - after[place]
+                self._results.setdefault(rep, []).append(max(done, after_all))
+            trips = (op.trips or 1) if op.is_loop else 1
+            taken = {
+                value: max(total - source(value) - later[place], outside.get(value, 0.0))
+                for value in (op.captured if op.blocks else ())
+            }
             for inner in op.blocks:
-                self._block(inner, runs * ((op.trips or 1) if op.is_loop else 1))
+                self._block(inner, runs * trips, taken, max(total - earlier[place] - after[place], after_all) / trips)
         for value in block.returned:
-            source = earlier[makers[value]] if value in makers else 0.0
-            self._returned.setdefault(self.folded.of[value], []).append(total - source)
+            self._returned.setdefault(self.folded.of[value], []).append(max(total - source(value), after_all))
 
 
 def _reads(op: Op) -> set[int]:
@@ -128,5 +155,5 @@ def _few(slacks: Iterable[float]) -> Samples:
         return None
     if len(every) <= FEW:
         return every
-    samples: NDArray[np.float64] = np.quantile(every, (2 * np.arange(FEW) + 1) / (2 * FEW))
-    return samples
+    means: NDArray[np.float64] = np.repeat(every, FEW).reshape(FEW, -1).mean(axis=1)
+    return means

@@ -114,6 +114,7 @@ class ProgramTables:
         self.priced: list[_Priced] = []
         self.slack: Slack | None = None  # in which what is sent counts by the weight ``hideable`` alone
         self.compute = self.hideable = 1.0
+        self.least: dict[int, tuple[float, float]] = {}  # of an op that is split: the least work of a run, and runs
         self.domains: dict[int, tuple[DimAxes, ...]] = {}
         self.members: dict[int, list[int]] = {}  # of a variable that stands for several values of the engine
         self.present: dict[int, int] = {}  # of copies: the choice that changes nothing
@@ -146,7 +147,7 @@ class ProgramTables:
             values, index = self.propagated.engine.values, self.propagated.index.get(value)
             if index is not None and values[index].fixed:  # what the user fixed leaves as it was fixed
                 self.domains[slot] = (values[slot].dims,)
-            self._same(value, self.place(slot), self._times(value), returned=True)
+            self._same(value, self.place(slot), self._times(value))
         for members in self.propagated.groups.values():
             self._group(members)
 
@@ -161,9 +162,13 @@ class ProgramTables:
             if isinstance(one, _Priced):
                 one.forget()
 
-    def _hidden(self, costs: Costs, slack_of: Callable[[Slack], Samples]) -> Costs:
-        """Returns ``costs`` of one run, of which what fits into the slack counts by its weight."""
-        return costs if self.slack is None else hidden(costs, slack_of(self.slack), self.hideable)
+    def _hidden(self, costs: Costs, slack_of: Callable[[Slack], Samples], copied: Costs | float = 0.0) -> Costs:
+        """Returns ``costs`` of one run, of which what fits into the slack counts by its weight; ``copied``: of these,
+        work.
+        """
+        if self.slack is None:
+            return costs
+        return hidden(costs - copied, slack_of(self.slack), self.hideable) + self.compute * copied
 
     def plan(self, values: Values) -> bool:
         """Plans the reshards of an assignment; returns whether one costs more than its entry in the tables."""
@@ -239,7 +244,7 @@ class ProgramTables:
             _Priced(
                 (copy.variable,),
                 (moves,),
-                lambda: self._hidden(moves.costs[0], lambda slack: slack.shared(value)) * times,
+                lambda: self._hidden(moves.costs, lambda slack: slack.shared(value), moves.copied)[0] * times,
                 lambda values: [(moves, 0, values[copy.variable])],
             )
         )
@@ -267,7 +272,7 @@ class ProgramTables:
             results = [self._of(value) for value in op.results]
             for value, result in zip(op.operands, results, strict=False):
                 if op.is_loop:
-                    self._same(value, result, self._times(value))
+                    self._same(value, result, self._times(value), op.number)
             for block in op.blocks[op.is_loop :]:
                 for value, result in zip(block.returned, results, strict=True):
                     self._same(value, result, self._times(value))
@@ -291,10 +296,12 @@ class ProgramTables:
             if table is not None and np.isfinite(table.costs).any():
                 self.own.append(table)
 
-    def _same(self, value: int, target: Place | None, times: float, returned: bool = False) -> None:
-        """Adds the reshard of ``value`` to the split of ``target``."""
+    def _same(self, value: int, target: Place | None, times: float, reader: int | None = None) -> None:
+        """Adds the reshard of ``value`` to the split of ``target``, for the op ``reader``; None: for what a block
+        returns.
+        """
         if target is not None:
-            self._operand(value, target.variable, target.domain, times, returned=returned)
+            self._operand(value, target.variable, target.domain, times, reader)
 
     def _constraint(self, op: Op) -> None:
         """Adds the reshard from the operand of a constraint to its result.
@@ -307,7 +314,7 @@ class ProgramTables:
             source = self._before[value][0]
         holds = op.number not in self.program.wishes
         if holds or source is None or target is None or len(target.domain) > 1 or value in self.estimate.free:
-            self._same(value, target, self._times(value))
+            self._same(value, target, self._times(value), op.number)
             return
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         made = self._new()
@@ -333,7 +340,9 @@ class ProgramTables:
             array = self.program.arrays[value]
             if array is not None:
                 variable = self._new()
-                self._operand(value, variable, (((),) * array.rank,), self.estimate.often(value, (op.number,)))
+                self._operand(
+                    value, variable, (((),) * array.rank,), self.estimate.often(value, (op.number,)), op.number
+                )
 
     def _operand(
         self,
@@ -341,13 +350,13 @@ class ProgramTables:
         variable: int,
         wanted: Sequence[DimAxes | None],
         times: float,
+        reader: int | None,
         op: int | None = None,
-        returned: bool = False,
     ) -> None:
         """Adds the reshards of ``value`` to each split in ``wanted``, one for each value of ``variable``.
 
-        ``times``: how often they run. ``op``: the op whose way the variable is, if it is one. ``returned``: whether it
-        is a result of main.
+        ``times``: how often they run. ``reader``: the op that takes it; None: a block returns it. ``op``: the op whose
+        way the variable is, if it is one.
         """
         source = self._of(value)
         if source is None or source.variable == variable:
@@ -366,10 +375,12 @@ class ProgramTables:
             before, after = ([_bytes_of(array, mesh, dims) for dims in side] for side in (sources, targets))
             return once * self.trips.of(value, op, before, after)
 
-        def hid(costs: Costs) -> Costs:
-            if op is None and not returned:
-                return costs
-            return self._hidden(costs, lambda slack: slack.returned(value) if op is None else slack.operand(op, value))
+        def hid(moves: Moves) -> Costs:
+            return self._hidden(
+                moves.costs,
+                lambda slack: slack.returned(value) if reader is None else slack.operand(reader, value),
+                moves.copied,
+            )
 
         own = weight(source.domain)
         moves = self.reshards.of(array, mesh, source.domain, targets)
@@ -381,7 +392,7 @@ class ProgramTables:
                 _Priced(
                     (before.variable, made, variable),
                     (moves, other),
-                    lambda: _stacked(weighed(hid(other.costs), theirs), weighed(hid(moves.costs), own)),
+                    lambda: _stacked(weighed(hid(other), theirs), weighed(hid(moves), own)),
                     lambda values: [
                         (other, values[before.variable], values[variable]),
                         (moves, 0, values[variable]),
@@ -396,7 +407,7 @@ class ProgramTables:
                 _Priced(
                     (copy.variable, variable),
                     (moves, shared),
-                    lambda: np.minimum(weighed(hid(shared.costs), theirs), weighed(hid(moves.costs), own)),
+                    lambda: np.minimum(weighed(hid(shared), theirs), weighed(hid(moves), own)),
                     lambda values: [
                         (shared, values[copy.variable], values[variable]),
                         (moves, 0, values[variable]),
@@ -408,7 +419,7 @@ class ProgramTables:
                 _Priced(
                     (source.variable, variable),
                     (moves,),
-                    lambda: weighed(hid(moves.costs), own),
+                    lambda: weighed(hid(moves), own),
                     lambda values: [(moves, values[source.variable], values[variable])],
                 )
             )
@@ -426,7 +437,7 @@ class ProgramTables:
                 costs[:, column] = times * price
                 if (row := rows.get(dims)) is not None:
                     costs[row, column] = 0.0
-        self.own.append(Table((source.variable, variable), costs))
+        self.priced.append(_Priced((source.variable, variable), (), lambda: self.compute * costs, lambda values: []))
 
     def _split(
         self,
@@ -453,6 +464,8 @@ class ProgramTables:
                 *partial_ways(model, op.mesh, axes, types, made[0], self.estimate.clock, at, places, waits, trips),
             )
         variable = self._new()
+        least, _ = self.least.get(op.number, (0.0, 1))
+        self.least[op.number] = least + min([way.cost - way.sent for way in strategies]), often
         if op.number not in self.estimate.folded.parts and len(operands) == len(op.operands):
             self.ways[op.number] = variable, strategies
         self.own.append(_Priced((variable,), (), lambda: often * self._weighed(op, strategies), lambda values: []))
@@ -460,7 +473,7 @@ class ProgramTables:
             times = self.estimate.often(value, (op.number,))
             if op.name == BARRIER:
                 times = max(times, often)  # it is brought in the loop that the barrier is in
-            self._operand(value, variable, [way.operands[place] for way in strategies], times, op.number)
+            self._operand(value, variable, [way.operands[place] for way in strategies], times, op.number, op.number)
         for place, value in enumerate(results):
             target = self._of(value)
             if target is not None:
@@ -487,7 +500,7 @@ class ProgramTables:
             _Priced(
                 (variable, target),
                 (moves,),
-                lambda: weighed(self._hidden(moves.costs, lambda slack: slack.result(op)), often),
+                lambda: weighed(self._hidden(moves.costs, lambda slack: slack.result(op), moves.copied), often),
                 lambda values: [(moves, values[variable], values[target])],
             )
         )

@@ -7,7 +7,9 @@ certain numbers of a machine, and memory is what users run out of.
 1. A plan that receives more bytes or stores more, and less of neither, saves more than ``MATERIAL`` of the time,
    overlapped or not. Where most of the saving is starts of collectives, less of one does not excuse more of the other.
 2. Where most of the saving is starts of collectives, temporaries are at most ``MOST`` times those of propagation alone.
-3. A plan fits into the memory of a device where that of propagation alone does, also with what it fetches ahead.
+3. A plan that stores more than ``MUCH`` times as much as that of propagation alone saves more than ``MATERIAL``, and
+   the report of it says how much it stores.
+4. A plan fits into the memory of a device where that of propagation alone does, also with what it fetches ahead.
 
 Example on 8 devices, with starts of 70 us: 20 steps of gradient descent on rows of 64 KiB in all. Gathering the rows
 saves 19 starts, and temporaries grow from 4 to 70 KiB: refused by the second rule.
@@ -25,6 +27,7 @@ from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
 
+MUCH = 1.2  # of the bytes of propagation alone
 ALONE, LEAST_SUM = "propagation alone", "the plan of the least sum"
 
 
@@ -44,7 +47,7 @@ class Trade:
     def between(cls, plain: ProgramPlan, plan: ProgramPlan, than: str = ALONE) -> Trade | None:
         """Returns the trade from ``plain`` to ``plan``; None if ``plan`` neither receives nor stores more."""
         received = max(0, plan.bytes_received - plain.bytes_received)
-        stored = max(0, plan.stored - plain.stored)
+        stored = max(0, plan.stored - plain.stored, plan.alive.peak - plain.alive.peak)
         before = plain.makespan
         if not before or not (received or stored):
             return None
@@ -72,9 +75,14 @@ def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
     if starts and plan.alive.temporaries > MOST * plain.alive.temporaries:
         return True
     more = plan.bytes_received - plain.bytes_received, plan.stored - plain.stored
-    spends = max(more) > 0 and (starts or min(more) >= 0)
+    spends = spends_memory(plain, plan) or (max(more) > 0 and (starts or min(more) >= 0))
     saves = plan.makespan <= plain.makespan * (1 - MATERIAL) or price(plan) <= price(plain) * (1 - MATERIAL)
     return spends and not saves
+
+
+def spends_memory(plain: ProgramPlan, plan: ProgramPlan) -> bool:
+    """Whether ``plan`` stores more than ``MUCH`` times as much as ``plain``, with what it fetches ahead or without."""
+    return plan.stored > MUCH * plain.stored or plan.alive.peak > MUCH * plain.alive.peak
 
 
 def saves_starts(plain: ProgramPlan, plan: ProgramPlan) -> bool:

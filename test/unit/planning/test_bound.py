@@ -6,12 +6,13 @@ import pytest
 from support import daily
 
 import shardpass
+from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import collect
 from shardpass.planning.cost import price
 from shardpass.planning.planner import plan_program
 from shardpass.planning.search import Bound, Decision, decide
 from shardpass.program.table import table_of
-from tools.prove.attack import attack
+from tools.prove.attack import attack, enumerate_all
 from tools.prove.cheapest.random_programs import random_program
 
 ROWS = '{mhlo.sharding = "{devices=[8,1]<=[8]}"}'
@@ -39,9 +40,17 @@ def test_no_effort_is_dearer_than_a_lower_one(seed: int) -> None:
     assert one[0].bound.plan == pytest.approx(one[1])
 
 
-@pytest.mark.parametrize("seed", daily.drawn(range(60), 4))
-def test_no_shardings_that_a_user_can_write_refute_the_bound(seed: int) -> None:
-    found = attack(f"random {seed}", random_program(seed).text, tries=5, seed=seed)
+@pytest.mark.parametrize("machine", ["ideal", "h100"])
+@pytest.mark.parametrize("seed", daily.drawn(range(60), 2))
+def test_no_shardings_that_a_user_can_write_refute_the_bounds(seed: int, machine: str) -> None:
+    found = attack(f"random {seed}", random_program(seed).text, 5, seed, find_machine(machine))
+    assert found is not None
+    assert not found.refuted, found
+
+
+@pytest.mark.parametrize("seed", daily.drawn((0, 2, 5, 9), 1))
+def test_enumeration_has_no_makespan_below_the_bound(seed: int) -> None:
+    found = enumerate_all(f"random {seed}", random_program(seed).text, 0, find_machine("h100"))
     assert found is not None
     assert not found.refuted, found
 
