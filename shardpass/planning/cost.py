@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardpass.planning.clock import Clock, clock_of
+from shardpass.planning.clock import Clock
 from shardpass.planning.fold import Folded
 from shardpass.planning.op_prices import op_prices
 from shardpass.planning.plan import ProgramPlan
@@ -10,7 +10,7 @@ from shardpass.planning.plan import ProgramPlan
 
 def price(plan: ProgramPlan, clock: Clock | None = None) -> float:
     """Returns the seconds of one run of ``plan``, on the machine for which it is planned unless ``clock`` is given."""
-    return sum(costs(plan, clock or clock_of(plan.machine)).values())
+    return plan.price if clock is None else sum(costs(plan, clock).values())
 
 
 def costs(plan: ProgramPlan, clock: Clock, folded: Folded | None = None) -> dict[int, float]:

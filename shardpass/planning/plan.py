@@ -90,9 +90,17 @@ class ProgramPlan:
         """The seconds of one run on ``machine``, in which collectives run beside work as the machine does; on one that
         overlaps nothing, ``step_seconds``.
         """
-        if self.machine.in_flight:
-            return self._timeline.seconds
+        return self._timeline.seconds if self.machine.in_flight else self.price
+
+    @cached_property
+    def price(self) -> float:
+        """The seconds of one run on ``machine`` in which nothing overlaps, as plans are compared (``op_prices``)."""
         return sum(op_prices(self.program, self.body, clock_of(self.machine)).values())
+
+    @cached_property
+    def price_without_starts(self) -> float:
+        """``price`` where collectives start in no time."""
+        return sum(op_prices(self.program, self.body, clock_of(self.machine.starting_at_once)).values())
 
     @property
     def stored(self) -> int:
@@ -105,7 +113,11 @@ class ProgramPlan:
 
     def compute_by_op(self, machine: str | Machine | None = None) -> dict[int, float]:
         """Returns ``compute_seconds`` by op number, -1 for what main returns."""
-        return op_prices(self.program, self.body, WorkClock(self._on(machine)))
+        return self._work if machine is None else op_prices(self.program, self.body, WorkClock(chosen(machine)))
+
+    @cached_property
+    def _work(self) -> dict[int, float]:
+        return op_prices(self.program, self.body, WorkClock(self.machine))
 
     def _on(self, machine: str | Machine | None) -> Machine:
         return self.machine if machine is None else chosen(machine)

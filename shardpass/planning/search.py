@@ -220,8 +220,8 @@ def decide(
             near = 0.0 if effort > 1 else NEAR
             if best.plan.makespan * (1 - near) <= search.least(best.plain) or _hideable(best.plan) < HIDEABLE:
                 break
-            if (found := search.weighed(best.plain, *weights)) is not None:
-                best.consider(*found, weighed=True)
+            if (weighed := search.weighed(best.plain, *weights)) is not None:
+                best.consider(*weighed, weighed=True)
     return best.decision
 
 

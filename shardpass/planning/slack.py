@@ -117,12 +117,14 @@ class Slack:
                 done = total - earlier[place] - after[place]
                 self._results.setdefault(rep, []).append(max(done, after_all))
             trips = (op.trips or 1) if op.is_loop else 1
-            taken = {
+            captured = {
                 value: max(total - source(value) - later[place], outside.get(value, 0.0))
                 for value in (op.captured if op.blocks else ())
             }
             for inner in op.blocks:
-                self._block(inner, runs * trips, taken, max(total - earlier[place] - after[place], after_all) / trips)
+                self._block(
+                    inner, runs * trips, captured, max(total - earlier[place] - after[place], after_all) / trips
+                )
         for value in block.returned:
             self._returned.setdefault(self.folded.of[value], []).append(max(total - source(value), after_all))
 

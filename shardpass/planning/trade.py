@@ -22,8 +22,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from shardpass.cost.material import MATERIAL, MOST
-from shardpass.planning.clock import clock_of
-from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
 
@@ -71,13 +69,13 @@ def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
     sizes = (plan.alive.peak, plain.alive.peak), (plan.stored, plain.stored)
     if any(size > plan.machine.memory >= before for size, before in sizes):
         return True
-    starts = saves_starts(plain, plan)
-    if starts and plan.alive.temporaries > MOST * plain.alive.temporaries:
+    saves = plan.makespan <= plain.makespan * (1 - MATERIAL) or plan.price <= plain.price * (1 - MATERIAL)
+    if not saves and spends_memory(plain, plan):
         return True
     more = plan.bytes_received - plain.bytes_received, plan.stored - plain.stored
-    spends = spends_memory(plain, plan) or (max(more) > 0 and (starts or min(more) >= 0))
-    saves = plan.makespan <= plain.makespan * (1 - MATERIAL) or price(plan) <= price(plain) * (1 - MATERIAL)
-    return spends and not saves
+    greedy, spends = plan.alive.temporaries > MOST * plain.alive.temporaries, max(more) > 0 and not saves
+    starts = (greedy or (spends and min(more) < 0)) and saves_starts(plain, plan)
+    return (starts and greedy) or (spends and (starts or min(more) >= 0))
 
 
 def spends_memory(plain: ProgramPlan, plan: ProgramPlan) -> bool:
@@ -87,6 +85,5 @@ def spends_memory(plain: ProgramPlan, plan: ProgramPlan) -> bool:
 
 def saves_starts(plain: ProgramPlan, plan: ProgramPlan) -> bool:
     """Whether most of the seconds that ``plan`` saves are starts of collectives."""
-    at_once = clock_of(plan.machine.starting_at_once)
-    saved, without = (price(plain, clock) - price(plan, clock) for clock in (clock_of(plan.machine), at_once))
+    saved, without = plain.price - plan.price, plain.price_without_starts - plan.price_without_starts
     return saved > 0 and saved - without > without
