@@ -35,7 +35,6 @@ from shardpass.places.keep import keep_best
 from shardpass.places.sites import ARGUMENT, VALUE, Site, Sites, read, reading_of
 from shardpass.places.specs import spec_text
 from shardpass.places.write import Change
-from shardpass.planning.cost import price
 from shardpass.planning.plan import ProgramPlan
 from shardpass.planning.search import decide
 from shardpass.planning.steps import BlockPlan, ControlFlowPlan, SplitPlan
@@ -156,7 +155,8 @@ class _Hints:
         base, site, spec = self.base, change.site, change.spec
         assert spec is not None
         plan = planned(self.sites.reading.module, (change,), self.propagate)
-        if base.bytes_received - plan.bytes_received < LEAST_BYTES * base.bytes_received or price(plan) >= price(base):
+        saved = base.bytes_received - plan.bytes_received
+        if saved < LEAST_BYTES * base.bytes_received or plan.makespan >= base.makespan:
             return
         if plan.alive.peak > base.alive.peak * MORE_MEMORY:
             return

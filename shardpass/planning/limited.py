@@ -84,7 +84,7 @@ def fitting(problem: Problem, limit: int) -> Fitting:
     alone = Propagated(task.program, task.barriers).shardings
     first = planned(alone, partial(Bound, why="propagation alone is cheaper within the limit"))
     fit = [each for each in (*tried, first) if each.peak <= limit]
-    return min(fit, key=lambda each: each.bound.plan) if fit else min(tried, key=lambda each: each.peak)
+    return min(fit, key=lambda each: each.plan.makespan) if fit else min(tried, key=lambda each: each.peak)
 
 
 def decide_within(

@@ -21,11 +21,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from shardpass.cost.material import MATERIAL, MOST
+from shardpass.cost.material import MATERIAL, MOST, MUCH
 from shardpass.planning.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
 
-MUCH = 1.2  # of the bytes of propagation alone
 ALONE, LEAST_SUM = "propagation alone", "the plan of the least sum"
 
 

@@ -321,7 +321,7 @@ class _Suggesting:
         trials.begin(limit)
         second = self._planned(trials, answer, self._few(trials, answer))
         both = [one for one in (first, second) if one is not None]
-        return min(both, key=lambda one: (max(0, one.plan.alive.peak - (self.goal or 0)), price(one.plan)))
+        return min(both, key=lambda one: (max(0, one.plan.alive.peak - (self.goal or 0)), one.plan.makespan))
 
     def _is_near(self, solution: _Solution) -> bool:
         plan = solution.plan
