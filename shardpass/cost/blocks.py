@@ -30,6 +30,11 @@ OTHERS = Client(late=True, longest=None, recomputes=True, orders=False)
 CPU = Client(late=False, longest=32, recomputes=False, orders=True)
 
 
+def client_of(machine: str) -> Client:
+    """Return the client that compiles for the machine of this name."""
+    return CPU if machine == "cpu" else OTHERS
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step. ``op``: a number for people; ``name``: as ``cost.fusion`` has it; ``scratch``: bytes beside.

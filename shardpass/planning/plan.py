@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from shardpass.by_device import most_received
+from shardpass.cost.blocks import client_of
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.memory import Account
@@ -126,7 +127,8 @@ class ProgramPlan:
     def alive(self) -> Account:
         """The bytes of tiles that are alive at once on one device, op by op."""
         loops = self.loops or ()
-        return alive(in_turn(self.body, loops), self.program, held_in_turn(loops), machine=self.machine)
+        client = client_of(self.machine.name)
+        return alive(in_turn(self.body, loops), self.program, held_in_turn(loops), client, self.machine)
 
     def with_loops(self, loops: tuple[MatmulLoop, ...]) -> ProgramPlan:
         """Returns the same plan with ``loops`` overlapped."""

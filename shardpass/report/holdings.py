@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.cost.lifetimes import CPU, END, OTHERS
+from shardpass.cost.blocks import END, client_of
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.ir.frames import user_place
 from shardpass.ir.memory import ModuleMemory, memory_of
@@ -32,7 +32,7 @@ def type_text(shape: Any, element: str) -> str:
 
 def memory_facts(module: Any, machine: str, built_ops: BuiltOps | None = None) -> MemoryFacts:
     """Account for the memory of a built ``module`` as XLA's client for ``machine`` would compile it."""
-    memory = memory_of(module, CPU if machine == "cpu" else OTHERS)
+    memory = memory_of(module, client_of(machine))
     built_ops = BuiltOps(Watched()) if built_ops is None else built_ops
     account = memory.account
     peak = memory.ops[account.peak_op] if account.peak_op is not None and account.peak_op != END else None

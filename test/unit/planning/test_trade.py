@@ -17,6 +17,7 @@ import shardpass
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import IDEAL
 from shardpass.cost.material import MATERIAL, MOST
+from shardpass.pipeline.plan import plan_module
 from shardpass.planning import trade
 from shardpass.planning.cost import price
 from shardpass.planning.search import TRADED, decide
@@ -165,6 +166,34 @@ def test_what_a_small_saving_may_spend(monkeypatch, received, peak, seconds, sta
     monkeypatch.setattr(trade, "price", lambda plan: plan.makespan)
     monkeypatch.setattr(trade, "saves_starts", lambda plain, plan: starts)
     assert trade.refused(plan(100, 100, 1.0), plan(received, peak, seconds)) == expected
+
+
+GATHERED_LAST = """
+module attributes {mhlo.num_partitions = 2 : i32} {
+  func.func @main(%x: tensor<512x64xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"},
+                  %a: tensor<64x256xf32> {mhlo.sharding = "{replicated}"},
+                  %b: tensor<256x64xf32> {mhlo.sharding = "{replicated}"},
+                  %w: tensor<64x64xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"})
+      -> (tensor<512x64xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) {
+    %p = stablehlo.dot_general %x, %a, contracting_dims = [1] x [0]
+        : (tensor<512x64xf32>, tensor<64x256xf32>) -> tensor<512x256xf32>
+    %q = stablehlo.dot_general %p, %b, contracting_dims = [1] x [0]
+        : (tensor<512x256xf32>, tensor<256x64xf32>) -> tensor<512x64xf32>
+    %r = stablehlo.dot_general %q, %w, contracting_dims = [1] x [0]
+        : (tensor<512x64xf32>, tensor<64x64xf32>) -> tensor<512x64xf32>
+    return %r : tensor<512x64xf32>
+  }
+}
+"""
+
+
+def test_a_plan_is_charged_for_gathers_that_run_first():
+    """XLA's CPU client gathers the last weight before all else, and keeps it beside the first two products."""
+    products, weight = 256 * (256 + 64) * 4, 64 * 64 * 4
+    for machine, expected in (("h100", products), ("cpu", products + weight)):
+        assert plan_module(GATHERED_LAST, machine=machine).alive.temporaries == expected
+    compiled = shardpass.compile(shardpass.run_pipeline(GATHERED_LAST, "partition"))
+    assert compiled.memory_stats().temp_size_in_bytes == pytest.approx(products + weight, abs=512)
 
 
 def test_the_report_states_a_trade():
