@@ -34,6 +34,7 @@ from shardpass.proving.relations.terms import Key, Row, Term, Terms
 MOST_VIEWS = 16
 MOST_INDICES = 4096  # of the operands of one op; sums of sums of parts may have more and more
 COMMUTES = tuple(f"stablehlo.{name}" for name in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
+COMPARED = ("compare", "EQ"), ("compare", "NE")  # these commute too
 
 
 def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece:
@@ -41,7 +42,7 @@ def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, In
     lo, hi, on = box
     if sum(len(p.a) for p in pieces) > MOST_INDICES:
         raise Unknown("the terms of its operands have too many indices")
-    if key[0] in COMMUTES:  # the operands may stand in any order: the oldest term first
+    if key[0] in COMMUTES or key[:2] in COMPARED:  # the operands may stand in any order: the oldest term first
         pieces = sorted(pieces, key=lambda piece: piece.term)
     a = np.concatenate([p.a for p in pieces])
     b = np.concatenate([p.b for p in pieces], axis=1)

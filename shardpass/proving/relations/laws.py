@@ -33,12 +33,18 @@ NEGATIVE = Law("double negative", "-(-x) = x")
 COMMUTES = Law("order of operands", "a + b = b + a, a * b = b * a, max(a, b) = max(b, a), min(a, b) = min(b, a)")
 SAME = Law("one operand", "max(x, x) = x, min(x, x) = x, and(x, x) = x, or(x, x) = x")
 DECIDES = Law("deciding operand", "x * 0 = 0, and(x, 0) = 0, or(x, -1) = -1 of integers")
+WRITTEN = Law("written clamp", "min(max(x, a), b) = clamp(a, x, b), and max(min(x, b), a) too where a < b")
+TURNED = Law("turned comparison", "(a > b) = (b < a), (a >= b) = (b <= a), (a = b) = (b = a)")
+WITHIN = Law("common bound", "max(min(a, c), min(b, c)) = min(max(a, b), c), of either, and of and and or")
 CLAMPED = Law("clamp of a clamp", "clamp(a, clamp(a, x, b), b) = clamp(a, x, b) of integers")
 WRAPS = Law("wrap of sums", "(x + a) + b = x + (a + b), (x - a = v) = (x = v + a) of integers, as their type wraps")
 ZEROS = Law("repeated zero", "0 + (0 + x) = 0 + x")
 BITS = Law("there and back", "bitcast(bitcast(x)) = x")
 COUNTED = Law("whole numbers", "float(i) + float(j) = float(i + j), where both are exact")
-EXACT = (NEUTRAL, DIFFERENCE, NEGATIVE, COMMUTES, SAME, DECIDES, CLAMPED, WRAPS, ZEROS, BITS, COUNTED)
+EXACT = (
+    *(NEUTRAL, DIFFERENCE, NEGATIVE, COMMUTES, SAME, DECIDES, WRITTEN, TURNED, WITHIN),
+    *(CLAMPED, WRAPS, ZEROS, BITS, COUNTED),
+)
 
 ZERO = Law("zero", "x + 0 = x", "-0 may become 0")
 NEGATED_SUM = Law("negated sum", "-(a + b) = -a - b", "a 0 may have another sign")

@@ -14,7 +14,7 @@ from shardpass.proving.relations.apart import total_apart
 from shardpass.proving.relations.combine import add_rows, cells, combine
 from shardpass.proving.relations.elements import is_neutral, neutral
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
-from shardpass.proving.relations.laws import DIVISOR, FACTOR, NEGATED_SUM, ZERO, Law
+from shardpass.proving.relations.laws import DIVISOR, FACTOR, NEGATED_SUM, WITHIN, ZERO, Law
 from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
 from shardpass.proving.relations.reducers import adds_up, from_zero, has_zero
 from shardpass.proving.relations.reshaping import reshaped
@@ -27,13 +27,20 @@ from shardpass.proving.rules.manual import meshes_around
 from shardpass.proving.rules.movement import attribute, cut
 from shardpass.sharding import Mesh
 
-_IDEMPOTENT = ("maximum", "minimum", "and", "or")
-# ops that a sum may be moved past: in one operand, or in all of them
-_LINEAR_IN_ALL: Mapping[str, Law | None] = {
-    **dict.fromkeys(("stablehlo.add", "stablehlo.real", "stablehlo.imag")),
-    **dict.fromkeys(("stablehlo.subtract", "stablehlo.negate"), NEGATED_SUM),
+_OPPOSITE = {"maximum": "minimum", "minimum": "maximum", "and": "or", "or": "and"}
+_IDEMPOTENT = tuple(_OPPOSITE)
+# ops that a reduction may be moved past: in all of their operands, or in one
+_IN_ALL: Mapping[str, Mapping[str, Law | None]] = {
+    "add": {
+        **dict.fromkeys(("stablehlo.add", "stablehlo.real", "stablehlo.imag")),
+        **dict.fromkeys(("stablehlo.subtract", "stablehlo.negate"), NEGATED_SUM),
+    },
+    **{name: {f"stablehlo.{name}": None} for name in _IDEMPOTENT},
 }
-_LINEAR_IN_ONE = {"stablehlo.multiply": FACTOR, "product": FACTOR, "stablehlo.divide": DIVISOR}
+_IN_ONE: Mapping[str, Mapping[str, Law]] = {
+    "add": {"stablehlo.multiply": FACTOR, "product": FACTOR, "stablehlo.divide": DIVISOR},
+    **{name: {f"stablehlo.{other}": WITHIN} for name, other in _OPPOSITE.items()},
+}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -212,28 +219,28 @@ def _stack_sum(site: Site, stack: Stack, reducer: tuple[str, str]) -> Piece | No
             result = total_apart(terms, [(stack.term, stack.a, stack.b)], stack.box)
     if result is None and name in _IDEMPOTENT and stack.all_equal():
         return stack.first()
-    return _inside(site, stack, reducer) if result is None and name == "add" else result
+    return _inside(site, stack, reducer) if result is None and name in _IN_ALL else result
 
 
 def _inside(site: Site, stack: Stack, reducer: tuple[str, str]) -> Piece | None:
-    """Return the sum of linear ops of partial sums as the op of the sums."""
+    """Return the reduction of ops of partial results as the op of the reductions."""
     term = site.terms.all[stack.term]
-    kind = str(term.key[0])
-    if kind not in _LINEAR_IN_ALL and kind not in _LINEAR_IN_ONE:
+    kind, in_all, in_one = str(term.key[0]), _IN_ALL[reducer[0]], _IN_ONE[reducer[0]]
+    if kind not in in_all and kind not in in_one:
         return None
     exact = is_integer(reducer[1])
     if kind == "stablehlo.divide" and exact:  # sums of integers are no sums of what integers are divided to
         return None
     operands, before = stack.operands(site.terms), len(site.walk.laws.uses)
-    if kind in _LINEAR_IN_ONE:
+    if kind in in_one:
         same = [operand.all_equal() for operand in operands]
         if sum(same) != len(same) - 1 or (kind == "stablehlo.divide" and not same[1]):
             return None
         sums = [o.first() if equal else _stack_sum(site, o, reducer) for o, equal in zip(operands, same, strict=True)]
-        law: Law | None = _LINEAR_IN_ONE[kind]
+        law: Law | None = in_one[kind]
     else:
         sums = [_stack_sum(site, operand, reducer) for operand in operands]
-        law = _LINEAR_IN_ALL[kind]
+        law = in_all[kind]
     if any(p is None for p in sums) or not (law is None or exact or site.takes(law)):
         del site.walk.laws.uses[before:]
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,7 @@ def attribute_text(op: Any, name: str) -> str:
 
 _NEUTRAL = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 _EXACT_BELOW = {"f32": "i32", "f64": "i32"}  # integers as which whole numbers are computed
+_BOUNDING = {"minimum": "maximum", "maximum": "minimum"}  # the op inside of it, where the two are a clamp
 _NEUTRAL_LAST = {"subtract": "add", "divide": "multiply"}  # of their second operand, that of the other op
 
 
@@ -85,6 +87,15 @@ def elementwise(site: Site) -> list[Content]:
         result = _simple(site, name, element, operands, chosen, box)
         pieces += result if result is not None else [combine(site.terms, key, chosen, box)]
     return [site.result(pieces)]
+
+
+def _op(
+    site: Site, name: str, element: str, operands: Sequence[Content], pieces: Sequence[Piece], box: Box
+) -> list[Piece | None]:
+    """Return the result of a maximum or a minimum, which may be part of another op."""
+    result = _simple(site, name, element, operands, pieces, box)
+    key: Key = (f"stablehlo.{name}", (), element, (element,) * 2)
+    return result if result is not None else [combine(site.terms, key, pieces, box)]
 
 
 def is_square(op: Any, element: str) -> bool:
@@ -129,8 +140,13 @@ def _simple(
             law = ZERO if law == NEUTRAL else NEUTRAL if not element.startswith("complex") else ZERO  # x - 0 = x + -0
         if law is not None and (has_zero(site.terms.all[first.term].reducer) or site.takes(law)):
             return [Piece(first.term, first.a, first.b, *box)]
-    if is_integer(element) and name == "clamp":
-        return clamp_piece(site.terms, element, pieces, box)
+    clamped = _as_clamp(site.terms, name, element, pieces, box)
+    if clamped is not None:
+        return clamp_piece(site.terms, element, clamped, box)
+    if name == "clamp":
+        inner = _op(site, "maximum", element, operands[:2], pieces[:2], box)
+        outer = (_op(site, "minimum", element, operands[1:], [p, pieces[2]], (p.lo, p.hi, p.on)) for p in inner if p)
+        return [p for made in outer for p in made]
     if is_integer(element) and is_integer(operands[0].element):
         within = [Piece(piece.term, piece.a, piece.b, *box) for piece in pieces]
         result = arithmetic(site.terms, name, element, within, box)
@@ -194,13 +210,42 @@ def _is_exact(terms: Terms, element: str, piece: Piece) -> bool:
     return known is not None and max(map(abs, extremes(*known, (piece.lo, piece.hi, piece.on)))) < 2**24
 
 
+def _as_clamp(terms: Terms, name: str, element: str, pieces: Sequence[Piece], box: Box) -> list[Piece] | None:
+    """Return the bounds of a clamp, which are constants, with its operand between them; None for other ops.
+
+    A clamp may be written as a minimum of a maximum, and where its bounds differ as the maximum of a minimum.
+    """
+    values = [terms.splat(piece.term) for piece in pieces]
+    if name == "clamp":
+        return list(pieces) if values[0] is not None and values[2] is not None else None
+    for (outer, value), (inner, _) in permutations(zip(pieces, values, strict=True)) if name in _BOUNDING else ():
+        if value is None or terms.all[inner.term].key[0] != f"stablehlo.{_BOUNDING[name]}":
+            continue
+        for own, x in permutations(operands_of(terms, inner, box)):
+            bound = terms.splat(own.term)
+            if bound is None:
+                continue
+            if name == "minimum":
+                return [own, x, outer]
+            if _less(value, bound):
+                return [outer, x, own]
+    return None
+
+
+def _less(one: Any, other: Any) -> bool:
+    """Return whether a constant is known to be less than another constant."""
+    try:
+        return float(str(one)) < float(str(other))
+    except ValueError:  # bits, complex numbers, truth values
+        return False
+
+
 def clamp_piece(terms: Terms, element: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None]:
-    """Clamp pieces of integers, as ``stablehlo.clamp`` does."""
+    """Clamp a piece between constants, as ``stablehlo.clamp`` does."""
     inner, bounds = terms.all[pieces[1].term], (pieces[0].term, pieces[2].term)
-    constant = all(terms.splat(bound) is not None for bound in bounds)
-    if constant and inner.key[0] == "stablehlo.clamp" and (inner.parts[0], inner.parts[2]) == bounds:
+    if is_integer(element) and inner.key[0] == "stablehlo.clamp" and (inner.parts[0], inner.parts[2]) == bounds:
         return [pieces[1].boxed(box[0], box[1])]  # it lies between these constants already
-    result = arithmetic(terms, "clamp", element, pieces, box)
+    result = arithmetic(terms, "clamp", element, pieces, box) if is_integer(element) else None
     return (
         result
         if result is not None
@@ -270,6 +315,9 @@ def _as_float(terms: Terms, old: str, new: str, piece: Piece) -> Piece | None:
     return Piece(term, piece.a[:0], piece.b[:, :0], piece.lo, piece.hi, piece.on)
 
 
+TURNED = {"GT": "LT", "GE": "LE"}
+
+
 def order_of(attributes: Any) -> str:
     """Return the order of a comparison, if it is not the usual order of the type."""
     kind = enum_word(attributes["compare_type"]) if "compare_type" in attributes else ""
@@ -287,8 +335,14 @@ def compare(site: Site) -> list[Content]:
         result = compared(site.terms, direction, chosen, box) if is_integer(x.element) else None
         if result is None and x.element == "i1":
             result = _truth_itself(site.terms, direction, chosen, box)
-        pieces += result if result is not None else [combine(site.terms, key, chosen, box)]
+        pieces += result if result is not None else [combine(site.terms, *turned(key, chosen), box)]
     return [site.result(pieces)]
+
+
+def turned(key: Key, sides: Sequence[Any]) -> tuple[Key, Sequence[Any]]:
+    """Return a comparison by < or <= in the place of > or >=, and any other as it is."""
+    direction = TURNED.get(key[1])
+    return (key, sides) if direction is None else ((key[0], direction, *key[2:]), sides[::-1])
 
 
 def _truth_itself(terms: Terms, direction: str, pieces: Sequence[Piece], box: Box) -> list[Piece | None] | None:

@@ -298,10 +298,13 @@ def _bounds(terms: Terms, piece: Piece, box: Box, holds: bool) -> list[Bound]:
     if key[0] != "compare" or key[3] != "integer" or key[1] not in _OPPOSITE:
         raise Unknown("its choice is by something else than bounds of integers")
     x, y = operands_of(terms, piece, box)
+    direction = key[1]
+    if affine(terms, y) is None:  # the bound comes first
+        x, y, direction = y, x, {"LT": "GT", "LE": "GE"}.get(direction, direction)
     number = affine(terms, y)
     if number is None or number[0].any():
         raise Unknown("its choice is by bounds that are not known")
-    direction = key[1] if holds else _OPPOSITE[key[1]]
+    direction = direction if holds else _OPPOSITE[direction]
     step = {"GT": 1, "LT": -1}.get(direction, 0)
     return [(x, "GE" if direction in ("GE", "GT") else "LE", number[1] + step)]
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from shardpass.ir.tensors import enum_word, ints
+from shardpass.proving.relations.combine import COMPARED
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.elementwise import (
     BINARY,
@@ -18,6 +19,7 @@ from shardpass.proving.rules.elementwise import (
     key_of,
     order_of,
     product_key,
+    turned,
 )
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.constants import (
@@ -90,6 +92,9 @@ def _op(site: ScalarSite, name: str, columns: list[Ints], as_op: str = "") -> li
 
 
 def op_of(table: Scalars, name: str, element: str, columns: list[Ints], key: object, kinds: Sequence[str]) -> Ints:
+    if name == "clamp":
+        inner = op_of(table, "maximum", element, columns[:2], key, kinds[:2])
+        return op_of(table, "minimum", element, [inner, columns[2]], key, kinds[1:])
     if is_integer(element) and all(is_integer(k) for k in kinds):
         return each(table, columns, lambda *row: _integer(table, name, element, row, key))
     return _other(table, name, element, columns, key)
@@ -99,11 +104,7 @@ def _integer(table: Scalars, name: str, element: str, row: tuple[int, ...], key:
     result = applied(table, name, element, row)
     if result is not None:
         return result
-    columns = [np.array([n], np.int64) for n in row]
-    if name == "clamp" and table.is_known(row[0]) and table.is_known(row[2]):
-        inner = op_of(table, "maximum", element, columns[:2], key, (element,) * 2)
-        return int(op_of(table, "minimum", element, [inner, columns[2]], key, (element,) * 2)[0])
-    return int(_other(table, name, element, columns, key)[0])
+    return int(_other(table, name, element, [np.array([n], np.int64) for n in row], key)[0])
 
 
 def _other(table: Scalars, name: str, element: str, columns: list[Ints], key: object) -> Ints:
@@ -170,15 +171,17 @@ def compare(site: ScalarSite) -> list[Value]:
     x, y = site.operands
     direction = enum_word(site.op.attributes["comparison_direction"])
     kind = order_of(site.op.attributes)
-    key = ("compare", direction, kind, x.element)
+    key, columns = turned(("compare", direction, kind, x.element), [x.ids, y.ids])
+    commutes = key[:2] in COMPARED
     if not is_integer(x.element):
-        return [site.result(site.table.rows(key, [x.ids, y.ids]))]
+        ordered = [np.minimum(*columns), np.maximum(*columns)] if commutes else columns
+        return [site.result(site.table.rows(key, ordered))]
 
     def one(a: int, b: int) -> int:
-        result = compared(site.table, direction, x.element, a, b)
-        return site.table.one(key, (a, b)) if result is None else result
+        result = compared(site.table, key[1], x.element, a, b)
+        return site.table.one(key, (min(a, b), max(a, b)) if commutes else (a, b)) if result is None else result
 
-    return [site.result(each(site.table, [x.ids, y.ids], one))]
+    return [site.result(each(site.table, columns, one))]
 
 
 def convert(site: ScalarSite) -> list[Value]:

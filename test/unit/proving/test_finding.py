@@ -90,9 +90,9 @@ def powered(by):
 ALIKE = {  # (whole, local, type of the result, what is said)
     "an attribute": (
         "%r = stablehlo.compare LT, %x0, %x1 : (tensor<SIZExf32>, tensor<SIZExf32>) -> tensor<SIZExi1>",
-        "%r = stablehlo.compare GT, %x0, %x1 : (tensor<SIZExf32>, tensor<SIZExf32>) -> tensor<SIZExi1>",
+        "%r = stablehlo.compare LE, %x0, %x1 : (tensor<SIZExf32>, tensor<SIZExf32>) -> tensor<SIZExi1>",
         BITS,
-        "it holds a value of compare, with GT, not LT",
+        "it holds a value of compare, with LE, not LT",
     ),
     "an operand": (
         "%r = stablehlo.power %x0, %x1 : tensor<SIZExf32>",

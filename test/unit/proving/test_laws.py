@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.pairs import Pair, Side, constant, equal_bits, same, summed
+from support.pairs import Pair, Side, constant, equal_bits, reduced, same, summed
 
 from shardpass.element_types import element_type
 from shardpass.proving import prove
@@ -21,6 +21,7 @@ from shardpass.proving.relations.laws import EXACT, INEXACT, LAWS, Law
 INTEGERS = ("i4", "ui4", "i8", "ui8")
 FLOATS = ("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ")
 WITH_NEGATIVE_ZERO = ("f8E4M3FN", "f8E5M2")
+MIXED = ("i4", "ui8", "f8E5M2")
 FEW = 4  # elements of what is proved
 
 
@@ -179,6 +180,50 @@ def clamp(low: int, high: int) -> Sides:
     return Sides(lambda kind, n: body(kind, n, 1), lambda kind, n: body(kind, n, 2), INTEGERS)
 
 
+def written(first: str, second: str, low: str, high: str, kinds: tuple[str, ...]) -> Sides:
+    """A clamp, and two ops in its place: the first by its lower bound if that is a maximum, else by its upper one."""
+
+    def bounds(kind: str, n: int) -> str:
+        return constant("a", low, f"{n}x{kind}") + "\n" + constant("b", high, f"{n}x{kind}") + "\n"
+
+    own, other = ("%a", "%b") if first == "maximum" else ("%b", "%a")
+    ops = lines(f"%s = stablehlo.{first} {own}, %x", f"%r = stablehlo.{second} {other}, %s")
+    one = lines("%r = stablehlo.clamp %a, %x, %b")
+    return Sides(lambda kind, n: bounds(kind, n) + one(kind, n), lambda kind, n: bounds(kind, n) + ops(kind, n), kinds)
+
+
+def between() -> Sides:
+    """A clamp whose bounds are no constants."""
+    ops = lines("%s = stablehlo.maximum %y, %x", "%r = stablehlo.minimum %s, %z")
+    return Sides(lines("%r = stablehlo.clamp %x, %y, %z"), ops, MIXED, operands=3)
+
+
+def compared(direction: str, turned: str) -> Sides:
+    def body(kind: str, n: int, text: str) -> str:
+        return f"  %r = stablehlo.compare {text} : (tensor<{n}x{kind}>, tensor<{n}x{kind}>) -> tensor<{n}xi1>"
+
+    return Sides(lambda kind, n: body(kind, n, f"{direction}, %x, %y"),
+                 lambda kind, n: body(kind, n, f"{turned}, %y, %x"),
+                 MIXED, operands=2, result="i1")  # fmt: skip
+
+
+def bounded(op: str, other: str) -> Sides:
+    """``other`` of y and of the rows that ``op`` joins, and ``op`` of ``other`` of y and each row."""
+
+    def rows(kind: str, n: int, count: int) -> str:
+        init = "0" if kind in INTEGERS else {"maximum": "0xFC", "minimum": "0x7C"}[op]
+        return reduced("t", "x", f"{count}x{n}x{kind}", f"{n}x{kind}", init, op)
+
+    def whole(kind: str, n: int) -> str:
+        return rows(kind, n, 2) + f"\n  %r = stablehlo.{other} %t, %y : tensor<{n}x{kind}>"
+
+    def local(kind: str, n: int) -> str:
+        part = f"\n  %p = stablehlo.{other} %t, %y : tensor<{n}x{kind}>\n"
+        return rows(kind, n, 1) + part + summed("r", "p", f"{n}x{kind}", op)
+
+    return Sides(whole, local, MIXED if op in ("maximum", "minimum") else ("i4", "ui8"), operands=2, over_devices=True)
+
+
 def deciding(op: str, value: str, kinds: tuple[str, ...]) -> Sides:
     return Sides(lambda kind, n: constant("r", value, f"{n}x{kind}"), with_constant(op, value), kinds)
 
@@ -235,6 +280,14 @@ CHECKS: Mapping[str, tuple[Sides, ...]] = {
         deciding("multiply", "0", INTEGERS), deciding("and", "0", INTEGERS), deciding("or", "-1", ("i4", "i8")),
         deciding("maximum", "127", ("i8",)), deciding("minimum", "-8", ("i4",)),
     ),
+    "written clamp": (
+        written("maximum", "minimum", "1", "5", ("i4", "ui8")), written("minimum", "maximum", "1", "5", ("i4", "ui8")),
+        written("maximum", "minimum", "5", "1", ("i8",)), written("maximum", "minimum", "0.0", "-0.0", FLOATS),
+        written("minimum", "maximum", "-0.5", "2.0", FLOATS), between(),
+    ),
+    "turned comparison": tuple(compared(*pair) for pair in (("GT", "LT"), ("LE", "GE"), ("EQ", "EQ"), ("NE", "NE"))),
+    "common bound": tuple(bounded(*pair) for one, other in (("maximum", "minimum"), ("and", "or"))
+                          for pair in ((one, other), (other, one))),
     "clamp of a clamp": (clamp(1, 5), clamp(5, 1)),
     "wrap of sums": (shifted(5, 6), shifted(7, 2), is_at(3), is_at(6)),
     "repeated zero": (Sides(zero_twice(1), zero_twice(2), FLOATS),),

@@ -5,6 +5,7 @@ walk over the trips proves them.
 """
 
 import pytest
+from support.pairs import Pair, Side, reduced, summed
 
 from shardpass.proving import prove
 
@@ -93,3 +94,39 @@ def test_another_count_decides():
     faulty = two.replace("LT, %i", "LT, %j")
     assert faulty != two
     assert not prove(WHOLE, local(faulty), refute=False).proved
+
+
+SPLIT = "{devices=[2]<=[2]}"
+
+
+def loop_over(kind):
+    """Squares %y of type ``kind`` %n times."""
+    return f"""{COUNT}    %q:2 = stablehlo.while(%i = %zero, %a = %y) : tensor<i32>, tensor<{kind}>
+     cond {{
+      %again = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %again : tensor<i1>
+    }} do {{
+      %next = stablehlo.add %i, %one : tensor<i32>
+      %p = stablehlo.multiply %a, %a : tensor<{kind}>
+      stablehlo.return %next, %p : tensor<i32>, tensor<{kind}>
+    }}
+    %r = stablehlo.optimization_barrier %q#1 : tensor<{kind}>"""
+
+
+def most(name, rows):
+    return reduced(name, "x", f"{rows}xi32", "i32", "0", "maximum")
+
+
+@pytest.mark.parametrize(
+    ("local", "proved"),
+    [
+        ([most("m", 4), summed("n", "m", "i32", "maximum")], True),  # 0 is joined once for each device
+        ([most("n", 4)], False),  # each device its own trips
+        ([most("m", 4), summed("n", "m", "i32", "minimum")], False),
+    ],
+)
+def test_trips_that_a_maximum_over_devices_counts(local, proved):
+    arguments = [Side("4xi32", "8xi32", SPLIT), Side("2xf32", "4xf32", SPLIT)]
+    whole = "\n".join((most("n", 8), loop_over("4xf32")))
+    pair = Pair(arguments, Side("2xf32", "4xf32", SPLIT), whole, "\n".join((*local, loop_over("2xf32"))))
+    assert prove(pair.whole, pair.local, refute=False).proved is proved
