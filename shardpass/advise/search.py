@@ -60,6 +60,7 @@ from shardpass.places.specs import spec_text
 from shardpass.places.write import Change, with_changes
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import INTERRUPTED, LATE, Annotated, Figures, Finding, Findings
+from shardpass.report.groups import group
 from shardpass.report.naming import Sources
 from shardpass.report.rows import Row
 from shardpass.sharding import Mesh
@@ -178,14 +179,7 @@ class _Search:
 
     def _lines(self) -> list[Place]:
         """Lists the MOST_LINES lines of which the collectives send most bytes."""
-        sums: dict[tuple[str, int], int] = {}
-        places: dict[tuple[str, int], Place] = {}
-        for row in self.rows:
-            if row.place != NOWHERE:
-                key = row.place.file, row.place.line
-                places.setdefault(key, row.place)
-                sums[key] = sums.get(key, 0) + row.bytes_received
-        return [places[key] for key in sorted(sums, key=lambda key: -sums[key])[:MOST_LINES]]
+        return [one.place for one in group(self.rows) if one.place != NOWHERE][:MOST_LINES]
 
     # ---------------------------------------------------------------- by the model
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shardpass.diagnostics import Place, collect
+from shardpass.diagnostics import collect
 from shardpass.ir.context import UNNAMED
 from shardpass.pipeline.named import BEHIND_PROPAGATION
 from shardpass.pipeline.plan import plan_of
 from shardpass.planning.plan import ProgramPlan
 from shardpass.report.build import explain_module
 from shardpass.report.findings import Figures, LineChange
+from shardpass.report.groups import Group, group
 from shardpass.report.report import Report
 from shardpass.report.rows import Row
 
@@ -73,12 +74,9 @@ def saves_memory(before: Figures, after: Figures) -> bool:
 
 def changed_lines(before: Sequence[Row], after: Sequence[Row]) -> tuple[LineChange, ...]:
     """Returns the lines whose bytes differ between two programs, matched by the user's ops; greatest savings first."""
-    sums: dict[tuple[str, int], list[int]] = {}
-    places: dict[tuple[str, int], Place] = {}
-    for side, rows in enumerate((before, after)):
-        for row in rows:
-            key = row.place.file, row.place.line
-            places.setdefault(key, row.place)
-            sums.setdefault(key, [0, 0])[side] += row.bytes_received
-    result = [LineChange(places[key], one, other) for key, (one, other) in sums.items() if one != other]
+    was, now = ({one.key: one for one in group(rows)} for rows in (before, after))
+    none = Group("", ())
+    lines = ((was | now)[key].place for key in was | now)
+    sizes = ([some.get(key, none).bytes_received for some in (was, now)] for key in was | now)
+    result = [LineChange(line, *both) for line, both in zip(lines, sizes, strict=True) if both[0] != both[1]]
     return tuple(sorted(result, key=lambda one: one.after - one.before))

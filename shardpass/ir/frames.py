@@ -61,6 +61,12 @@ def inner_places(location: Any) -> tuple[Place, ...]:
     return _frames(str(location))[1]
 
 
+def callers(location: Any) -> tuple[Place, ...]:
+    """Return the user's lines that call the user's frame, from the nearest, each once."""
+    lines = (Place(one.place.file, one.place.line) for one in user_frames(location)[1:])
+    return tuple(dict.fromkeys(lines))
+
+
 def is_library(file: str) -> bool:
     """Return whether ``file`` belongs to an installed package, to this one, or to Python."""
     return _LIBRARY.search(file) is not None or file.startswith(_OURS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,11 +22,19 @@ from shardpass.ir.locations import named
 
 _RESULT = re.compile(r"result\[0\]\[(\d+)\](\.states\[0\]\[\d+\])")  # of nnx: the modules come back
 _RESULT_INFO = "jax.result_info"
+_OTHER_FORM = (AttributeError, ImportError, IndexError, KeyError, TypeError, ValueError)
 
 
 def set_leaf_names(module: Any, function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-    """Rename the arguments and results of ``module``, the program of ``function(*arguments, **keywords)``."""
-    names = dict(_names(function, arguments, keywords))
+    """Rename the arguments and results of ``module``, the program of ``function(*arguments, **keywords)``.
+
+    Where a library keeps its tree in another form than is known here, the names stay, and a line on stderr tells so.
+    """
+    try:
+        names = dict(_names(function, arguments, keywords))
+    except _OTHER_FORM as error:
+        print(f"shardpass: leaves have the names of JAX, not of their library: {error!r}", file=sys.stderr)
+        return
     if not names:
         return
     roots = _parameters(function)

@@ -127,8 +127,7 @@ def _lowered(computation: Any) -> Any:
     jitted, arguments, keywords = call
     if platform != "cpu":
         computation = jitted.trace(*arguments, **keywords).lower(lowering_platforms=(platform,)).compiler_ir()
-    with contextlib.suppress(Exception):  # of the library's own
-        set_leaf_names(computation, jitted, arguments, keywords)
+    set_leaf_names(computation, jitted, arguments, keywords)
     return computation
 
 

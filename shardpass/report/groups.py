@@ -1,7 +1,8 @@
 """Rows put together: by line, by axis, by kind or by array, those that repeat folded into one.
 
-A line that calls a library may hold most of a program, as ``trainer.fit(data)`` does. Then it is a tree: its rows by
-the next line of the library, or the next name scope, at which they differ, and so on below a part that holds most too.
+A line may hold much of a program: one that calls a library, as ``trainer.fit(data)`` does, or that of a helper, as
+``return jnp.einsum(...)``. Then it is a tree: its rows by the next step of ``Row.path`` at which they differ (a line of
+the library, a name scope, a line that calls the helper), and so on below a part that holds much too.
 
 Example: a network of 24 layers has 24 all_gathers at one line, of ``params['layers'][0]['w1']`` to ``[23]``. They are
 one row of the report, "24 x all_gather ... params['layers'][*]['w1']".
@@ -18,6 +19,7 @@ from shardpass.report.rows import Row, Totals, folded_name
 
 LINE, AXIS, KIND, ARRAY = "line", "axis", "kind", "array"
 PROGRAM, BYTES, TIME = "program", "bytes", "time"
+MUCH = 5  # a line of more than a fifth of all bytes has parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Group(Totals):
     """The rows of one line, axis, kind or array, or of a part of a line.
 
     Attributes:
-        key: the line, in full; a name scope; the axes, the kind or the array.
+        key: the line, in full; name scopes, "decoder/mlp"; the axes, the kind or the array.
         place: of a line.
         level: 0; of a part of a line, how many parts it is in.
         depth: how many steps of ``Row.path`` the rows have in common by what they are grouped by; None: not by lines.
@@ -56,12 +58,12 @@ class Group(Totals):
         return fold(self.rows)
 
     def parts(self, total: int, sort: str = BYTES) -> tuple[Group, ...]:
-        """Return the parts of a line that receives more than half of ``total`` bytes: by where in a library its rows
-        differ.
+        """Return the parts of a line that receives more than a fifth of ``total`` bytes: by the step of their path at
+        which its rows differ.
 
         () of a line that receives less, and of one whose rows differ nowhere.
         """
-        if self.depth is None or 2 * self.bytes_received <= total:
+        if self.depth is None or MUCH * self.bytes_received <= total:
             return ()
         depth, first = self.depth, self.rows[0].path
         while depth < len(first) and all(row.path[depth : depth + 1] == (first[depth],) for row in self.rows):
@@ -71,22 +73,31 @@ class Group(Totals):
             steps.setdefault(row.path[depth] if depth < len(row.path) else None, []).append(row)
         if len(steps) == 1:
             return ()
-        return _sorted([self._part(step, tuple(rows), depth + 1) for step, rows in steps.items()], sort)
+        above = [scope for scope in first[self.depth : depth] if isinstance(scope, str)]
+        return _sorted([self._part(above, step, tuple(rows), depth + 1) for step, rows in steps.items()], sort)
 
-    def _part(self, step: Place | str | None, rows: tuple[Row, ...], depth: int) -> Group:
-        """Return the part with the rows whose path goes on by ``step``; None: whose path ends."""
+    def _part(self, above: Sequence[str], step: Place | str | None, rows: tuple[Row, ...], depth: int) -> Group:
+        """Return the part with the rows whose path goes on by ``step``; None: whose path ends. ``above``: the scopes
+        that all parts are in.
+        """
         if step is None:
             return Group(self.key, rows, self.place, self.level + 1, depth)
-        return Group(str(step), rows, step if isinstance(step, Place) else NOWHERE, self.level + 1, depth)
+        if isinstance(step, Place):
+            return Group(str(step), rows, step, self.level + 1, depth)
+        return Group("/".join((*above, step)), rows, NOWHERE, self.level + 1, depth)
 
 
-def fold(rows: Iterable[Row]) -> tuple[Folded, ...]:
-    """Fold rows that differ in array indices, in the numbers of their names, and in bytes alone into one."""
+def fold(rows: Iterable[Row], *, apart: bool = True) -> tuple[Folded, ...]:
+    """Fold rows that differ in array indices, in the numbers of their names, and in bytes alone into one.
+
+    ``apart``: not where their paths differ.
+    """
     same: dict[object, list[Row]] = {}
     for row in rows:
         array = folded_name(row.array)
         what = (row.kind, row.axes, array, row.source, row.target, row.direction)
-        same.setdefault((what, row.unknown_loops, row.counted, row.place, row.path), []).append(row)
+        path = row.path if apart or row.place == NOWHERE else ()
+        same.setdefault((what, row.unknown_loops, row.counted, row.place, path), []).append(row)
     return tuple(sorted(map(_folded, same.values()), key=lambda one: -one.bytes_received))
 
 

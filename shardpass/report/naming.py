@@ -26,7 +26,7 @@ from pathlib import Path
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.ir.argument_names import argument_names
 from shardpass.ir.context import UNNAMED
-from shardpass.ir.frames import NO_FRAME, Frame, inner_places, is_library, user_frame
+from shardpass.ir.frames import NO_FRAME, Frame, callers, inner_places, user_frame
 from shardpass.program.program import Op, OpKind, Program
 from shardpass.report.rows import folded_name, scopes, where
 from shardpass.report.source_lines import source_line, source_lines
@@ -145,10 +145,9 @@ def seen_frame(location: str, stack: str) -> Frame:
 
 def path_of(location: str, stack: str) -> tuple[Place | str, ...]:
     """Return the ``Row.path`` of an op with this location and name stack."""
-    place, inner = seen_frame(location, stack).place, inner_places(location)
-    if place == NOWHERE:
+    if seen_frame(location, stack).place == NOWHERE:
         return scopes(stack) or ((stack,) if stack else ())
-    return (*inner, *scopes(stack)) if inner or is_library(place.file) else ()
+    return (*inner_places(location), *scopes(stack), *callers(location))
 
 
 class Names:

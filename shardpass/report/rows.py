@@ -86,8 +86,9 @@ class Row:
         direction: FORWARD, or BACKWARD of what a derivative computes.
         names: the name stack, "jit(step)/transpose(jvp())/dot_general".
         place: the user's line.
-        path: where in a library, from the outermost: its lines inside of the user's, and then name scopes. () of what a
-            line of the user's own computes. Where no line is known, the scopes, or else the name stack.
+        path: where else it is: the lines of a library inside of the user's, from the outermost; the name scopes; and
+            the user's lines that call this one, from the nearest. Where no line is known, the scopes, or else the name
+            stack.
         operand, result: types of the tiles, "tensor<4x8xf32>".
         bytes_each: what a device receives each time.
         times: how often it runs; a loop whose trips are not known counts once.

@@ -14,7 +14,7 @@ from shardpass.cost.collective import PERMUTE
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.printable import joined
 from shardpass.report.findings import DECIDED, EDITED, INTERRUPTED, LATE, NOW, PINNED, Finding, Findings, headline
-from shardpass.report.groups import LINE, Folded, Group
+from shardpass.report.groups import LINE, Folded, Group, fold
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, DecidedFact, MemoryFacts, short
 
@@ -29,7 +29,7 @@ COMPILERS = {"xla": "XLA", "shardy": "Shardy's passes and XLA"}
 MOST_CODE = 4  # lines of an edit without a diff
 MOST_MEASURED = 8  # lines with measured times
 MOST_CHANGED = 3  # lines whose bytes an edit changes
-MOST_PARTS = 4  # of a line that a library holds most of
+MOST_PARTS = 4  # of a line that has parts
 NO_EDIT = "no edit was found that saves"
 _STOPPED = {
     LATE: "the search ended because its time was over; --seconds gives it more",
@@ -76,9 +76,9 @@ def _below(report: Report) -> int:
 
 def _head(report: Report, width: int) -> Iterator[str]:
     """Yield the head: the program, its bytes, time and memory."""
-    over = "".join(f" {name}={size}" for name, size in report.mesh)
+    over = "".join(f" {name}={size}" for name, size in report.mesh if size > 1)
     by = PARTITIONED.get(report.partitioner, "")
-    yield shortened(f"{report.file}: {counted(report.devices, 'device')}{',' if over else ''}{over}{by}", width)
+    yield from wrapped(f"{report.file}: {counted(report.devices, 'device')}{',' if over else ''}{over}{by}", width)
     if report.compiler:
         yield from wrapped(f"compiled by {report.compiler}", width)
     if not report.rows:
@@ -423,7 +423,7 @@ class _Table:
                 yield from self._inside(part, others if place else most, others)
             yield from self._left(parts[count:], len(parts[count:]), indent)
             return
-        rows = one.folded
+        rows = fold(one.rows, apart=False)
         count = len(rows) if most is None else most if not one.level else min(most, 1)
         for row in rows[:count]:
             yield from self._row(row, indent, alone=len(rows) == 1)

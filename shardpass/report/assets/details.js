@@ -12,7 +12,7 @@ function details(row) {
       "your line",
       row.full ? el("span", {}, el("span", {}, row.full), row.line ? el("code.source", {}, row.line) : null) : null,
     ],
-    ["inside of it", row.path.length ? el("code", {}, row.path.join(" \u203a ")) : null],
+    ["scopes and calls", row.path.length ? el("code", {}, row.path.join(" \u203a ")) : null],
     ["name stack", row.names ? el("code", {}, row.names) : null],
     ["bytes", `${row.each.toLocaleString("en")} each time, ${row.bytes.toLocaleString("en")} in one run`],
     ["runs", repeats(row)],

@@ -37,3 +37,12 @@ def test_lines_that_change() -> None:
     found = changed_lines([row(1, 10), row(2, 10), row(2, 5)], [row(1, 10), row(2, 2), row(3, 4)])
     assert [(one.place.line, one.before, one.after) for one in found] == [(2, 45, 6), (3, 0, 12)]
     assert isinstance(found[0], LineChange)
+
+
+def test_a_line_counts_what_the_busiest_device_receives() -> None:
+    place = Place("train.py", 1)
+    rows = [
+        Row("collective_permute", "x", 2, size, place=place, receivers=ids) for size, ids in ((10, (0, 1)), (7, (2,)))
+    ]
+    assert changed_lines(rows, rows[:1]) == ()
+    assert changed_lines(rows, rows[1:]) == (LineChange(place, 10, 7),)

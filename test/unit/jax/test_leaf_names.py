@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import pytest
 
 from shardpass.advise.propose.program import Context
 from shardpass.cli.script import program_of
+from shardpass.jax.leaf_names import set_leaf_names
 from shardpass.places.sites import Sites, read
 from shardpass.report.naming import Sources
 
@@ -81,3 +83,18 @@ def test_leaves_have_the_paths_that_users_write(text: str, moments: str, others:
     with sites.reading.module.context:
         updated = {argument.pattern for argument in Context(sites).updated.values()}
     assert updated == {site.pattern for site in sites.arguments} - others
+
+
+def test_a_tree_of_another_form_keeps_its_names_and_tells_so(capfd: pytest.CaptureFixture[str]) -> None:
+    """Of nnx, without the graph beside the leaves: as a release with another class would give it."""
+
+    class Node:
+        states = ({"kernel": 1.0},)
+
+    Node.__module__ = "flax.nnx.of_another_release"
+    lowered = jax.jit(lambda model, x: x).lower(1.0, 2.0)
+    module = lowered.compiler_ir()
+    before = str(module)
+    set_leaf_names(module, lambda model, x: x, (Node(), 2.0), {})
+    assert str(module) == before
+    assert "_graphdef" in capfd.readouterr().err

@@ -19,8 +19,10 @@ import shardpass
 from shardpass.diagnostics import NOWHERE
 from shardpass.ir.collectives import collectives
 from shardpass.report.explanation import Explanation
+from shardpass.report.groups import PROGRAM
 from shardpass.report.naming import GRADIENT
 from shardpass.report.rows import scopes
+from shardpass.report.text import text
 
 DATA, MODEL = 4, 2
 MESH = AbstractMesh((DATA, MODEL), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -308,7 +310,7 @@ def test_a_line_that_calls_a_library_goes_on_by_its_lines_and_scopes(library: An
     lines = [numbered("y = dense(x, w)"), numbered("y = y + dense"), numbered("return y + dense")]
     assert {part.place.line for part in inside} == {numbered("jnp.sin(x @ w)"), *lines}
     rows = [row for part in inside if part.place.line in lines for row in part.rows]
-    assert {row.path[-1] for row in rows} == {"block2d_*", "head"}
+    assert {[step for step in row.path if isinstance(step, str)][-1] for row in rows} == {"block2d_*", "head"}
 
 
 def test_what_lies_on_one_line_goes_on_by_scopes(library: Any) -> None:
@@ -328,17 +330,50 @@ def test_what_lies_on_one_line_goes_on_by_scopes(library: Any) -> None:
     assert all(part.parts(found.total_bytes_received) == () for part in parts)
 
 
-def test_lines_of_the_user_have_no_parts() -> None:
+def test_a_line_of_a_helper_goes_on_by_its_scopes_and_callers() -> None:
+    """Four products of [32,64] by [64,64], each summed over columns: at one line, from two scopes and two lines."""
+
+    def dense(x: Any, w: Any) -> Any:
+        return jnp.tanh(x @ w)
+
     def train(x: Any, w: Any) -> Any:
-        for name in ("one", "two"):
+        for name in ("mlp_0", "mlp_1"):
             with jax.named_scope(name):
-                x = jnp.tanh(x @ w)
-        return x
+                x = dense(x, w)  # of mlp
+        with jax.named_scope("attention"):
+            x = dense(jnp.sin(x), w)  # of attention
+            return dense(jnp.cos(x), w)  # last
 
     found = explained(train, array(32, 64), array(64, 64), in_shardings=(P(None, "data"), P("data")))
     (line,) = found.by_line()
-    assert line.parts(found.total_bytes_received) == ()
-    assert all(row.path == () for row in found.rows)
+    total = found.total_bytes_received
+    parts = {part.key: part for part in line.parts(total)}
+    assert parts.keys() == {"mlp_*", "attention"}
+    assert [len(part.rows) for part in parts.values()] == [2, 2]
+    assert sum(part.bytes_received for part in parts.values()) == total
+    assert parts["mlp_*"].parts(total) == ()
+    callers = [line_of(train, "# of attention"), line_of(train, "# last")]
+    assert [part.place.line for part in parts["attention"].parts(total, PROGRAM)] == callers
+    assert all(f"{Path(FILE).name}:{line}  " in text(found) for line in callers)
+
+
+def test_a_line_of_a_fifth_has_no_parts() -> None:
+    """Five products of equal size: two of them are at one helper's line, which has parts; the other three have none."""
+
+    def dense(x: Any, w: Any) -> Any:
+        return jnp.tanh(x @ w)
+
+    def train(x: Any, w: Any) -> Any:
+        x = dense(x, w)
+        x = dense(jnp.sin(x), w)
+        x = jnp.cos(x @ w)
+        x = jnp.sinh(x @ w)
+        return jnp.cosh(x @ w)
+
+    found = explained(train, array(32, 64), array(64, 64), in_shardings=(P(None, "data"), P("data")))
+    parts = [len(line.parts(found.total_bytes_received)) for line in found.by_line()]
+    assert parts == [2, 0, 0, 0]
+    assert all(part.parts(found.total_bytes_received) == () for part in found.by_line()[0].parts(1))
 
 
 def test_without_lines_rows_are_at_their_scopes() -> None:

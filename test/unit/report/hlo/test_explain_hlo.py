@@ -55,7 +55,7 @@ def test_a_gather_of_an_argument_for_a_product():
     (row,) = found.rows
     assert (row.kind, row.axes, row.group_size, row.array) == ("all_gather", ("model",), 2, "params['w']")
     assert (row.bytes_each, row.times, row.receivers) == (64 * 16 * 4 // 2, 1, None)
-    assert (str(row.place), row.names, row.direction, row.path) == ("train.py:7", stack, FORWARD, ())
+    assert (str(row.place), row.names, row.direction, row.path) == ("train.py:7", stack, FORWARD, ("mlp",))
     assert (row.operand, row.result) == ("tensor<64x8xf32>", "tensor<64x16xf32>")
     assert row.reason == "XLA gathers an operand of dot_general: f32[64,8] on each device becomes f32[64,16]"
     assert row.seconds > 0
