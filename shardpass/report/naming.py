@@ -98,9 +98,9 @@ def _expression(rows: tuple[str, ...], start: int, end: int) -> str:
     cut[-1] = cut[-1][:end]
     cut[0] = cut[0][start:]
     text = " ".join(" ".join(part.decode(errors="replace") for part in cut).split()).replace("( ", "(")
-    before, after = raw[0][:start].decode(errors="replace"), raw[-1][end:].decode(errors="replace").strip()
+    before, after = raw[0][:start].decode(errors="replace"), raw[-1][end:].decode(errors="replace")
     match = re.fullmatch(r"\s*([A-Za-z_]\w*)(?:\s*:[^=]*)?\s*=\s*\(?", before)
-    if match and after in ("", ")"):
+    if match and after.partition("#")[0].strip() in ("", ")"):
         return match[1]
     if len(text) <= LONGEST and _is_expression(text):
         return text

@@ -40,12 +40,15 @@ def lookups(context: Context) -> Iterator[Edit]:
 
 
 def looked_up(context: Context) -> tuple[Site, ...]:
-    """Returns the sites of the values that lookups make, the largest first."""
+    """Returns the sites of the values that expressions with lookups make, the largest first.
+
+    A value need not be the gather's own: ``jnp.take`` masks the rows that are out of bounds.
+    """
     program, names = context.sites.program, context.sites.names
-    made = {op.results[0] for op in program.body.every_op() if op.name == LOOKUP and not names.is_backward(op)}
-    frames = [names.frame(names.makers[value]).place for value in sorted(made)]
-    sites = context.sites.values([place for place in dict.fromkeys(frames) if place != NOWHERE])
-    known = dict.fromkeys(site for site in sites if made.intersection(site.values))
+    gathers = (op for op in program.body.every_op() if op.name == LOOKUP and not names.is_backward(op))
+    frames = dict.fromkeys(names.frame(op) for op in gathers)
+    sites = context.sites.values(list(dict.fromkeys(frame.place for frame in frames if frame.place != NOWHERE)))
+    known = dict.fromkeys(site for site in sites if site.frame in frames)
     return tuple(sorted(known, key=lambda site: -site.array.bytes))[:MOST_LOOKUPS]
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 
 from shardpass.advise.propose import KINDS
 from shardpass.advise.propose.program import Context, Edit
 from shardpass.advise.propose.states import sizes, spread
+from shardpass.advise.propose.values import looked_up
 from shardpass.advise.scheme import harm, label
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import every_op
@@ -142,3 +147,16 @@ def test_an_edit_that_changes_the_scheme_has_a_label_with_its_bytes() -> None:
         "the edit splits `momentum['up']` otherwise, wherever it is placed",
         "",
     ]
+
+
+def test_rows_of_a_lookup_are_a_place_though_the_lookup_masks_some() -> None:
+    def step(table: Any, tokens: Any) -> Any:
+        rows = jnp.take(table, tokens, axis=0)  # NaN for tokens that the table does not have
+        return jnp.tanh(rows) @ table.T
+
+    shapes = jax.ShapeDtypeStruct((64, 8), "float32"), jax.ShapeDtypeStruct((4, 16), "int32")
+    module = jax.jit(step).lower(*shapes).compiler_ir()
+    reading = read(str(module.operation.get_asm(enable_debug_info=True)), "step.mlir", Sources())
+    with reading.module.context:
+        sites = looked_up(Context(Sites(reading)))
+    assert [(site.names, site.array.shape) for site in sites] == [(("rows",), (4, 16, 8))]
