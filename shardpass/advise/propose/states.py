@@ -3,7 +3,8 @@
 1. A state (an argument beside one of the same shape and the same end of its path, as ``mu['w']`` beside
    ``params['w']``) gets the spec of its counterpart: one edit for all arrays of a state, and for its results.
 2. An argument that is whole on every device and that a result updates gets the spec of the split arguments of its
-   type: those of one root of paths together, and all together.
+   type: those of one root of paths together, and all together. Constraints that split nothing, as those of summed
+   gradients, likewise.
 3. Whole states are split over an axis, or over all, by the first dimension that divides (ZeRO).
 4. A state that is split already is split over one axis more, by its largest whole dimension: all its arrays together.
 5. All arguments of one type and one annotation change together.
@@ -41,7 +42,9 @@ def counterparts(context: Context) -> Iterator[Edit]:
 
 
 def twins(context: Context) -> Iterator[Edit]:
-    """Yields edits that give whole states the spec of the split arguments of their type."""
+    """Yields edits that give whole states, or constraints that split nothing, the specs of the split arguments of their
+    types.
+    """
     split: dict[object, Spec] = {}
     for site in context.sites.arguments:
         if site.spec is not None and axes_of(site.spec):
@@ -52,7 +55,9 @@ def twins(context: Context) -> Iterator[Edit]:
             edit = context.with_results(site, split[site.array])
             for root in dict.fromkeys(("", _two_steps(site))):
                 groups[root].append(edit)
-    yield from map(joined, groups.values())
+    whole = (site for site in context.sites.constraints if not axes_of(site.spec) and site.array in split)
+    groups["constraints"] = [(Change(site, split[site.array]),) for site in whole]
+    yield from filter(None, map(joined, groups.values()))
 
 
 def zero(context: Context) -> Iterator[Edit]:

@@ -1,6 +1,7 @@
 """Edits of what is written: constraints dropped, annotations with an axis more, less, or elsewhere.
 
-1. A constraint is dropped: alone, with all constraints of its line (a helper's), or with all others.
+1. A constraint is dropped: alone, with all constraints of its line (a helper's), with all that split nothing, or with
+   all others.
 2. An annotation of results becomes that of the arguments that they update; of other results it is dropped. An argument
    and the result that updates it stay alike, as a loop hands the result on as the argument.
 3. An argument with a size that no axis divides is padded and split over an axis there (``padding``).
@@ -24,7 +25,7 @@ FEWEST_SPLIT = 8  # elements of a dimension for each device, for padding to be t
 
 
 def drops(context: Context) -> Iterator[Edit]:
-    """Yields edits that drop constraints: one, those of one line, all."""
+    """Yields edits that drop constraints: one, those of one line, those that split nothing, all."""
     constraints = context.sites.constraints
     for site in constraints:
         yield (Change(site, None),)
@@ -32,8 +33,10 @@ def drops(context: Context) -> Iterator[Edit]:
     for site in constraints:
         lines[site.place.file, site.place.line].append(Change(site, None))
     yield from (tuple(some) for some in lines.values() if len(some) > 1)
-    if len(lines) > 1:
-        yield tuple(Change(site, None) for site in constraints)
+    whole = [site for site in constraints if not axes_of(site.spec)]
+    for some in (whole, constraints):
+        if len(some) > 1:
+            yield tuple(Change(site, None) for site in some)
 
 
 def results(context: Context) -> Iterator[Edit]:

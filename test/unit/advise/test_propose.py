@@ -10,8 +10,9 @@ import jax.numpy as jnp
 
 from shardpass.advise.propose import KINDS
 from shardpass.advise.propose.program import Context, Edit
-from shardpass.advise.propose.states import sizes, spread
+from shardpass.advise.propose.states import sizes, spread, twins
 from shardpass.advise.propose.values import looked_up
+from shardpass.advise.propose.written import drops
 from shardpass.advise.scheme import harm, label
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import every_op
@@ -82,6 +83,32 @@ def test_the_layers_of_a_list_are_edited_with_the_list_that_is_returned() -> Non
     assert of_params
     for edit in of_params:
         assert [name for change in edit[1:] for name in change.site.names] == ["result[0]", "result[1]"]
+
+
+SUMMED = """
+module @step attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["data"=4, "model"=2]>
+  func.func @main(%0: tensor<64x64xf32> {SPLIT} loc("params['up']"),
+                  %1: tensor<64x32xf32> {SPLIT} loc("params['down']"),
+                  %2: tensor<64x48xf32> loc("x")) -> (tensor<64x64xf32>, tensor<64x32xf32>, tensor<64x48xf32>) {
+    %3 = sdy.sharding_constraint %0 <@mesh, [{}, {}]> : tensor<64x64xf32> loc("train.py":7:5)
+    %4 = sdy.sharding_constraint %1 <@mesh, [{}, {}]> : tensor<64x32xf32> loc("train.py":8:5)
+    %5 = sdy.sharding_constraint %2 <@mesh, [{}, {}]> : tensor<64x48xf32> loc("train.py":9:5)
+    %6 = sdy.sharding_constraint %2 <@mesh, [{"data"}, {}]> : tensor<64x48xf32> loc("train.py":10:5)
+    return %3, %4, %5 : tensor<64x64xf32>, tensor<64x32xf32>, tensor<64x48xf32>
+  }
+}
+"""
+
+
+def test_constraints_that_split_nothing_are_a_set() -> None:
+    """Two are of the types of parameters, whose specs they get; all three are dropped, and not the one over 'data'."""
+    reading = read(SUMMED.replace("{SPLIT", "{" + SPLIT), "step.mlir", Sources(()))
+    with reading.module.context:
+        context = Context(Sites(reading))
+        made = [{change.site.place.line: change.spec for change in edit} for edit in (*twins(context), *drops(context))]
+    assert {7: (("model",), ()), 8: (("model",), ())} in made
+    assert {7: None, 8: None, 9: None} in made
 
 
 UP, DOWN = '[{}, {}, {"model"}]', '[{}, {"model"}, {}]'
