@@ -11,16 +11,15 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from support import fork_server
 
 from tools.processes import ROOT, environment
 
-pytestmark = pytest.mark.fresh_process
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 TRAIN = """
 import jax, jax.numpy as jnp
@@ -48,7 +47,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     tools.mkdir()
     _script(tools / "pip", 'echo "$@" >> "$PIP_LOG"')
-    _script(tools / "shardpass", f'exec {sys.executable} -m shardpass "$@"')
     (folder / "train.py").write_text(TRAIN)
     _run(home, "shardpass budget train.py:step -o budget.toml", {"JAX_NUM_CPU_DEVICES": "4"})
     who = "-c user.name=me -c user.email=me@example.org"
@@ -68,7 +66,8 @@ def _script(path: Path, line: str) -> None:
 
 def _run(home: Path, script: str, env: dict[str, str]) -> int:
     """Run a step as GitHub does where ``shell: bash`` is given, and return its status."""
-    given = environment(PIP_LOG=str(home / "pip.log"), PATH=f"{home / 'tools'}{os.pathsep}{os.environ['PATH']}", **env)
+    path = [str(home / "tools"), fork_server.server.commands(), os.environ["PATH"]]
+    given = environment(PIP_LOG=str(home / "pip.log"), PATH=os.pathsep.join(path), **env)
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
     return subprocess.run(command, cwd=home / "repository", env=given, check=False).returncode
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import jax
 import pytest
+from support import fork_server
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -35,7 +36,7 @@ COMMANDS = [line.strip() for line in README.splitlines() if line.startswith("   
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command(command: str) -> None:
     words = shlex.split(command, comments=True)
-    program = Path(sys.executable).parent / words[0]
+    program = Path(fork_server.server.commands(), words[0])
     done = subprocess.run([program, *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr

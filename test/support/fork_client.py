@@ -21,6 +21,8 @@ server.sendmsg([len(request).to_bytes(8, "big")], [(_socket.SOL_SOCKET, _socket.
 sent = 0
 while sent < len(request):
     sent += server.send(request[sent:])
+if server.recv(6) != b"forked":  # the environment has what is read as a process starts
+    os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 for number in (0, 1, 2):  # who reads a pipe sees its end when the program ends
     os.close(number)
 for one in (_signal.SIGINT, _signal.SIGTERM):

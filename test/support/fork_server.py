@@ -7,6 +7,8 @@ usual:
 - code that looks at ``sys.modules``, at signals or at the memory of its process
 - a process with settings of its own, such as limits or a session, or with another Python environment
 - all of a test that is marked ``fresh_process``, and all where SHARDPASS_TEST_PROCESSES=real
+
+``commands`` is for shells: a folder with ``python`` and the commands of shardpass, which the server gives forks too.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import functools
 import marshal
 import os
 import selectors
+import shlex
 import shutil
 import signal
 import socket
@@ -25,6 +28,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +73,29 @@ class ForkServer:
         if not self._is_alike(environment):
             return None
         self._start()
-        return [sys.executable, "-I", "-S", str(CLIENT), f"{self.folder}/socket", *(["-P"] if safe else []), *program]
+        return [*self._client(), *(["-P"] if safe else []), *program]
+
+    def commands(self) -> str:
+        """Returns the folder of ``python`` and of the commands of shardpass, for the PATH of a shell."""
+        usual = Path(sys.executable).parent
+        if not self.enabled or os.environ.get(REAL) == "real":
+            return str(usual)
+        self._start()
+        folder = Path(self.folder, "bin")
+        if not folder.exists():
+            folder.mkdir()
+            forked = f'exec {shlex.join(self._client())} "$@"'
+            lines = {"python": f'case "$1" in *.py) {forked} ;; esac\nexec {sys.executable} "$@"'}
+            for script in entry_points(group="console_scripts"):
+                if script.name.startswith("shardpass"):
+                    lines[script.name] = forked.replace('"$@"', f'{usual / script.name} "$@"')
+            for name, line in lines.items():
+                (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+                (folder / name).chmod(0o755)
+        return str(folder)
+
+    def _client(self) -> list[str]:
+        return [sys.executable, "-I", "-S", str(CLIENT), f"{self.folder}/socket"]
 
     def _is_alike(self, environment: Mapping[str, str]) -> bool:
         own = self.environment or os.environ
@@ -185,13 +211,15 @@ def _started(client: socket.socket, reports: Reports, base: list[str]) -> int:
             break
         request += piece
     complete = len(length) == 8 and len(streams) == 3 and len(request) == int.from_bytes(length, "big")
-    pid = os.fork() if complete else -1
+    alike = complete and server._is_alike(marshal.loads(request)[2])
+    client.sendall(b"forked" if alike else b"usual ")
+    pid = os.fork() if alike else -1
     if pid:
         for stream in streams:
             os.close(stream)
-        if not complete:
+        if not alike:
             client.close()
-            raise ConnectionResetError("the client ended before its request was read")
+            raise ConnectionResetError("the client ended before its request was read, or starts as usual")
         return pid
     try:
         _become(request, streams, reports, base)

@@ -22,6 +22,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+if __name__ != "__main__":
+    from support import fork_server
+
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r'title="([^"]+)"')
@@ -54,8 +57,8 @@ def run(page: Path, folder: Path) -> list[tuple[Block, str]]:
         elif block.language in ("python", "bash"):
             steps.append((block.language, f"{page.name}, line {block.line}", block.text))
     environment = {
-        **{name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "TF_CPP_MIN_LOG_LEVEL")},
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        **{name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"},
+        "PATH": f"{fork_server.server.commands()}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "JAX_PLATFORMS": "cpu",
         "COLUMNS": "120",
