@@ -23,6 +23,7 @@ pytest_plugins = ["support.drawn_tests", "support.shares"]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["SHARDPASS_MACHINE"] = "ideal"
+os.environ["XLA_FLAGS"] = daily.xla_flags()
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 12)
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 SEED, WHOLE = "SHARDPASS_TEST_SEED", "SHARDPASS_TEST_WHOLE"
+QUICK = "--xla_backend_optimization_level=0"  # the machine code is slow; collectives, memory and numbers are the same
 T = TypeVar("T")
 
 
@@ -38,3 +39,9 @@ def drawn(cases: Sequence[T], count: int) -> list[T]:
 def scaled(count: int, part: int = 4) -> int:
     """Returns a ``part``-th of ``count``, and all of it where the session is whole."""
     return count if is_whole() else max(1, count // part)
+
+
+def xla_flags() -> str:
+    """Returns XLA_FLAGS by which programs compile in half the time; as they are given where the session is whole."""
+    given = os.environ.get("XLA_FLAGS", "")
+    return given if is_whole() or QUICK in given else f"{given} {QUICK}".strip()
