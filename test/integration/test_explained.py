@@ -31,6 +31,7 @@ def measured(name: str, table: dict[str, Measured]) -> Measured:
     return table.setdefault(name, measure(name))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", FEW)
 def test_bytes_are_those_of_the_compiled_program(name: str, table: dict[str, Measured]) -> None:
     """Loops multiplied. Each collective is rounded by itself, to a byte."""
@@ -38,6 +39,7 @@ def test_bytes_are_those_of_the_compiled_program(name: str, table: dict[str, Mea
     assert abs(found.bytes - found.hlo_bytes) <= found.hlo_collectives
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", FEW)
 def test_rows_name_a_line_of_the_program(name: str, table: dict[str, Measured]) -> None:
     found = measured(name, table)

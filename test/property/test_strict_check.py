@@ -5,6 +5,8 @@ The witness is the partitioned module: ``custom_call @shardpass.redistribute`` s
 
 from __future__ import annotations
 
+from support import daily
+
 from shardpass.cli.check_module import check_module
 from shardpass.diagnostics import collect
 from shardpass.pipeline.run import run_pipeline
@@ -16,7 +18,8 @@ STEPS = "shardpass-import,shardpass-propagate,shardpass-partition"
 
 def test_strict_is_the_absence_of_redistributions() -> None:
     passed = refused = 0
-    for seed in range(PROGRAMS):
+    programs = daily.drawn(range(PROGRAMS), PROGRAMS // 4)
+    for seed in programs:
         # every value is said then; checking and partitioning decide the ways of ops alike
         text = str(run_pipeline(random_program(seed, 5).text(), "propagate{effort=0}"))
         errors = [d for d in check_module(text.encode(), "p.mlir", strict=True).findings if d.severity == "error"]
@@ -25,5 +28,4 @@ def test_strict_is_the_absence_of_redistributions() -> None:
             redistributions = str(run_pipeline(text, STEPS)).count("@shardpass.redistribute")
         assert bool(errors) == bool(redistributions), f"seed {seed}: {len(errors)} errors, {redistributions} changes"
         passed, refused = passed + (not errors), refused + bool(errors)
-    assert passed > 100  # both are drawn, or the test would say nothing
-    assert refused > 100
+    assert min(passed, refused) > len(programs) / 8  # both are drawn, or the test would say nothing

@@ -1,8 +1,9 @@
 """Leave out tests of a session, others each day: of combinations that cover each value, and of all with --part.
 
 A test of several parameters, each with a list of values, has a case for each combination. A session runs a fifth of
-them, and as many more as it takes to meet each value of each parameter. It runs all of them with
-SHARDPASS_TEST_WHOLE=1, and where the command line names a test.
+them, and as many more as it takes to meet each value of each parameter. The cases of a test with the mark ``turns(n)``
+take turns: a session runs one of ``n``, and ``n`` days run all. It runs all of them with SHARDPASS_TEST_WHOLE=1, and
+where the command line names a test.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ def combinations_left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
         if len(values[0]) > 1 and len(cases) > FEW:
             drawn = covering(values, len(cases) // SHARE, f"{daily.seed()} {name}")
             found |= {case for place, case in enumerate(cases) if place not in drawn}
+        elif turns := cases[0].get_closest_marker("turns"):
+            order = random.Random(name).sample(cases, len(cases))
+            found |= {case for place, case in enumerate(order, daily.seed()) if place % turns.args[0]}
     return found
 
 

@@ -38,6 +38,11 @@ def test_combined(x, y, z):
 def test_single(x):
     pass
 
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("x", range(10))
+def test_in_turns(x):
+    pass
+
 @pytest.fixture(params="abcd")
 def letter(request):
     return request.param
@@ -78,4 +83,14 @@ def test_lists_of_values_stay_whole_and_combinations_do_not(session, monkeypatch
     assert sum(name.startswith("test_combined") for name in names) <= 6 + 4
     assert len(session("test_it.py::test_combined")) == 24
     monkeypatch.setenv(daily.WHOLE, "1")
-    assert len(session()) == 24 + 30 + 16 + 1
+    assert len(session()) == 24 + 30 + 10 + 16 + 1
+
+
+def test_cases_that_take_turns_all_run_in_as_many_days(session, monkeypatch):
+    monkeypatch.delenv(daily.WHOLE, raising=False)
+    days = []
+    for day in ("7", "8", "9"):
+        monkeypatch.setenv(daily.SEED, day)
+        days.append([name for name in session() if name.startswith("test_in_turns")])
+    assert sorted(map(len, days)) == [3, 3, 4]
+    assert len(set().union(*days)) == 10

@@ -22,6 +22,7 @@ def verdict_on(name: str, verdicts: dict[str, Verdict]) -> Verdict:
     return verdicts[name] if name in verdicts else verdicts.setdefault(name, judge(PROGRAMS[name]))
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_first_hint_is_as_good_as_what_is_lacking(name: str, verdicts: dict[str, Verdict]) -> None:
     """Bytes with all constraints come from the program that has them, lowered by JAX."""

@@ -95,6 +95,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, Repai
     return module, found
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", CASES)
 def test_each_printed_diff_makes_the_file_trace(name: str, mesh: jax.sharding.Mesh, tmp_path: Path) -> None:
     body, words = CASES[name]

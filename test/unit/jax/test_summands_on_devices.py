@@ -182,6 +182,7 @@ def on_devices(found):
     return [np.asarray(s.data, np.float32) for s in sorted(found.addressable_shards, key=lambda s: s.device.id)]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_device_holds_what_it_holds_in_plain_jax(name):
     function, arguments = PROGRAMS[name]

@@ -322,6 +322,7 @@ def cases(laws):
             for law in laws for number, sides in enumerate(CHECKS[law.name]) for kind in sides.kinds]  # fmt: skip
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(("law", "sides", "kind"), cases(EXACT))
 def test_an_exact_law_changes_no_number(law, sides, kind):
     arrays = sides.arrays(kind)
