@@ -218,9 +218,9 @@ def decide(
             best.consider(*waiting)
         for weights in WEIGHTS:
             near = 0.0 if effort > 1 else NEAR
-            if best.plan.makespan * (1 - near) <= search.least(best.plain) or _hideable(best.plan) < HIDEABLE:
+            if best.plan.makespan * (1 - near) <= search.least() or _hideable(best.plan) < HIDEABLE:
                 break
-            if (weighed := search.weighed(best.plain, *weights)) is not None:
+            if (weighed := search.weighed(best.plan, *weights)) is not None:
                 best.consider(*weighed, weighed=True)
     return best.decision
 
@@ -261,7 +261,7 @@ class _Best:
         if spends_memory(plain, plan):
             other = plain
         plans = None if other is plan else (other, plan)
-        return replace(self.best, find_bound=lambda: self.search.bound(plain, plan, why), plans=plans)
+        return replace(self.best, find_bound=lambda: self.search.bound(plan, why), plans=plans)
 
 
 def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool, enough: float) -> bool:
@@ -334,9 +334,9 @@ class Search(Descent):
                 before = tuple(self.changes) if self.best is not self.first else ()
                 self._consider(point, (*before, *changes))
 
-    def bound(self, plain: ProgramPlan, plan: ProgramPlan, why: str) -> Bound:
-        """Returns how near the decision ``plan`` is to the best sharding in the tables. ``plain``: propagation's;
-        ``why`` there is no closer bound, where the tables do not say.
+    def bound(self, plan: ProgramPlan, why: str) -> Bound:
+        """Returns how near the decision ``plan`` is to the best sharding in the tables. ``why`` there is no closer
+        bound, where the tables do not say.
         """
         if self.why or self.solved is None:
             return Bound(price(plan), why=self.why or why)
@@ -344,22 +344,26 @@ class Search(Descent):
         bound = replace(bound, why=bound.why or why)
         if plan.machine.in_flight != 1:
             return bound
+        assert self.solver is not None
+        works = {number: work for number, (work, _) in self.solver.network.least.items()}
+        slack = Slack(self.program, self.folded, plan.compute_by_op(), works)
         for weights in BOUNDS:
-            if self.least(plain) < plan.makespan * (1 - SAME):
-                self._solved(plain, *weights)
-        least = self.least(plain)
+            if self.least() < plan.makespan * (1 - SAME):
+                self._solved(slack, *weights)
+        least = self.least()
         if least > plan.makespan * (1 + SAME):
             return bound
         return replace(bound, makespan=plan.makespan, least_makespan=min(least, plan.makespan))
 
-    def least(self, plain: ProgramPlan) -> float:
+    def least(self) -> float:
         """Returns a lower bound of the makespans of all shardings in the tables, 0 where there is none.
 
         Of a plan with the work W, the communication C, and C beyond the slacks of its edges E, one collective at a
         time: its makespan is at least W, at least C, and at least E and the least work of each op, L. So for weights
-        k of work and h of what fits into slacks, the tables at least b: makespan >= (b + (1 - h) L) / (1 + k).
+        k of work and h of what fits into slacks, the tables at least b: makespan >= (b + (1 - h) L) / (1 + k). Slacks
+        of more work than the least are greater, and their bound is one.
         """
-        if self.solver is None or self.why or plain.machine.in_flight != 1:
+        if self.solver is None or self.why or self.clock.machine.in_flight != 1:
             return 0.0
         work = math.fsum([least * often for least, often in self.solver.network.least.values()])
         return max([work, *[(least + (1 - hide) * work) / (1 + compute) for compute, hide, least in self.bounds]])
@@ -399,17 +403,28 @@ class Search(Descent):
         return {place.variable: place.domain.index(dims) for place, dims in places if dims in place.domain}
 
     def _propose(self, solution: Solution, complete: bool) -> None:
-        """Plans a solution of the tables, which leaves the engine as it was."""
+        """Proposes a solution of the tables; where a descent may follow, with folded plans."""
+        points = [self._solution(solution)]
+        if self.effort > 1 or not complete:
+            self.engine.assign(solution.splits, settle=False)
+            points = [self._planned(points[0].ways, points[0].partial)]
+            if not complete:
+                points.append(self._point())
+            self.engine.restore(self.first.splits)
+        for point in points:
+            self._consider(point, self._change_to(solution, point), solved=True)
+
+    def _solution(self, solution: Solution) -> Point:
+        """Returns the point of a solution of the tables, at their price and without a plan."""
         self.engine.restore(self.first.splits)
         self.engine.assign(solution.splits, settle=False)
-        message = f"{len(solution.splits)} values at once"
         partial = {self.values[index]: axes for index, axes in solution.partial.items()}
-        points = [self._planned(solution.ways, partial)]
-        if not complete:
-            points.append(self._point())
-        for point in points:
-            self._consider(point, (SearchChange(message, None, self.first.price, point.price),), solved=True)
+        point = Point(self.engine.snapshot(), {}, solution.result.price, solution.ways, partial)
         self.engine.restore(self.first.splits)
+        return point
+
+    def _change_to(self, solution: Solution, point: Point) -> tuple[SearchChange, ...]:
+        return (SearchChange(f"{len(solution.splits)} values at once", None, self.first.price, point.price),)
 
     def _consider(self, point: Point, changes: tuple[SearchChange, ...], solved: bool = False) -> None:
         """Keeps ``point`` as a candidate if its folded plan is cheaper than the best one.
@@ -444,21 +459,24 @@ class Search(Descent):
             return None
         return self._candidate(solution)
 
-    def weighed(self, plain: ProgramPlan, compute: float, hideable: float) -> Candidate | None:
-        """Returns the solution of the tables in which what can be hidden counts in part; None if it is known."""
-        solution = None if self.solved is None else self._solved(plain, compute, hideable)
-        return self._candidate(solution) if solution is not None and solution.result.values else None
+    def weighed(self, plan: ProgramPlan, compute: float, hideable: float) -> Candidate | None:
+        """Returns the solution of the tables in which what can be hidden counts in part; None if it is known.
 
-    def _solved(self, plain: ProgramPlan, compute: float, hideable: float) -> Solution:
-        """Solves the tables with weights, from their solution, and adds the bound. ``plain``: propagation's plan."""
+        ``plan``: the best so far, for which the slacks are.
+        """
+        if self.solved is None or self.solver is None:
+            return None
+        slack = self.solver.network.slack or Slack(self.program, self.folded, plan.compute_by_op())
+        solution = self._solved(slack, compute, hideable)
+        return self._candidate(solution) if solution.result.values else None
+
+    def _solved(self, slack: Slack, compute: float, hideable: float) -> Solution:
+        """Solves the tables with weights, from their solution, and adds the bound."""
         assert self.solver is not None
         assert self.solved is not None
-        solver, network = self.solver, self.solver.network
-        if network.slack is None:
-            least = {number: work for number, (work, _) in network.least.items()}
-            network.slack = Slack(self.program, self.folded, plain.compute_by_op(), least)
+        solver = self.solver
         self.engine.restore(self.first.splits)
-        network.weigh(network.slack, compute, hideable)
+        solver.network.weigh(slack, compute, hideable)
         fixed = self._present_results(solver) if self.open_results else {}
         solution = solver.solve(fixed=fixed, start=self.solved.values, budget=WEIGHED, entries=ROUNDS)
         if solution.result.values:
@@ -466,15 +484,11 @@ class Search(Descent):
         return solution
 
     def _candidate(self, solution: Solution) -> Candidate | None:
-        """Returns a solution of the tables, without a folded plan; None if it is known. The engine keeps its splits."""
-        self.engine.assign(solution.splits, settle=False)
-        partial = {self.values[index]: axes for index, axes in solution.partial.items()}
-        point = Point(self.engine.snapshot(), {}, solution.result.price, solution.ways, partial)
-        self.engine.restore(self.first.splits)
+        """Returns a solution of the tables, without a folded plan; None if it is known."""
+        point = self._solution(solution)
         if any((point.splits, _key(point)) == (other.splits, _key(other)) for other, _ in self.candidates):
             return None
-        message = f"{len(solution.splits)} values at once"
-        self.candidates.append((point, (SearchChange(message, None, self.first.price, point.price),)))
+        self.candidates.append((point, self._change_to(solution, point)))
         return self.candidates[-1]
 
 

@@ -101,6 +101,25 @@ def test_joined_slices_have_no_bound() -> None:
     assert str(bound).startswith("not bounded, because slices that are joined again")
 
 
+def test_the_bound_of_a_chain_is_near_its_makespan() -> None:
+    """Nothing runs beside the sum of a product that main returns: all of it is exposed, and added to the work."""
+    rows, columns = '{mhlo.sharding = "{devices=[8,1]<=[8]}"}', '{mhlo.sharding = "{devices=[1,8]<=[8]}"}'
+    kind, whole = "tensor<8192x8192xbf16>", '{mhlo.sharding = "{replicated}"}'
+    product = f"stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({kind}, {kind}) -> {kind}"
+    body = f"%z = {product} return %z : {kind}"
+    main = f"func.func @main(%a: {kind} {columns}, %b: {kind} {rows}) -> ({kind} {whole}) {{ {body} }}"
+    with collect():
+        module = shardpass.run_pipeline(f"module attributes {{mhlo.num_partitions = 8 : i32}} {{ {main} }}", "import")
+        with module.context:
+            program = table_of(module, "propagate").program
+            bound = decide(program, {}, 1, find_machine("h100")).bound
+    assert bound is not None
+    assert bound.makespan == pytest.approx(bound.plan)
+    assert bound.makespan_gap is not None
+    assert bound.makespan_gap < 0.02
+    assert "of a bound of the makespan; " in str(bound) or str(bound).startswith("at a bound of the makespan; ")
+
+
 def test_words() -> None:
     assert (
         str(Bound(100.0, 100.0, 99.6))
