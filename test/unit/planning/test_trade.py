@@ -156,14 +156,16 @@ def test_a_trade_is_stated_with_its_reason():
         (110, 90, 0.96, True, True),  # starts decide: no exchange of one for the other
         (90, 110, 0.96, True, True),
         (90, 90, 0.96, True, False),
+        (90, 121, 0.96, False, True),  # 4% for more than a fifth of the memory
+        (90, 121, 0.94, False, False),
     ],
 )
 def test_what_a_small_saving_may_spend(monkeypatch, received, peak, seconds, starts, expected):
     def plan(received, peak, seconds):
         alive = SimpleNamespace(peak=peak, temporaries=10)
-        return SimpleNamespace(bytes_received=received, alive=alive, stored=peak, makespan=seconds, machine=IDEAL)
+        facts = {"bytes_received": received, "stored": peak, "makespan": seconds, "price": seconds}
+        return SimpleNamespace(alive=alive, machine=IDEAL, **facts)
 
-    monkeypatch.setattr(trade, "price", lambda plan: plan.makespan)
     monkeypatch.setattr(trade, "saves_starts", lambda plain, plan: starts)
     assert trade.refused(plan(100, 100, 1.0), plan(received, peak, seconds)) == expected
 
