@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from shardpass.cli.common import add_program, argument_parser, guarded, use_program, write_output
+from shardpass.cli.common import add_program, argument_parser, command, use_program, write_output
 
 if TYPE_CHECKING:
     from shardpass.cli.programs import Asked
@@ -28,12 +28,9 @@ EXAMPLES = """examples:
   shardpass budget --check budget.toml             compare with it, as in CI"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
     """Return the exit status: 0, 1 over the budget or bad input, 2 bad usage."""
-    return guarded(_run, argv)
-
-
-def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("budget", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("programs", nargs="*", metavar="PROGRAM", help="FILE.py:FUNCTION, a module, or HLO")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shardpass.cli.common import argument_parser, device_count, guarded, write_output
+from shardpass.cli.common import argument_parser, command, device_count, write_output
 
 if TYPE_CHECKING:
     from shardpass.calibrating.calibrate import Calibration
@@ -23,12 +23,9 @@ EXAMPLES = """examples:
   shardpass calibrate --devices 4 --sizes 1MiB"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
     """Return the exit status: 0, 1 bad input, 2 bad usage."""
-    return guarded(_run, argv)
-
-
-def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("calibrate", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("-o", "--output", default="-", metavar="FILE", help="the file to write, NAME.toml; - is stdout (default)")
@@ -134,7 +131,3 @@ def _print(result: Calibration) -> None:
         f"{result.note}",
         soft_wrap=True,
     )
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -16,7 +16,7 @@ from shardpass.cli.common import (
     add_target,
     add_timeout,
     argument_parser,
-    guarded,
+    command,
     read_module,
     use_target,
     write_output,
@@ -40,11 +40,6 @@ EXAMPLES = """examples:
   shardpass check train.py:step
   shardpass check examples/mlp_train_step.mlir --format sarif
   shardpass check model.onnx --mesh data=4 --sharding 'x=P("data")'"""
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Return the exit status: 0, 1 any error, 2 bad usage."""
-    return guarded(_run, argv)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -102,7 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(argv: Sequence[str]) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
+    """Return the exit status: 0, 1 any error, 2 bad usage."""
     parser = _parser()
     args = parser.parse_args(argv)
     use_target(args)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, guarded, read_module
+from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, command, read_module
 from shardpass.cli.findings import FORMATS, summary, written
 from shardpass.diagnostics import Severity, collect
 from shardpass.diagnostics.printable import joined, on_one_line
@@ -21,12 +21,9 @@ EXAMPLES = """examples:
   shardpass check-replication examples/shard_map_matmul.mlir --print-varying"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
     """Return the exit status: 0, 1 any error, 2 bad usage."""
-    return guarded(_run, argv)
-
-
-def _run(argv: Sequence[str]) -> int:
     parser = argument_parser(
         "check-replication",
         "Check that every output of a manual region (shard_map) is replicated over the mesh axes that its sharding "

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, wraps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +76,16 @@ def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = N
         return _reader_left()
     except Exception as error:
         return _complain(_explained(error))
+
+
+def command(body: Callable[[Sequence[str]], int]) -> Callable[..., int]:
+    """Make the ``main`` of a command of its body, which is ``guarded``."""
+
+    @wraps(body)
+    def main(argv: Sequence[str] | None = None) -> int:
+        return guarded(body, argv)
+
+    return main
 
 
 def _explained(error: Exception) -> Exception:

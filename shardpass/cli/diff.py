@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import add_program, argument_parser, guarded, use_program
+from shardpass.cli.common import add_program, argument_parser, command, use_program
 
 DESCRIPTION = """Lists the collectives that appeared, went, moved to another line, or changed from OLD to NEW, with
 lines, bytes and memory. Each is FILE.py:FUNCTION, a module, HLO, JSON of explain or budget, or an earlier revision.
@@ -18,12 +18,9 @@ EXAMPLES = """examples:
   shardpass diff old.json train.py:step --format markdown"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
     """Return the exit status: 0, 1 bad input or (with --fail) a growth, 2 bad usage."""
-    return guarded(_run, argv)
-
-
-def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("diff", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("old", metavar="OLD")

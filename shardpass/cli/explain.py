@@ -16,7 +16,7 @@ from shardpass.cli.common import (
     MODULE_HELP,
     add_program,
     argument_parser,
-    guarded,
+    command,
     module_at,
     read_axes,
     read_module,
@@ -45,11 +45,6 @@ EXAMPLES = """examples:
   shardpass explain train.py:step --html report.html      the same as a page
   shardpass explain train.py:step --target v5p:4x4x8      as compiled for 128 TPUs that are not here
   shardpass explain SP240                                 the meaning of a diagnostic"""
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Return the exit status: 0, 1 bad input, 2 bad usage."""
-    return guarded(_run, argv)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -189,7 +184,9 @@ def _ways(text: str) -> tuple[str, ...]:
     return ways
 
 
-def _run(argv: Sequence[str]) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
+    """Return the exit status: 0, 1 bad input, 2 bad usage."""
     parser = _parser()
     args = parser.parse_args(argv)
     form = _form(parser, args)
@@ -371,7 +368,3 @@ def explain(
     passes = pipeline(effort, matmul_loops, machine, constraints)
     more: dict[str, Any] = {"folders": folders, "target": target, "wanted": wanted or NOTHING}
     return explain_data(data, file, partitioner, mesh, machine, passes=passes, **more)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

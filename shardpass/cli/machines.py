@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shardpass.cli.common import argument_parser, guarded, make_console
+from shardpass.cli.common import argument_parser, command, make_console
 
 DESCRIPTION = """Lists the machines that machine= and --machine take by name. A star marks the one that is meant where
 none is named: that of the environment variable SHARDPASS_MACHINE, or h100; in JAX it is what the devices are."""
@@ -13,12 +13,9 @@ EXAMPLES = """examples:
   shardpass machines"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
     """Return the exit status: 0, 1 where SHARDPASS_MACHINE names no machine, 2 bad usage."""
-    return guarded(_run, argv)
-
-
-def _run(argv: Sequence[str]) -> int:
     argument_parser("machines", DESCRIPTION, EXAMPLES).parse_args(argv)
 
     from rich.table import Table
@@ -33,7 +30,3 @@ def _run(argv: Sequence[str]) -> int:
         table.add_row(Text(f"{name} *" if name == usual else name), Text(named_machine(name).about))
     make_console().print(table)
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

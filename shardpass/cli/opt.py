@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, guarded
+from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, command
 
 _SINGLE_DASH = re.compile(r"-[a-z][a-z]+(-[a-z]+)*(=.*)?", re.DOTALL)
 
@@ -15,11 +15,6 @@ EXAMPLES = """examples:
   shardpass opt examples/mlp_train_step.mlir partition
   shardpass opt examples/mlp_train_step.mlir shardpass-import,cse -o imported.mlir
   shardpass opt --list-passes"""
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Return the exit status: 0, 1 bad input, 2 bad usage."""
-    return guarded(_run, argv)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,7 +92,9 @@ def _truth(text: str) -> bool:
     return text.lower() in ("true", "1")
 
 
-def _run(argv: Sequence[str]) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
+    """Return the exit status: 0, 1 bad input, 2 bad usage."""
     parser = _parser()
     # mlir-opt takes its long flags with one dash too
     args = parser.parse_intermixed_args(["-" + a if _SINGLE_DASH.fullmatch(a) else a for a in argv])

@@ -12,7 +12,7 @@ from shardpass.cli.common import (
     add_target,
     add_timeout,
     argument_parser,
-    guarded,
+    command,
     read_module,
     use_machine,
     use_target,
@@ -29,12 +29,9 @@ EXAMPLES = """examples:
   shardpass pin examples/mlp_train_step.mlir --no-verify"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
     """Return the exit status: 0, 1 bad input, 2 bad usage."""
-    return guarded(_run, argv)
-
-
-def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("pin", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
@@ -71,7 +68,3 @@ def _trials(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
         raise argparse.ArgumentTypeError(f"{text[:20]!r} is no number of variants: give a positive integer")
     return int(text[:9])
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

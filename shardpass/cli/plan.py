@@ -14,8 +14,8 @@ from shardpass.cli.common import (
     add_machine,
     add_target,
     argument_parser,
+    command,
     device_count,
-    guarded,
     make_console,
     use_machine,
     use_target,
@@ -43,10 +43,6 @@ EXAMPLES = """examples:
   shardpass plan 'f32[256,128]' '{devices=[8,1]<=[8]}' '{devices=[1,8]<=[8]}'
   shardpass plan 'f32[256,128]' "P('x')" "P(None, 'x')" --mesh x=8
   shardpass plan 'f32[256,128]' '{devices=[8,1]<=[8]}' --show"""
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return guarded(_main, argv)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,7 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _main(argv: Sequence[str]) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
     parser = _parser()
     arguments = parser.parse_args(argv)
     use_machine(arguments)
@@ -296,7 +293,3 @@ def _show(plan: Plan) -> None:
     kind = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
     for sharding in (plan.source, plan.target):
         show(str(sharding), kind, console=make_console())
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import MODULE_HELP, add_target, add_timeout, argument_parser, guarded, module_at, use_target
+from shardpass.cli.common import MODULE_HELP, add_target, add_timeout, argument_parser, command, module_at, use_target
 from shardpass.cli.findings import written
 
 PROVED, REFUTED, UNKNOWN = 0, 1, 3
@@ -16,12 +16,9 @@ EXAMPLES = """examples:
   shardpass prove whole.mlir local.mlir"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
     """Return the exit status: 0 proved, 1 refuted or bad input, 2 bad usage, 3 unknown."""
-    return guarded(_run, argv)
-
-
-def _run(argv: Sequence[str]) -> int:
     parser = argument_parser(
         "prove",
         "Prove that a partitioned program computes a whole program: for every device, each result is followed back to "

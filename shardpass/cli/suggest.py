@@ -9,7 +9,7 @@ from shardpass.cli.common import (
     MODULE_HELP,
     add_program,
     argument_parser,
-    guarded,
+    command,
     read_axes,
     read_input,
     read_module,
@@ -32,12 +32,9 @@ EXAMPLES = """examples:
   shardpass suggest examples/mlp_train_step.mlir --mesh data=4,model=2"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@command
+def main(argv: Sequence[str]) -> int:
     """Return the exit status: 0, 1 bad input, 2 bad usage."""
-    return guarded(_run, argv)
-
-
-def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("suggest", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
@@ -78,7 +75,3 @@ def _effort(text: str) -> int:
     if text not in ("1", "2"):
         raise argparse.ArgumentTypeError(f"{text!r} is no effort: give 1 or 2")
     return int(text)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
