@@ -35,11 +35,11 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics.table_passes import RECURSION, TOO_MANY_OPS, UNKNOWN_CALLEE
 from shardpass.ir.annotations import ANNOTATIONS, CONSTRAINT, MANUAL, SHARDING, Signature, main_of, make_custom_call
+from shardpass.ir.bodies import CALLEE
 from shardpass.ir.locations import Within, place_of
 from shardpass.ir.walk import CONTROL_FLOW, OpLists, named, operation, read_blocks
 from shardpass.program.manual_regions import marked_scope, set_scope
 
-NAMES_CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}  # op -> its attribute
 # Ops that inlining may make, with calls and returns: always allowed; allowed per op of the module; never exceeded.
 FEW_OPS, TIMES, MOST_OPS = 2**16, 2**10, 2**21
 
@@ -101,7 +101,7 @@ def _functions(lists: OpLists) -> dict[str, _Function]:
         for op, name in zip(top.ops, top.names, strict=True)
         if name == "func.func"
     }
-    if len(functions) == 1 and NAMES_CALLEE.keys().isdisjoint(lists.names):
+    if len(functions) == 1 and CALLEE.keys().isdisjoint(lists.names):
         return functions
     by_op = {id(function.op): function for function in functions.values()}
     current = next(iter(functions.values()))
@@ -109,7 +109,7 @@ def _functions(lists: OpLists) -> dict[str, _Function]:
         current = by_op.get(id(inside.owner), current)
         current.size += len(inside.ops)
         for op, name in zip(inside.ops, inside.names, strict=True):
-            if name in NAMES_CALLEE:
+            if name in CALLEE:
                 current.calls.append(op)
             elif name == "stablehlo.custom_call" or not name.startswith(("stablehlo.", "chlo.", "func.return")):
                 for attribute in op.attributes.values():
@@ -118,7 +118,7 @@ def _functions(lists: OpLists) -> dict[str, _Function]:
 
 
 def _callee(call: Any) -> str:
-    return str(ir.FlatSymbolRefAttr(call.attributes[NAMES_CALLEE[call.name]]).value)
+    return str(ir.FlatSymbolRefAttr(call.attributes[CALLEE[call.name]]).value)
 
 
 def _refuse_circle_of_main(functions: dict[str, _Function]) -> None:
@@ -230,13 +230,13 @@ def _inline_call(call: _Call, function: _Function, *, copy: bool) -> list[_Call]
 
 def _calls_in(body: list[Any], scope: str | None) -> list[_Call]:
     """Lists the calls in ``body`` and its regions, which get ``scope`` unless an op around them has another."""
-    calls = [_call(op, scope) for op in body if op.name in NAMES_CALLEE]
+    calls = [_call(op, scope) for op in body if op.name in CALLEE]
     for op in body:
         if len(op.regions):
             around = scope if marked_scope(op) is None else None
             for inside in read_blocks(op):
                 handed_on = around if inside.owner_name in CONTROL_FLOW else None
-                calls += [_call(inner, handed_on) for inner in named([inside], NAMES_CALLEE)]
+                calls += [_call(inner, handed_on) for inner in named([inside], CALLEE)]
     return calls
 
 

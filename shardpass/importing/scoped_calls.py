@@ -23,9 +23,9 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from shardpass.ir.bodies import CALLEE
 from shardpass.ir.walk import OpList, OpLists, operation, read_blocks
 
-NAMES_CALLEE = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 COMPUTATION = "sdy.manual_computation"
 
 Manual = frozenset[str]
@@ -77,11 +77,11 @@ class _Copies:
                     around[id(op)] = here[0] | manual_axes(op), op
                 elif here[0]:
                     around[id(op)] = here
-                    if name in NAMES_CALLEE:
+                    if name in CALLEE:
                         self._redirect(op, *here)
 
     def _redirect(self, call: Any, manual: Manual, computation: Any) -> None:
-        attribute = NAMES_CALLEE[call.name]
+        attribute = CALLEE[call.name]
         name = self.origin.get(ir.FlatSymbolRefAttr(call.attributes[attribute]).value, "")
         if not name or not self.functions[name].regions[0].blocks:
             return  # there is no such function, or it has no body: reported when calls are inlined

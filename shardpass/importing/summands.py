@@ -52,6 +52,7 @@ from shardpass.ir.annotations import (
     replicated_over,
 )
 from shardpass.ir.tensors import i64_array, is_ranked, operation, retype, shape_of, splat
+from shardpass.ir.walk import BRANCHES
 from shardpass.ops.linear import LINEAR
 from shardpass.ops.splits.factors import Kind, Rule
 from shardpass.ops.tiles.boxes import is_zero
@@ -60,7 +61,6 @@ from shardpass.program.manual_regions import marked_scope, set_scope
 from shardpass.sharding import Sharding
 
 DEEPEST = 64  # ops that a chain of cases 2 to 5 may have
-BRANCHES = ("stablehlo.if", "stablehlo.case")
 
 
 def stacked_sharding(partial: Sharding) -> Sharding:

@@ -26,6 +26,7 @@ from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.element_types import element_type
 from shardpass.ir.frames import user_place
 from shardpass.ir.trip_counts import trip_count
+from shardpass.ir.walk import BRANCHES
 from shardpass.sharding import Mesh, parse_mesh
 from shardpass.sharding.axes import part_name, refs
 from shardpass.sharding.quoting import listed
@@ -34,7 +35,7 @@ Ints = npt.NDArray[np.int64]
 
 OPS = frozenset(f"stablehlo.{kind}" for kind in KINDS)
 OPS_BY_GLOBAL_IDS = frozenset(f"stablehlo.{kind}" for kind in BY_GLOBAL_IDS)
-_LOOP, _BRANCHES = "stablehlo.while", ("stablehlo.if", "stablehlo.case")
+_LOOP = "stablehlo.while"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def _one(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> list[tupl
         return [(op, _use(op, around, devices, mesh))]
     if not len(op.regions):
         return []
-    if name not in _BRANCHES:
+    if name not in BRANCHES:
         return _below(op, _in_loop(op, around) if name == _LOOP else around, devices, mesh)
     branches = [_of_region(region, around, devices, mesh) for region in op.regions]
     dearest = max(range(len(branches)), key=lambda k: total_bytes([use for _, use in branches[k]]))

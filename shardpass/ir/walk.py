@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-CONTROL_FLOW = frozenset({"stablehlo.while", "stablehlo.if", "stablehlo.case"})
+BRANCHES = ("stablehlo.if", "stablehlo.case")
+CONTROL_FLOW = frozenset({"stablehlo.while", *BRANCHES})
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from shardpass.ir.doors import LargeFile
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import operation
 from shardpass.ir.trip_counts import trip_count
+from shardpass.ir.walk import BRANCHES
 from shardpass.runtime.interpreter import own_copy, run_tiles
 from shardpass.runtime.partitioned_signature import Signature, read_boundary
 from shardpass.runtime.reference import strip
@@ -34,7 +35,6 @@ from shardpass.sharding import Sharding
 NAME = "the unpartitioned program on one device, by StableHLO's interpreter"
 MOST = 1_000_000
 _LOOP, _CALL, _FOREIGN = "stablehlo.while", "func.call", "stablehlo.custom_call"
-_BRANCHES = ("stablehlo.if", "stablehlo.case")
 
 
 def specification_of(original: Any) -> Reference | None:
@@ -96,7 +96,7 @@ def steps(module: Any) -> float:
         if op.name == _LOOP:
             trips = trip_count(op)
             return math.inf if trips is None else inner * (trips + 1)
-        if op.name in _BRANCHES:
+        if op.name in BRANCHES:
             return inner
         return _elements(op, values) * (1 + inner)
 

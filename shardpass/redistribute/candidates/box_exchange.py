@@ -22,7 +22,6 @@ Invariants: every element of a target tile is written once. O(transfers * (rank 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,35 +72,18 @@ def box_transfers(source: Boxes, target: Boxes) -> list[BoxTransfer]:
     return transfers
 
 
-def append_box_exchange(
-    source: Boxes,
-    target: Boxes,
-    source_base: IntArray,
-    target_base: IntArray,
-    target_tile: tuple[int, ...],
-    builder: Builder,
-    *,
-    by_shape: bool = False,
-) -> None:
-    """Append to ``builder``, whose value is the source tile, the permutes that bring each box of the target tile.
-
-    ``by_shape``: only boxes of one shape share a round. That takes more rounds, and no byte more than the lower bound.
-    """
-    append_transfers(box_transfers(source, target), source_base, target_base, target_tile, builder, by_shape=by_shape)
-
-
 def append_transfers(
     transfers: list[BoxTransfer],
     source_base: IntArray,
     target_base: IntArray,
     target_tile: tuple[int, ...],
     builder: Builder,
-    *,
-    by_shape: bool = False,
 ) -> None:
-    """Append an exchange of these boxes, which fill the target tiles of all devices that need theirs."""
-    groups = _rounds_of(transfers, by_shape)
-    rounds = [_round(group, source_base, target_base) for group in groups]
+    """Append to ``builder``, whose value is the source tile, the permutes that bring each box of the target tile.
+
+    The boxes fill the target tiles of all devices that need theirs.
+    """
+    rounds = [_round(group, source_base, target_base) for group in _rounds_of(transfers)]
     value = np.array(builder.tile, np.int64)
     accumulator = np.array(target_tile, np.int64)
     for one in rounds:
@@ -116,14 +98,11 @@ def append_transfers(
     builder.local(ops.EndBoxExchange(target_tile, target_base), target_tile)
 
 
-def _rounds_of(transfers: list[BoxTransfer], by_shape: bool) -> list[list[BoxTransfer]]:
-    """Group the transfers by round: small boxes first, and copies from a device's own tile last."""
-    classes: dict[tuple[bool, tuple[int, ...] | None], list[BoxTransfer]] = {}
-    for transfer in transfers:
-        kept = transfer.sender == transfer.receiver
-        classes.setdefault((kept, transfer.extent if by_shape else None), []).append(transfer)
+def _rounds_of(transfers: list[BoxTransfer]) -> list[list[BoxTransfer]]:
+    """Group the transfers by round: copies from a device's own tile last."""
     out: list[list[BoxTransfer]] = []
-    for _, members in sorted(classes.items(), key=lambda c: (c[0][0], math.prod(c[1][0].extent))):
+    for kept in (False, True):
+        members = [transfer for transfer in transfers if (transfer.sender == transfer.receiver) is kept]
         by_round: dict[int, list[BoxTransfer]] = {}
         for colour, transfer in zip(colour_edges([(p.sender, p.receiver) for p in members]), members, strict=True):
             by_round.setdefault(colour, []).append(transfer)

@@ -32,7 +32,7 @@ import math
 from functools import partial
 
 from shardpass.diagnostics import table_redistribute as table
-from shardpass.redistribute.candidates.box_exchange import append_box_exchange
+from shardpass.redistribute.candidates.box_exchange import append_transfers, box_transfers
 from shardpass.redistribute.candidates.gather import meet
 from shardpass.redistribute.candidates.pad_to_common_tile import common_shape, slid_to_common_tile
 from shardpass.redistribute.candidates.rink import plan_rink
@@ -109,7 +109,7 @@ def _from_one_device(problem: Problem, root: int, terms: Terms) -> Builder:
     """Build the box exchange, with a round for each receiving device, beside the tree if several devices receive."""
     receive = problem.target.boxes(problem.shape).volume > 0
     receivers = int(receive.sum()) - int(receive[root])
-    candidates = _box_exchanges(problem) if receivers <= MOST_DEVICES_EXCHANGED else []
+    candidates = [_box_exchange(problem)] if receivers <= MOST_DEVICES_EXCHANGED else []
     if receivers > 1:
         tree = _start(problem, "tree")
         append_tree(problem, root, tree)
@@ -124,10 +124,10 @@ def _on_crossing_borders(problem: Problem, planner: str, terms: Terms) -> Builde
         return paper
     if paper is None:
         many = problem.devices > MOST_DEVICES_EXCHANGED
-        return _crossing_gathered(problem, planner, terms) if many else terms.choose(_box_exchanges(problem))
+        return _crossing_gathered(problem, planner, terms) if many else _box_exchange(problem)
     candidates = [paper, *filter(None, [_slid(problem, "best", terms)])]
     if problem.devices <= FEW_DEVICES:
-        candidates += _box_exchanges(problem)
+        candidates.append(_box_exchange(problem))
     return cheapest(candidates, terms)
 
 
@@ -197,7 +197,7 @@ def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, 
         if terms.fits(least) and (alone or many):
             return least.instead_of("rink", "not tried: " + (NO_LESS if alone else TOO_MANY))
         if few and not terms.fits(least):
-            candidates += _box_exchanges(problem)
+            candidates.append(_box_exchange(problem))
         return cheapest([_rink(problem, shape), *candidates], terms)
     rink = _rink(problem, shape)
     candidates = [_padded_and_trimmed(problem, shape, _rink_strategy(problem, shape, in_rounds=True))]
@@ -205,7 +205,7 @@ def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, 
     for ends in through_common_tile(problem, shape):
         candidates += _of_strategies(problem, shape, common_tile_strategies(ends), terms)
     if few:
-        candidates += _box_exchanges(problem)
+        candidates.append(_box_exchange(problem))
     return cheapest([rink, *(c for c in candidates if len(c.steps) <= MOST_STEPS)], terms)
 
 
@@ -259,21 +259,10 @@ def _start(problem: Problem, label: str = "", prices: LocalPrices = FREE) -> Bui
     return Builder(problem.source.tile, problem.element, problem.sub_axes, label, problem.reduction, prices)
 
 
-def _box_exchanges(problem: Problem) -> list[Builder]:
-    return [_box_exchange(problem, by_shape) for by_shape in (False, True)]
-
-
-def _box_exchange(problem: Problem, by_shape: bool) -> Builder:
-    builder = _start(problem, "exchange by shape" if by_shape else "exchange")
-    append_box_exchange(
-        problem.source.boxes(problem.shape),
-        problem.target.boxes(problem.shape),
-        problem.source.base,
-        problem.target.base,
-        problem.target.tile,
-        builder,
-        by_shape=by_shape,
-    )
+def _box_exchange(problem: Problem) -> Builder:
+    builder, source, target = _start(problem, "exchange"), problem.source, problem.target
+    transfers = box_transfers(source.boxes(problem.shape), target.boxes(problem.shape))
+    append_transfers(transfers, source.base, target.base, target.tile, builder)
     return builder
 
 
