@@ -16,7 +16,7 @@ from shardpass.proving.relations.elements import is_neutral, neutral
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.laws import DIVISOR, FACTOR, NEGATED_SUM, WITHIN, ZERO, Law
 from shardpass.proving.relations.pieces import Content, Ints, Piece, tidy
-from shardpass.proving.relations.reducers import adds_up, from_zero, has_zero
+from shardpass.proving.relations.reducers import adds_up, bare, from_zero, has_zero
 from shardpass.proving.relations.reshaping import reshaped
 from shardpass.proving.relations.rows import with_dimension
 from shardpass.proving.relations.stacks import Stack, of_members, of_pieces
@@ -39,7 +39,7 @@ _IN_ALL: Mapping[str, Mapping[str, Law | None]] = {
 }
 _IN_ONE: Mapping[str, Mapping[str, Law]] = {
     "add": {"stablehlo.multiply": FACTOR, "product": FACTOR, "stablehlo.divide": DIVISOR},
-    **{name: {f"stablehlo.{other}": WITHIN} for name, other in _OPPOSITE.items()},
+    **{name: {f"stablehlo.{other}": WITHIN, "stablehlo.clamp": WITHIN} for name, other in _OPPOSITE.items()},
 }
 
 
@@ -219,7 +219,22 @@ def _stack_sum(site: Site, stack: Stack, reducer: tuple[str, str]) -> Piece | No
             result = total_apart(terms, [(stack.term, stack.a, stack.b)], stack.box)
     if result is None and name in _IDEMPOTENT and stack.all_equal():
         return stack.first()
-    return _inside(site, stack, reducer) if result is None and name in _IN_ALL else result
+    if result is None and name in _IN_ALL:
+        result = _inside(site, stack, reducer)
+    parts = _as_parts(terms, stack, reducer) if result is None else None
+    return result if parts is None else _stack_sum(site, parts, reducer)
+
+
+def _as_parts(terms: Terms, stack: Stack, reducer: tuple[str, str]) -> Stack | None:
+    """Return elements that the whole program reduces as reductions of one element each; None for others."""
+    for number in terms.reductions(bare(*reducer), stack.term):
+        _, _, first, step, (others, _) = terms.all[number].key
+        if not others:
+            order = [row for row in range(len(stack.a)) if row != first]
+            start = stack.b[..., first : first + 1]
+            b = np.concatenate([stack.b[..., order], start, start + step], axis=-1)
+            return replace(stack, term=number, a=stack.a[[*order, first, first]], b=b)
+    return None
 
 
 def _inside(site: Site, stack: Stack, reducer: tuple[str, str]) -> Piece | None:

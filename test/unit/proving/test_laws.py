@@ -208,19 +208,26 @@ def compared(direction: str, turned: str) -> Sides:
 
 
 def bounded(op: str, other: str) -> Sides:
-    """``other`` of y and of the rows that ``op`` joins, and ``op`` of ``other`` of y and each row."""
+    """``other`` of y, or a clamp, of the rows that ``op`` joins; and ``op`` of that of each row."""
 
     def rows(kind: str, n: int, count: int) -> str:
         init = "0" if kind in INTEGERS else {"maximum": "0xFC", "minimum": "0x7C"}[op]
         return reduced("t", "x", f"{count}x{n}x{kind}", f"{n}x{kind}", init, op)
 
+    def of_rows(name: str, kind: str, n: int) -> str:
+        if other != "clamp":
+            return f"\n  %{name} = stablehlo.{other} %t, %y : tensor<{n}x{kind}>\n"
+        bounds = constant("a", "1", f"{n}x{kind}"), constant("b", "5", f"{n}x{kind}")
+        return "\n".join(("", *bounds, f"  %{name} = stablehlo.clamp %a, %t, %b : tensor<{n}x{kind}>", ""))
+
     def whole(kind: str, n: int) -> str:
-        return rows(kind, n, 2) + f"\n  %r = stablehlo.{other} %t, %y : tensor<{n}x{kind}>"
+        return rows(kind, n, 2) + of_rows("r", kind, n)
 
     def local(kind: str, n: int) -> str:
-        part = f"\n  %p = stablehlo.{other} %t, %y : tensor<{n}x{kind}>\n"
-        return rows(kind, n, 1) + part + summed("r", "p", f"{n}x{kind}", op)
+        return rows(kind, n, 1) + of_rows("p", kind, n) + summed("r", "p", f"{n}x{kind}", op)
 
+    if other == "clamp":
+        return Sides(whole, local, ("i4", "ui8"), over_devices=True)
     return Sides(whole, local, MIXED if op in ("maximum", "minimum") else ("i4", "ui8"), operands=2, over_devices=True)
 
 
@@ -286,8 +293,8 @@ CHECKS: Mapping[str, tuple[Sides, ...]] = {
         written("minimum", "maximum", "-0.5", "2.0", FLOATS), between(),
     ),
     "turned comparison": tuple(compared(*pair) for pair in (("GT", "LT"), ("LE", "GE"), ("EQ", "EQ"), ("NE", "NE"))),
-    "common bound": tuple(bounded(*pair) for one, other in (("maximum", "minimum"), ("and", "or"))
-                          for pair in ((one, other), (other, one))),
+    "common bound": tuple(bounded(*pair) for pair in (("maximum", "minimum"), ("minimum", "maximum"), ("and", "or"),
+                                                      ("or", "and"), ("maximum", "clamp"))),
     "clamp of a clamp": (clamp(1, 5), clamp(5, 1)),
     "wrap of sums": (shifted(5, 6), shifted(7, 2), is_at(3), is_at(6)),
     "repeated zero": (Sides(zero_twice(1), zero_twice(2), FLOATS),),

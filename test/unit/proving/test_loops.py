@@ -5,7 +5,7 @@ walk over the trips proves them.
 """
 
 import pytest
-from support.pairs import Pair, Side, reduced, summed
+from support.pairs import Pair, Side, constant, reduced, summed
 
 from shardpass.proving import prove
 
@@ -123,8 +123,10 @@ def most(name, rows):
         ([most("m", 4), summed("n", "m", "i32", "maximum")], True),  # 0 is joined once for each device
         ([most("n", 4)], False),  # each device its own trips
         ([most("m", 4), summed("n", "m", "i32", "minimum")], False),
+        ([most("m", 4), constant("c", "7", "i32"), "  %k = stablehlo.minimum %m, %c : tensor<i32>",
+          summed("n", "k", "i32", "maximum")], False),
     ],
-)
+)  # fmt: skip
 def test_trips_that_a_maximum_over_devices_counts(local, proved):
     arguments = [Side("4xi32", "8xi32", SPLIT), Side("2xf32", "4xf32", SPLIT)]
     whole = "\n".join((most("n", 8), loop_over("4xf32")))

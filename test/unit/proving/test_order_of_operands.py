@@ -1,6 +1,7 @@
 """Operands in another order, and constants that change nothing: by boxes, on tiles too large for a walk by elements."""
 
 import pytest
+from support.pairs import Pair, Side, reduced, same, summed
 
 from shardpass.proving import prove
 
@@ -42,3 +43,16 @@ def test_an_identity_changes_nothing(name, number):
         assert prove(whole, text, refute=False).proved
         other = text.replace(number, "0.5")
         assert not prove(whole, other, refute=False).proved
+
+
+@pytest.mark.parametrize(("rows", "kind", "init"), [(1, "i32", "0"), (1, "f32", "-0.0"), (2, "i32", "0")])
+def test_a_sum_over_devices_of_one_row_each(rows, kind, init):
+    """Rows that no device reduces: they are all rows only where each device has one."""
+    n = 2**20  # more than are proved element by element
+    row = f"""  %s = stablehlo.slice %x [0:1, 0:{n}] : (tensor<{rows}x{n}x{kind}>) -> tensor<1x{n}x{kind}>
+  %p = stablehlo.reshape %s : (tensor<1x{n}x{kind}>) -> tensor<{n}x{kind}>
+"""
+    arguments = [Side(f"{rows}x{n}x{kind}", f"{2 * rows}x{n}x{kind}", "{devices=[2,1]<=[2]}")]
+    whole = reduced("r", "x", f"{2 * rows}x{n}x{kind}", f"{n}x{kind}", init)
+    pair = Pair(arguments, same(f"{n}x{kind}"), whole, row + summed("r", "p", f"{n}x{kind}"))
+    assert prove(pair.whole, pair.local, refute=False, strict=True).proved is (rows == 1)
