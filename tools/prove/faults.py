@@ -9,6 +9,10 @@ running: StableHLO's reference interpreter runs the program with and without the
 process of its own (``observing``). A program that is not proved is refuted where a counterexample is seen. What is
 unknown should end at the op that was changed, or at one that reads its result; ops are told apart by their lines.
 
+A proof of each element takes up to half a minute, and most faults need it to fail. So a program whose own proof takes
+more than ``LONG`` seconds is left out, and no fault is made after ``--minutes`` of processor time: the count says how
+many were.
+
 Exit status 1 where a fault is proved and its results differ.
 """
 
@@ -17,6 +21,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +39,7 @@ from tools.processes import ROOT
 from tools.prove.observing import Observer
 from tools.prove.proof_faults import Fault, faults, ops_of
 
+LONG = 1.0  # seconds of processor time
 EVERY = 20  # faults for a line on stderr
 HOLDERS = ("func.func", "builtin.module", "stablehlo.while", "stablehlo.if", "stablehlo.case")
 
@@ -71,10 +77,11 @@ def bases(paths: Sequence[Path]) -> Iterator[Base]:
                 # printed and read again: each op has a line of its own
                 local = parse_module(str(shardpass.run_pipeline(text, "partition")))
                 whole = parse_module(text)
+                begun = time.process_time()
                 proved = prove(whole, local, refute=False).proved
         except ShardpassError:  # tests of errors
             continue
-        if proved:
+        if proved and time.process_time() - begun < LONG:
             yield Base(str(path.relative_to(ROOT)), whole, local, list(faults(local)))
 
 
@@ -134,6 +141,7 @@ def said(differing: Counter[str]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=600, help="how many faults (default: 600)")
+    parser.add_argument("--minutes", type=float, default=10, help="the most processor time (default: 10)")
     parser.add_argument("--seed", type=int, default=0, help="which faults are drawn")
     parser.add_argument("--only", choices=("proved",), help="run only the programs that are proved")
     parser.add_argument("--match", default="", help="only programs whose path holds this")
@@ -146,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     kinds: Counter[str] = Counter()
     differing: Counter[str] = Counter()
     for base, fault in by_turns(pairs):
-        if counts.total() >= args.count:
+        if counts.total() >= args.count or time.process_time() > 60 * args.minutes:
             break
         outcome = examine(base, fault, args.only == "proved", observer)
         if outcome is None:
