@@ -28,6 +28,8 @@ def test_there_are_tools_of_every_kind() -> None:
         "tools.bench.explicit_errors",
         "tools.bench.explicit_reshards",
         "tools.bench.mistakes",
+        "tools.bench.record",
+        "tools.bench.strangers",
         "tools.docs",
         "tools.fuzz",
         "tools.package",
