@@ -60,6 +60,8 @@ def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platf
         from shardpass.jax.lowering import lowered
 
         given = lowered(given if has(given, "lower") else jax.jit(given), arguments, keywords, platform)
+    if has(given, "lowered") and has(given.lowered, "as_text"):  # of equinox and flax.nnx, which have JAX's own inside
+        given = given.lowered
     if has(given, "stablehlo"):  # of ``shardpass.jax.partition``
         text = _text(given, lambda: given.stablehlo.operation.get_asm(enable_debug_info=True))
         return GivenProgram(text, machine=given.machine if has(given, "machine") else None)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import pytest
 
 from shardpass.advise.propose.program import Context
@@ -12,6 +14,7 @@ from shardpass.cli.script import program_of
 from shardpass.jax.leaf_names import set_leaf_names
 from shardpass.places.sites import Sites, read
 from shardpass.report.naming import Sources
+from shardpass.suggesting.take import take
 
 NNX = """
 import jax, jax.numpy as jnp, optax
@@ -98,3 +101,11 @@ def test_a_tree_of_another_form_keeps_its_names_and_tells_so(capfd: pytest.Captu
     set_leaf_names(module, lambda model, x: x, (Node(), 2.0), {})
     assert str(module) == before
     assert "_graphdef" in capfd.readouterr().err
+
+
+def test_what_equinox_jits_is_a_program() -> None:
+    """Its ``lower`` returns a class of its own, whose text has no places."""
+    jitted = eqx.filter_jit(jnp.sin)
+    for given in (take(jitted, (jnp.ones(4),), {}), take(jitted.lower(jnp.ones(4)), (), {})):
+        assert "stablehlo.sine" in given.data
+        assert "loc(" in given.data
