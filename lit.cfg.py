@@ -23,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "test"))
 
+from support.daily import QUICK  # noqa: E402
 from support.lit_format import ForkedCommands  # noqa: E402
 
 SUPPORT = ROOT / "test" / "lit" / "support"
@@ -45,6 +46,7 @@ config.environment = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "COLUMNS": "100",
     "SHARDPASS_MACHINE": "ideal",  # small programs that stand for large ones
+    "XLA_FLAGS": "" if lit_config.params.get("processes") == "all" else QUICK,  # noqa: F821
     **{name: os.environ[name] for name in ("HOME", "TMPDIR", "LD_LIBRARY_PATH") if name in os.environ},
 }
 

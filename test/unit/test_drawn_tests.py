@@ -43,6 +43,11 @@ def test_single(x):
 def test_in_turns(x):
     pass
 
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("x", range(3))
+def test_few(x):
+    pass
+
 @pytest.fixture(params="abcd")
 def letter(request):
     return request.param
@@ -83,7 +88,7 @@ def test_lists_of_values_stay_whole_and_combinations_do_not(session, monkeypatch
     assert sum(name.startswith("test_combined") for name in names) <= 6 + 4
     assert len(session("test_it.py::test_combined")) == 24
     monkeypatch.setenv(daily.WHOLE, "1")
-    assert len(session()) == 24 + 30 + 10 + 16 + 1
+    assert len(session()) == 24 + 30 + 10 + 3 + 16 + 1
 
 
 def test_cases_that_take_turns_all_run_in_as_many_days(session, monkeypatch):
@@ -91,6 +96,8 @@ def test_cases_that_take_turns_all_run_in_as_many_days(session, monkeypatch):
     days = []
     for day in ("7", "8", "9"):
         monkeypatch.setenv(daily.SEED, day)
-        days.append([name for name in session() if name.startswith("test_in_turns")])
+        names = session()
+        days.append([name for name in names if name.startswith("test_in_turns")])
+        assert sum(name.startswith("test_few") for name in names) == 3
     assert sorted(map(len, days)) == [3, 3, 4]
     assert len(set().union(*days)) == 10

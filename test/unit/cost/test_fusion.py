@@ -91,6 +91,7 @@ def written_by_xla(body: str, size: Size) -> int:
     return sum(value.size == size for value in values_in(compiled.hlo_text(), frozenset()))
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", TEXTS)
 def test_xla_computes_again_what_the_table_repeats(name: str) -> None:
     """Four products, and a negate and a floor that both read the value: what is computed once is a seventh array."""

@@ -30,6 +30,7 @@ def put(values, mesh, *spec):
     return jax.device_put(values, NamedSharding(mesh, P(*spec)))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("seed", range(1000, 1012))
 def test_shards_are_slices(seed):
     assert differences(seed, jax.devices()) == []

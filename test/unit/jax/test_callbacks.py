@@ -93,6 +93,7 @@ def run(function, x):
     return jax.tree.leaves(result), list(SEEN)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("function", PROGRAMS.values(), ids=PROGRAMS)
 def test_callbacks_are_made_as_in_plain_jax(shardy, function):
     x = jax.device_put(np.arange(16, dtype=np.float32), NamedSharding(EIGHT, P("x")))

@@ -69,6 +69,7 @@ def example(source):
     return module
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("source", ["mlp", "transformer", "shard_map"])
 def test_programs_of_the_examples(shardy, source, counts):
     module = example(source)
@@ -245,6 +246,7 @@ WIDER = {
 }
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("function", WIDER.values(), ids=WIDER)
 def test_right_whoever_partitions(mesh, function):
     """Partitioned by shardpass, or handed back: in either case the numbers of one device."""

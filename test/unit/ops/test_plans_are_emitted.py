@@ -170,6 +170,7 @@ SILENT = {
 }
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", SENDING)
 def test_what_is_planned_is_built(name: str) -> None:
     assert check_plans(SENDING[name])

@@ -93,6 +93,7 @@ def program(name: str) -> str:
     """
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_one_collective_sums_two_products(name: str) -> None:
     outcome = check_text(program(name))

@@ -31,6 +31,7 @@ def efforts(text: str) -> list[tuple[Decision, float]]:
     return out
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_effort_is_dearer_than_a_lower_one(seed: int) -> None:
     zero, one, two = efforts(random_program(seed).text)

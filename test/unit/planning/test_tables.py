@@ -52,6 +52,7 @@ def test_the_formula_is_what_the_planner_receives_or_a_little_less() -> None:
     assert np.all((formula == 0) == (planned == 0))
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("seed", [16, 21, 35, 54, 56, 68])
 def test_the_optimum_is_found_where_single_moves_stop(seed: int) -> None:
     """Small random programs on which a descent alone ends up to 1.7 times above the exact optimum."""

@@ -342,6 +342,7 @@ def test_an_exact_law_changes_no_number(law, sides, kind):
     assert not verdict.laws
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(("law", "sides", "kind"), cases(INEXACT))
 def test_an_inexact_law_is_stated(law, sides, kind):
     """Some numbers do not keep it, a proof by it lists it, and a strict proof does without."""

@@ -47,12 +47,14 @@ def partitioned(name, shapes=("", "")):
         return parse_module(text), shardpass.run_pipeline(text, "partition")
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", PROVED)
 def test_what_shardpass_makes_is_proved(name):
     verdict = prove(*partitioned(name), refute=False)
     assert verdict.proved, str(verdict)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_fault_is_not_proved(name):
     whole, local = partitioned(name, SMALLER.get(name, ("", "")))

@@ -242,6 +242,7 @@ EXACT = {
 }  # fmt: skip
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", CASES)
 def test_no_strict_proof_takes_a_law_that_floats_do_not_keep(name):
     pair, arrays, law = CASES[name]

@@ -122,6 +122,7 @@ SPECIAL = {
 }
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_cases(planner, name):

@@ -41,7 +41,7 @@ def test_mlp_loss(compiler, file):
         logits = jax.nn.relu(h @ p["w2"] + p["b2"]) @ p["w3"] + p["b3"]
         return -jnp.mean(jax.nn.log_softmax(logits)[jnp.arange(32), labels])
 
-    grads = jax.grad(by_jax)({name: jnp.array(value) for name, value in params.items()})
+    grads = jax.jit(jax.grad(by_jax))({name: jnp.array(value) for name, value in params.items()})
     for name, value in zip(params, new, strict=True):
         np.testing.assert_allclose(np.asarray(value), params[name] - 0.1 * grads[name], rtol=1e-4, atol=1e-5)
 

@@ -9,6 +9,8 @@ from support.differential import check_text
 import shardpass
 from shardpass.runtime import interpret
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(23)
 EPSILON = 0.125
 

@@ -15,6 +15,8 @@ from jax.sharding import PartitionSpec as P
 from support.differential import check_text
 from support.split import check_split
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(19)
 ANY = RNG.standard_normal((12, 5, 5)).astype(np.float32)
 POSITIVE = ANY @ ANY.transpose(0, 2, 1) + 5 * np.eye(5, dtype=np.float32)

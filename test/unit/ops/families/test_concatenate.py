@@ -18,6 +18,8 @@ from support.split import check_split
 from shardpass.ops.families.concatenate import Joint, Piece
 from shardpass.ops.halo.transfers import tile_of
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(11)
 
 

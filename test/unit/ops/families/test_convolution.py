@@ -20,6 +20,8 @@ from shardpass.ir.context import parse_module
 from shardpass.ir.tensors import every_op
 from shardpass.ops.registry import find
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(7)
 KERNEL = (3, 3, 8, 4)
 SPLITS = {

@@ -16,6 +16,8 @@ from support.split import check_split
 import shardpass
 from shardpass.ops.families.fft import LEAST
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(23)
 FORMS = ("fft", "ifft", "rfft", "irfft")
 SHAPES = {2: (72, 64), 3: (24, 12, 16)}

@@ -14,6 +14,8 @@ from support.split import check_split
 
 from shardpass.element_types import element_type
 
+pytestmark = pytest.mark.turns(2)
+
 MESHES = [(8,), (4, 2), (2, 3)]
 RNG = np.random.default_rng(5)
 

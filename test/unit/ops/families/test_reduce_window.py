@@ -15,6 +15,8 @@ from support.split import check_split
 
 import shardpass
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(13)
 SPLITS = [
     ((8,), P(None, "x")),

@@ -12,6 +12,8 @@ from support.split import check_split
 
 from shardpass.ops.families.reshape import DimGroup, Rows, exchanged, groups_of
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(5)
 CASES = [
     ((6, 4), (8, 3)),

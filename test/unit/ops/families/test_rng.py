@@ -14,6 +14,8 @@ from support.split import check_split
 import shardpass
 from shardpass.diagnostics import collect
 
+pytestmark = pytest.mark.turns(2)
+
 MESHES = [(8,), (4, 2), (2, 3)]
 
 

@@ -10,6 +10,8 @@ from support.differential import check_text
 
 import shardpass
 
+pytestmark = pytest.mark.turns(2)
+
 M64 = 2**64
 ROUNDS, MULTIPLIERS, WEYL = 10, (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
 

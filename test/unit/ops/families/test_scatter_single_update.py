@@ -8,6 +8,8 @@ from support.differential import check_text
 
 import shardpass
 
+pytestmark = pytest.mark.turns(2)
+
 TEXT = """
 module attributes {{mhlo.num_partitions = 6 : i32}} {{
 func.func @main(%i: tensor<1x2xi32>, %u: tensor<1xi32>, %x: tensor<16x8xi32>) -> tensor<16x8xi32> {{

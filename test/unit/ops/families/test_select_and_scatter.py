@@ -14,6 +14,8 @@ from support.split import check_split
 
 from shardpass.ops.families.select_and_scatter import Touching
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(17)
 SPLITS = [((8,), P(None, "x")), ((4, 2), P(None, "x", "y")), ((2, 3), P("x", None, "y"))]
 

@@ -13,6 +13,8 @@ from jax.sharding import PartitionSpec as P
 from support.differential import draw
 from support.split import check_split
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(3)
 SPLITS = [((8,), P("x")), ((4, 2), P(("x", "y"))), ((4, 2), P("y", "x")), ((2, 3), P("y"))]
 

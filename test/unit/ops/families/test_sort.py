@@ -12,6 +12,8 @@ from jax.sharding import PartitionSpec as P
 from support.differential import draw
 from support.split import check_split
 
+pytestmark = pytest.mark.turns(2)
+
 MESHES = [(8,), (4, 2), (2, 3)]
 RNG = np.random.default_rng(9)
 

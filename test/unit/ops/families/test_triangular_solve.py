@@ -15,6 +15,8 @@ from support.split import check_split
 import shardpass
 from shardpass.diagnostics import collect
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(23)
 LOWER = np.tril(RNG.standard_normal((6, 5, 5)) * 0.3 + 2 * np.eye(5)).astype(np.float32)
 RIGHT = RNG.standard_normal((6, 5, 7)).astype(np.float32)

@@ -14,6 +14,8 @@ from shardpass.ir.context import parse_module
 from shardpass.ops.families.written_out import STRETCHING, STRETCHING_CHLO
 from shardpass.runtime import interpret
 
+pytestmark = pytest.mark.turns(2)
+
 RNG = np.random.default_rng(29)
 HEAD = "module attributes {mhlo.num_partitions = 4 : i32} {\n"
 

@@ -86,6 +86,7 @@ def test_every_form_has_a_small_one() -> None:
     assert all(type(FORMS[other]) is type(FORMS[name]) for other, name in OTHERS.items())
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_form_receives_what_its_formula_says(name: str) -> None:
     form, expected, more = SMALL[name]

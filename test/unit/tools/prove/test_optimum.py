@@ -117,6 +117,7 @@ def two_ops(seed: int) -> str:
     return draft.text()
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_the_integer_program_finds_what_enumeration_does(seed: int) -> None:
     found = witness(two_ops(seed))
