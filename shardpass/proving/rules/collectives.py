@@ -22,12 +22,13 @@ from shardpass.proving.relations.rows import with_dimension
 from shardpass.proving.relations.stacks import Stack, of_members, of_pieces
 from shardpass.proving.relations.terms import Terms
 from shardpass.proving.rules.contraction import reducer_of, zero_piece
+from shardpass.proving.rules.elementwise import BOUNDING
 from shardpass.proving.rules.integers import Box, is_integer
 from shardpass.proving.rules.manual import meshes_around
 from shardpass.proving.rules.movement import attribute, cut
 from shardpass.sharding import Mesh
 
-_OPPOSITE = {"maximum": "minimum", "minimum": "maximum", "and": "or", "or": "and"}
+_OPPOSITE = {**BOUNDING, "and": "or", "or": "and"}
 _IDEMPOTENT = tuple(_OPPOSITE)
 # ops that a reduction may be moved past: in all of their operands, or in one
 _IN_ALL: Mapping[str, Mapping[str, Law | None]] = {

@@ -31,7 +31,7 @@ from shardpass.proving.relations.evaluate import Loss, Rule, Site, Step, Unknown
 from shardpass.proving.relations.lying import where_in
 from shardpass.proving.relations.pieces import Bools, Content, Ints, full, made
 from shardpass.proving.relations.sides import Side
-from shardpass.proving.relations.terms import Term, Terms
+from shardpass.proving.relations.terms import Term
 from shardpass.proving.rules.integers import known_numbers
 from shardpass.proving.rules.manual import alike, computation
 
@@ -130,8 +130,7 @@ def _enters(site: Site, whole: Content, have: Content) -> bool:
     return side is None or differs(site.terms, whole, have, side) is None
 
 
-def _term_content(terms: Terms, term: int, like: Content, devices: int) -> Content:
-    del terms
+def _term_content(term: int, like: Content, devices: int) -> Content:
     rank = like.rank
     piece = full(term, np.eye(rank, dtype=np.int64), np.zeros((devices, rank), np.int64), like.shape)
     return replace(like, pieces=(piece,))
@@ -143,7 +142,7 @@ def _whole_loop(site: Site, number: int) -> Loop:
         raise Unknown("a loop in a manual region carries another value on each device")
     condition, body = (region.blocks[0] for region in site.op.regions)
     fresh = [
-        _term_content(terms, terms.make(Term(("carried", number, i), (), c.rank)), c, site.devices)
+        _term_content(terms.make(Term(("carried", number, i), (), c.rank)), c, site.devices)
         for i, c in enumerate(site.operands)
     ]
     inner, state = len(walk.loops), walk.state()
@@ -160,7 +159,7 @@ def _whole_loop(site: Site, number: int) -> Loop:
     results = [
         entry
         if keep
-        else _term_content(terms, terms.make(Term(("after loop", number, i), (), entry.rank)), entry, site.devices)
+        else _term_content(terms.make(Term(("after loop", number, i), (), entry.rank)), entry, site.devices)
         for i, (entry, keep) in enumerate(zip(site.operands, fixed, strict=True))
     ]
     return Loop(number, list(site.operands), carried, fixed, again, trip, results, walk.steps, walk.active)

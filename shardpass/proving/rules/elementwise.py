@@ -71,7 +71,7 @@ def attribute_text(op: Any, name: str) -> str:
 
 _NEUTRAL = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 _EXACT_BELOW = {"f32": "i32", "f64": "i32"}  # integers as which whole numbers are computed
-_BOUNDING = {"minimum": "maximum", "maximum": "minimum"}  # the op inside of it, where the two are a clamp
+BOUNDING = {"minimum": "maximum", "maximum": "minimum"}  # the op inside of it, where the two are a clamp
 _NEUTRAL_LAST = {"subtract": "add", "divide": "multiply"}  # of their second operand, that of the other op
 
 
@@ -218,8 +218,8 @@ def _as_clamp(terms: Terms, name: str, element: str, pieces: Sequence[Piece], bo
     values = [terms.splat(piece.term) for piece in pieces]
     if name == "clamp":
         return list(pieces) if values[0] is not None and values[2] is not None else None
-    for (outer, value), (inner, _) in permutations(zip(pieces, values, strict=True)) if name in _BOUNDING else ():
-        if value is None or terms.all[inner.term].key[0] != f"stablehlo.{_BOUNDING[name]}":
+    for (outer, value), (inner, _) in permutations(zip(pieces, values, strict=True)) if name in BOUNDING else ():
+        if value is None or terms.all[inner.term].key[0] != f"stablehlo.{BOUNDING[name]}":
             continue
         for own, x in permutations(operands_of(terms, inner, box)):
             bound = terms.splat(own.term)

@@ -35,10 +35,6 @@ def _quotient(x: int, y: int) -> int:
     return -1 if y == 0 else (abs(x) // abs(y)) * (1 if (x < 0) == (y < 0) else -1)
 
 
-def _clamp(low: int, x: int, high: int) -> int:
-    return min(max(x, low), high)
-
-
 COMPUTED: dict[str, Callable[..., int]] = {
     "add": lambda x, y: x + y,
     "subtract": lambda x, y: x - y,
@@ -52,7 +48,6 @@ COMPUTED: dict[str, Callable[..., int]] = {
     "not": lambda x: ~x,
     "abs": abs,
     "sign": lambda x: (x > 0) - (x < 0),
-    "clamp": _clamp,
 }
 _NO_ZERO: dict[str, Callable[..., int]] = {"divide": _quotient, "remainder": lambda x, y: x - _quotient(x, y) * y}
 
@@ -72,15 +67,14 @@ def computed(name: str, element: str, numbers: Sequence[int]) -> int | None:
 
 def applied(table: Scalars, name: str, element: str, operands: Sequence[int]) -> int | None:
     """Apply the op ``name`` to integers of type ``element``: a known integer, or a function of an integer; or None."""
+    if name == "clamp":
+        first = applied(table, "maximum", element, operands[:2])
+        return None if first is None else applied(table, "minimum", element, (first, operands[2]))
     if all(table.is_known(n) for n in operands):
         value = computed(name, element, [table.number(n) for n in operands])
         return None if value is None else table.integer(value)
     if not has_functions(element):
         return None
-    if name == "clamp":
-        low, x, high = operands
-        first = applied(table, "maximum", element, (x, low))
-        return None if first is None else applied(table, "minimum", element, (first, high))
     if len(operands) == 1:
         return _over(table, element, operands, lambda lo, hi, x: _unary(table, name, element, x))
     if len(operands) != 2 or name not in ("add", "subtract", "maximum", "minimum", "and", "or", "xor", "multiply",
