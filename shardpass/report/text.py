@@ -118,7 +118,7 @@ def _too_much(report: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
     """Say by how much memory does not fit, and which arrays need most."""
     limit = report.memory_limit or 0
     over = memory.total - limit
-    listed = "; at the peak" if memory.holdings else ""  # XLA's statistics list nothing
+    listed = "; at the peak" if memory.holdings else ""
     yield f"  does not fit {show_bytes(limit)}: {show_bytes(over)} too much{listed}"
     for one in memory.holdings[:MOST_HOLDINGS]:
         times = f"{one.count} x " if one.count > 1 else ""

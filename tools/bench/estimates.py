@@ -2,7 +2,8 @@
 
     python -m tools.bench.estimates v5e FOLDER/v5e_*/*.plain.hlo.gz    HLO that tools/bench/targets.py stored
 
-A fusion has the kind of the heaviest op inside. Counted: modelled over estimated seconds, geometric mean and spread.
+A fusion has the kind of the heaviest op inside; one that is modelled to take less than ``SMALL`` is a kind of its own.
+Counted: modelled over estimated seconds, geometric mean and spread.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tools.bench.report import geometric_mean, show_table
 
 KINDS = ("convolution", "dot", "sort", "scatter", "gather", "dynamic-update-slice", "dynamic-slice", "reduce-window",
          "reduce", "exponential", "transpose", "concatenate", "pad", "copy")  # fmt: skip
+SMALL = 1e-6  # seconds
 HEADS = ("kind", "fusions", "modelled ms", "estimated ms", "modelled/estimated", "10% to 90%")
 
 
@@ -43,7 +45,8 @@ def pairs(text: str, chip: str) -> Iterator[tuple[str, float, float]]:
     for one in work_of(program):
         cycles = estimated_cycles(one.op)
         if cycles is not None:
-            yield kind_of(program, one.op), machine.seconds(one.work), cycles / clock
+            modelled = machine.seconds(one.work)
+            yield "small" if modelled < SMALL else kind_of(program, one.op), modelled, cycles / clock
 
 
 def _text(path: Path) -> str:

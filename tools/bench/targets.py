@@ -96,12 +96,10 @@ class Row:
         """Whether rows and text have the same bytes, up to the rounding of each collective."""
         return abs(self.text - self.bytes) <= self.collectives
 
-    def above(self, plain: Row) -> list[str]:
-        """What is above the plain program, with the ratio."""
+    def above(self, plain: Row) -> dict[str, float]:
+        """The figures that are above the plain program's, with the ratio."""
         pairs = ((what, getattr(self, what), getattr(plain, what)) for what in FIGURES)
-        return [
-            f"{what} {ours / theirs if theirs else 99:.3f}" for what, ours, theirs in pairs if ours > theirs * 1.0001
-        ]
+        return {what: ours / theirs if theirs else 99.0 for what, ours, theirs in pairs if ours > theirs * SAME}
 
 
 # ---------------------------------------------------------------- programs
@@ -231,12 +229,18 @@ def table(rows: Mapping[tuple[str, str, str], Row]) -> list[list[str]]:
         for what in FIGURES:
             both = ((getattr(row, what), getattr(plain, what)) for row, plain in pairs)
             means.append(f"{geometric_mean([ours / theirs for ours, theirs in both if ours and theirs]):.3f}")
-        above = sum(bool(row.above(plain)) for row, plain in pairs)
+        above = [row.above(plain) for row, plain in pairs]
         equal = sum(row.is_equal for row in some)
         failed = sum(bool(row.failure) for row in rows.values() if (row.target, row.way) == (target, way))
         count = f"{len(some)}" + (f" ({failed} fail)" if failed else "")
-        lines.append([target, way, count, *means, str(above), f"{equal} of {len(some)}"])
+        lines.append([target, way, count, *means, _counted(above), f"{equal} of {len(some)}"])
     return lines
+
+
+def _counted(above: Sequence[Mapping[str, float]]) -> str:
+    """Returns in how many programs each figure is above plain, and by how much at most."""
+    found = {what: [one[what] for one in above if what in one] for what in FIGURES}
+    return ", ".join(f"{what} {len(some)} (to {max(some):.3f})" for what, some in found.items() if some) or "none"
 
 
 def account(rows: Mapping[tuple[str, str, str], Row]) -> Iterator[str]:
@@ -263,7 +267,8 @@ def faults(rows: Mapping[tuple[str, str, str], Row]) -> Iterator[str]:
         elif not row.is_equal:
             yield f"{row.target} {row.name} {row.way}: rows {row.bytes:,} bytes, text {row.text:,}"
         elif row.way == "pinned" and row.above(plain):
-            yield f"{row.target} {row.name} pinned is above plain: {', '.join(row.above(plain))}"
+            figures = ", ".join(f"{what} {ratio:.3f}" for what, ratio in row.above(plain).items())
+            yield f"{row.target} {row.name} pinned is above plain: {figures}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,6 +25,7 @@ from shardpass.cost.groups import seconds
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import Place
 from shardpass.diagnostics.table_driver import CANNOT_READ
+from shardpass.hlo.alive import alive_at_peak
 from shardpass.hlo.asynchronous import CPU, backend_of
 from shardpass.hlo.collectives import HloCollective, HloCollectives
 from shardpass.hlo.estimates import estimated_cycles
@@ -39,11 +40,12 @@ from shardpass.report.hlo.schedule import OwnWork, schedule_hlo
 from shardpass.report.hlo.values import Part, Values
 from shardpass.report.hlo.words import Words
 from shardpass.report.naming import Sources, path_of, seen_frame
-from shardpass.report.rows import BACKWARD, FORWARD, MemoryFacts, Row, WorkFact
+from shardpass.report.rows import BACKWARD, FORWARD, Holding, MemoryFacts, Row, WorkFact
 from shardpass.sharding import Mesh
 from shardpass.sharding.quoting import listed, shown
 from shardpass.targets.target import clock_of
 
+MOST_HELD = 10  # arrays that are listed
 _RAGGED = "ragged_all_to_all"
 _MESH = re.compile(r"\bmesh\[('[^\]]*)\]|#sdy\.mesh<\[([^\]]*)\]>")
 _AXIS = re.compile(r"""['"]([^'"]+)['"]=(\d+)""")
@@ -60,12 +62,13 @@ def explain_hlo(
     memory: MemoryFacts | None = None,
     folders: Sequence[Path] | None = None,
     compiler: str = "",
+    lists: bool = False,
 ) -> Explanation:
     """Explain a partitioned program in HLO's text.
 
     ``mesh``: whose axes name the groups; by default the one that the text names, if any. ``machine``: whose time is
     modelled. ``memory``: what XLA counted. ``folders``: as ``explain_module`` takes them. ``compiler``: what compiled
-    the program, and for which devices.
+    the program, and for which devices. ``lists``: whether the arrays at the peak of ``memory`` are listed.
 
     Raises ShardpassError: SP120 for replica groups that are none, SP901 to SP903 for a machine that is none.
     """
@@ -102,7 +105,7 @@ def explain_hlo(
         measure=lambda folder: measured(program, made, folder),
         estimated_seconds=estimated,
         find_schedule=lambda: schedule_hlo(program, rows, [one.op for _, one in made], timed, backend),
-        memory=memory,
+        memory=memory if memory is None or not lists else replace(memory, holdings=_holdings(program)),
         sources=sources,
         partitioner=partitioner,
         memory_limit=machine.memory_limit,
@@ -135,6 +138,19 @@ def _work(program: HloProgram, every: Sequence[OpWork], machine: Machine) -> dic
         earlier = result[id(one.op)].times if id(one.op) in result else 0
         result[id(one.op)] = OwnWork(machine.seconds(one.work), earlier + one.times, places[key])
     return result
+
+
+def _holdings(program: HloProgram) -> tuple[Holding, ...]:
+    """List the largest of the arguments, and of the temporaries where these need most."""
+    entry = program.computations.get(program.entry)
+    arrays = [(op, shape) for op in (entry.parameters.values() if entry else ()) for shape in op.shapes]
+    arrays += [(one.op, one.shape) for one in alive_at_peak(program)]
+    result = []
+    for op, shape in sorted(arrays, key=lambda one: -one[1].bytes)[:MOST_HELD]:
+        stack = shown(op.stack)
+        place = seen_frame(program.frames.location(op.attributes), stack).place
+        result.append(Holding(stack.rpartition("/")[2] or op.opcode, str(shape), shape.bytes, place))
+    return tuple(result)
 
 
 def _estimates(every: Sequence[OpWork], clock: float) -> dict[int, float]:

@@ -153,7 +153,7 @@ def explain_partitioned_by(
     else:
         given = str(module.operation.get_asm(enable_debug_info=True))
         program = build(partitioner, given, devices)
-    report = explain_built(program, called(module, file), partitioner, mesh, machine, folders, compiler)
+    report = explain_built(program, called(module, file), partitioner, mesh, machine, folders, compiler, lists=True)
     return replace(report, given=given, built=program, stand_in=stand_in)
 
 
@@ -165,8 +165,12 @@ def explain_built(
     machine: Machine | str | None,
     folders: Sequence[Path] | None,
     compiler: str = "",
+    *,
+    lists: bool = False,
 ) -> Explanation:
-    """Explain a program that ``partitioner`` made, with its compiler's account of memory."""
+    """Explain a program that ``partitioner`` made, with its compiler's account of memory. ``lists``: as
+    ``explain_hlo`` takes it.
+    """
     return explain_hlo(
         program.hlo,
         file,
@@ -176,4 +180,5 @@ def explain_built(
         memory=MemoryFacts(program.arguments, program.results, program.temporaries, donated=program.donated),
         folders=folders,
         compiler=compiler,
+        lists=lists,
     )
