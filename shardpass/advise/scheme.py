@@ -25,7 +25,7 @@ def harm(context: Context, edit: Edit) -> int:
 
 
 def label(context: Context, edit: Edit) -> str:
-    """Returns what a user has to know of an edit that changes the scheme: a clause with bytes, or ""."""
+    """Return what a user has to know of an edit that changes the scheme: a clause with bytes, or ""."""
     lost = [change for change in _given_up(context, edit) if change.site.kind in (ARGUMENT, CONSTRAINT)]
     if lost:
         more = sum(_grows(context, change) * max(1, len(change.site.positions)) for change in lost)
@@ -46,7 +46,7 @@ def _given_up(context: Context, edit: Edit) -> Iterator[Change]:
 
 
 def _grows(context: Context, change: Change) -> float:
-    """Returns by how many bytes a tile grows; 0 where it hardly does."""
+    """Return by how many bytes a tile grows; 0 where it hardly does."""
     array, axes = change.site.array, context.axes
     before, after = tile(array, change.site.spec, axes), tile(array, change.spec, axes)
     return after - before if after > before * LARGER else 0.0

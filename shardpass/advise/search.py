@@ -117,7 +117,7 @@ class Asked:
 
 
 def find_edits(asked: Asked) -> Findings:
-    """Returns the findings of a program."""
+    """Return the findings of a program."""
     try:
         reading = read(asked.data, asked.file, asked.sources)
     except ShardpassError as error:
@@ -400,7 +400,7 @@ class _Search:
 
 
 def _that_save(draft: Figures, trials: Iterable[Trial], least: float = 0.0) -> list[Trial]:
-    """Returns the trials whose drafts save beside ``draft``, at least the part ``least`` of the time."""
+    """Return the trials whose drafts save beside ``draft``, at least the part ``least`` of the time."""
     return [
         trial
         for trial in trials

@@ -69,7 +69,7 @@ class Written:
 
 
 def code_of(change: Change) -> str:
-    """Returns the annotation to write, as one line of JAX's text."""
+    """Return the annotation to write, as one line of JAX's text."""
     site, name = change.site, change.site.pattern
     if site.kind == CUT:
         axes = " and ".join((change.spec or ())[site.cut])

@@ -36,7 +36,7 @@ def figures(report: Report, memory: int | None = None, work: float | None = None
 
 
 def figures_of(plan: ProgramPlan) -> Figures:
-    """Returns the figures of a plan."""
+    """Return the figures of a plan."""
     return Figures(plan.bytes_received, plan.alive.peak, 0, plan.step_seconds(), plan.compute_seconds())
 
 

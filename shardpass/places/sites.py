@@ -104,7 +104,7 @@ class Reading:
 
 
 def read(data: Any, file: str, sources: Sources, *, trusted: bool = True) -> Reading:
-    """Imports ``data`` and reads its annotations; ``trusted``: as for ``parse_module``.
+    """Import ``data`` and read its annotations; ``trusted``: as for ``parse_module``.
 
     Raises ShardpassError as the import does, and SP214 where no mesh is known.
     """
@@ -112,12 +112,12 @@ def read(data: Any, file: str, sources: Sources, *, trusted: bool = True) -> Rea
 
 
 def pattern(name: str) -> str:
-    """Returns a path with ``[*]`` for its indices."""
+    """Return a path with ``[*]`` for its indices."""
     return _INDEX.sub("[*]", name)
 
 
 def reading_of(module: Any, sources: Sources, check: Callable[[Any], None] | None = None) -> Reading:
-    """Imports ``module`` in place and reads its annotations. ``check``: raises for an imported module that is refused.
+    """Import ``module`` in place and read its annotations. ``check``: raises for an imported module that is refused.
 
     Raises as ``read``.
     """
