@@ -75,6 +75,7 @@ BOUNDS = ((0.0, 0.0), (0.1, 1.0))  # weights that serve a bound: of exposed comm
 WEIGHED = Budget(backtracks=3)  # of each of these
 ROUNDS = 1 << 21  # entries of tables in all rounds of each
 FASTER = 1e-2  # of a makespan, for a higher sum
+BUSY = 0.8  # of a makespan: where more of it is communication, all of that serves the bound
 NEAR = 1e-2  # of a makespan above its bound: a better plan is not sought, but with effort 2
 HIDEABLE = 0.03  # of a makespan: where less of it can be hidden, the sum decides
 ROUNDING = 1e-9  # of a makespan
@@ -347,9 +348,9 @@ class Search(Descent):
         assert self.solver is not None
         works = {number: work for number, (work, _) in self.solver.network.least.items()}
         slack = Slack(self.program, self.folded, plan.compute_by_op(), works)
-        for weights in BOUNDS:
-            if self.least() < plan.makespan * (1 - SAME):
-                self._solved(slack, *weights)
+        if self.least() < plan.makespan * (1 - SAME):
+            busy = plan.price - plan.compute_seconds() > BUSY * plan.makespan
+            self._solved(slack, *BOUNDS[busy], entries=0)
         least = self.least()
         if least > plan.makespan * (1 + SAME):
             return bound
@@ -470,15 +471,15 @@ class Search(Descent):
         solution = self._solved(slack, compute, hideable)
         return self._candidate(solution) if solution.result.values else None
 
-    def _solved(self, slack: Slack, compute: float, hideable: float) -> Solution:
-        """Solves the tables with weights, from their solution, and adds the bound."""
+    def _solved(self, slack: Slack, compute: float, hideable: float, entries: int = ROUNDS) -> Solution:
+        """Solves the tables with weights, from their solution, and adds the bound; once without ``entries``."""
         assert self.solver is not None
         assert self.solved is not None
         solver = self.solver
         self.engine.restore(self.first.splits)
         solver.network.weigh(slack, compute, hideable)
         fixed = self._present_results(solver) if self.open_results else {}
-        solution = solver.solve(fixed=fixed, start=self.solved.values, budget=WEIGHED, entries=ROUNDS)
+        solution = solver.solve(fixed=fixed, start=self.solved.values, budget=WEIGHED, entries=entries)
         if solution.result.values:
             self.bounds += ((compute, hideable, solution.result.bound),)
         return solution

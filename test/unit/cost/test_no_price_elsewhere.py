@@ -23,6 +23,7 @@ KNOWN = {
     ("planning/search.py", "WEIGHTS ="): "parts of prices in further solutions",
     ("planning/search.py", "BOUNDS ="): "parts of prices in further solutions",
     ("planning/search.py", "FASTER ="): "a part of a makespan",
+    ("planning/search.py", "BUSY ="): "a part of a makespan",
     ("planning/search.py", "NEAR ="): "a part of a makespan",
     ("planning/search.py", "HIDEABLE ="): "a part of a makespan",
     ("planning/search.py", "ROUNDING ="): "rounding",
