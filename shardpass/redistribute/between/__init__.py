@@ -15,7 +15,6 @@ Its files, the lowest first; each imports those above it in this list alone:
     shares    how many bytes go which way: a linear program
     parts     boxes cut so that a share has its number of bytes
     schedule  the order of transfers at each port, rounds, and the makespan
-    periods   the order of messages that are passed on: the same work in every period
     bound     the least makespan of any plan: a linear program
     proof     the transfers followed on numbered elements
     waves     what moves together

@@ -31,7 +31,6 @@ from shardpass.redistribute.between.facts import simple_seconds
 from shardpass.redistribute.between.groups import grouped
 from shardpass.redistribute.between.idle import Port
 from shardpass.redistribute.between.parts import split
-from shardpass.redistribute.between.periods import periodic
 from shardpass.redistribute.between.plan import TransferPlan
 from shardpass.redistribute.between.ports import Ports, ports_of
 from shardpass.redistribute.between.proof import check
@@ -52,7 +51,6 @@ DIRECT = "one message a pair"
 MOST_EXACT = 4096  # cells, or messages; with more, near enough is enough
 NEAR = 1.02  # times the busiest port and a latency: near enough
 LATENCIES = 0.25  # the least time of a chunk, in latencies
-PERIODS = ((8, 4), (16, 4), (32, 8), (64, 8))  # and messages of the busiest port in each
 MOST_MESSAGES = 60_000  # of all schedules of a candidate, after which the best so far is chosen
 
 Routed = list[tuple[Tree, Sequence[Cell]]]
@@ -172,15 +170,6 @@ def _fastest(routed: Routed, ports: Ports, busiest: float, most: float | None) -
             if looked_at > MOST_MESSAGES:
                 break
     assert best is not None
-    edges = sum(len(tree) for tree, _ in routed)
-    for count, pieces in (
-        PERIODS if most is None and any(edge.after >= 0 for tree, _ in routed for edge in tree) else ()
-    ):
-        if busiest < LATENCIES * latency * count * pieces or edges * count * pieces > MOST_MESSAGES:
-            break
-        periods = periodic(routed, ports, busiest, count, pieces)
-        if periods[0].seconds < best[0].seconds:
-            best = periods
     return best
 
 

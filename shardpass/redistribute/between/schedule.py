@@ -34,16 +34,6 @@ LEAST = 0.05  # of a chunk: a rest that is smaller is shared among the others
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """A message of ``bytes`` without pieces."""
-
-    sender: int
-    receiver: int
-    bytes: float
-    after: int = -1
-
-
-@dataclass(frozen=True, slots=True)
 class Schedule:
     """The numbers of messages by round, and the makespan in seconds."""
 
@@ -101,7 +91,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def scheduled(sent: Sequence[Message | Job], ports: Ports, rule: Rule = RULES[0]) -> Schedule:
+def scheduled(sent: Sequence[Message], ports: Ports, rule: Rule = RULES[0]) -> Schedule:
     """Return the schedule of ``sent`` (cases 1 to 3)."""
     return Shop(sent, ports, rule).run()
 
@@ -112,7 +102,7 @@ PortOf = tuple[int, int, bool]  # tier, device, whether it receives
 class Shop:
     """Cases 1 and 2. ``order``: the numbers of messages as they start."""
 
-    def __init__(self, sent: Sequence[Message | Job], ports: Ports, rule: Rule) -> None:
+    def __init__(self, sent: Sequence[Message], ports: Ports, rule: Rule) -> None:
         self.sent, self.ports, self.rule = sent, ports, rule
         self.order: list[int] = []
         tiers = [ports.tier(one.sender, one.receiver) for one in sent]
@@ -188,7 +178,7 @@ class Shop:
                     yield self.rule(behind, high, low, self.seconds[number], len(queue)), one, two
 
 
-def rounds_of(order: Sequence[int], sent: Sequence[Message | Job], ports: Ports) -> tuple[tuple[int, ...], ...]:
+def rounds_of(order: Sequence[int], sent: Sequence[Message], ports: Ports) -> tuple[tuple[int, ...], ...]:
     """Return the numbers of messages by round (case 3), in the order of the schedule."""
     last: dict[PortOf, int] = {}
     arrived: dict[int, int] = {}
