@@ -168,6 +168,8 @@ class Sites:
         other = copy(self)
         other.arguments = tuple(map(changed, self.arguments))
         other.results = tuple(map(changed, self.results))
+        constrained = {change.site for change in changes if change.site.kind == CONSTRAINT}
+        other.constraints = tuple(site for site in self.constraints if site not in constrained)
         return other
 
     def spec(self, annotation: ValueAnnotation, rank: int) -> Spec | None:

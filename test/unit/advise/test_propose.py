@@ -107,8 +107,11 @@ def test_constraints_that_split_nothing_are_a_set() -> None:
     with reading.module.context:
         context = Context(Sites(reading))
         made = [{change.site.place.line: change.spec for change in edit} for edit in (*twins(context), *drops(context))]
+        again = Context(context.sites.with_changes([Change(site, None) for site in context.sites.constraints[:1]]))
+        left = [{change.site.place.line for change in edit} for edit in twins(again)]
     assert {7: (("model",), ()), 8: (("model",), ())} in made
     assert {7: None, 8: None, 9: None} in made
+    assert left == [{8}]  # what an edit dropped is no place any more
 
 
 UP, DOWN = '[{}, {}, {"model"}]', '[{}, {"model"}, {}]'
