@@ -50,6 +50,8 @@ def test_top_k_split_both_ways(mesh: tuple[int, int]) -> None:
     x = draw(RNG, (5, 7, 300), np.int32)
     seen = check_split(best(4), [x], [P("x", None, "y")], mesh, [P("x"), P("x")])
     assert set(seen.kinds) == {"all_gather"}
+    candidates = -(-5 // mesh[0]) * 7 * 4  # of a device, each a number and a position
+    assert sum(use.bytes_received for use in seen.collectives) == (mesh[1] - 1) * candidates * (4 + 4)
 
 
 def test_tiles_shorter_than_k() -> None:
