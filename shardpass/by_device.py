@@ -14,7 +14,7 @@ Receivers = tuple[int, ...] | None  # ids of devices, each once; None: every dev
 
 
 def most_received(parts: Iterable[tuple[int, Receivers]]) -> int:
-    """Returns the bytes of the device that receives most. Each part: (bytes, the devices that receive these bytes)."""
+    """Return the bytes of the device that receives most. Each part: (bytes, the devices that receive these bytes)."""
     everywhere = 0
     some: list[tuple[int, tuple[int, ...]]] = []
     for size, receivers in parts:

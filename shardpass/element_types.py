@@ -28,7 +28,7 @@ class ElementType:
     dtype: np.dtype[np.generic] | None
 
     def bytes(self, elements: int) -> int:
-        """Bytes of a packed array of ``elements`` elements, rounded up."""
+        """Return the bytes of a packed array of ``elements`` elements, rounded up."""
         return -(-elements * self.bits // 8)
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ _BY_NAME |= {name: row for row in ELEMENT_TYPES for name in (row.mlir, row.hlo, 
 
 
 def element_type(name: str) -> ElementType:
-    """Returns the element type called ``name`` in MLIR's, HLO's or NumPy's spelling. Raises KeyError for any
+    """Return the element type called ``name`` in MLIR's, HLO's or NumPy's spelling. Raises KeyError for any
     other name.
     """
     return _BY_NAME[name]

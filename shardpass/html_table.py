@@ -10,7 +10,7 @@ _CELL = "text-align:{};padding:1px 8px"
 
 
 def html_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
-    """Writes a table below ``title``; numbers stand to the right. ``note`` stands under it."""
+    """Write a table below ``title``, with numbers aligned to the right, and ``note`` under it."""
     head = "".join(f'<th style="{_CELL.format("left")}">{as_html(word)}</th>' for word in heads)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if body else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def installed_version() -> str:
-    """Returns the version of the installed package."""
+    """Return the version of the installed package."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -34,10 +34,10 @@ class Budget:
         return max(0.0, self.seconds - (time.process_time() - self._start) - self.elsewhere)
 
     def allow(self, seconds: float) -> None:
-        """Gives at least ``seconds`` in all, unless the user gave another number."""
+        """Give at least ``seconds`` in all, unless the user gave another number."""
         if not self._is_given:
             self.seconds = max(self.seconds, seconds)
 
     def is_over(self, part: float = 1.0) -> bool:
-        """Whether ``part`` of the seconds is spent."""
+        """Return whether ``part`` of the seconds is spent."""
         return self.seconds - self.left >= self.seconds * part

@@ -56,7 +56,7 @@ def with_findings(
     folders: Sequence[Path] | None,
     wanted: Wanted,
 ) -> Explanation:
-    """Returns ``explanation`` with findings, and the gap behind them, that are computed at their first use.
+    """Return ``explanation`` with findings, and the gap behind them, that are computed at their first use.
 
     ``explanation.given``: the module; ``explanation.built``: the partitioner's program. ``folders``: see ``Sources``.
     """
@@ -68,7 +68,7 @@ def with_findings(
 
 
 def with_decided(explanation: Explanation, file: str, folders: Sequence[Path] | None) -> Explanation:
-    """Returns ``explanation``, of a program by shardpass, with ``decided`` computed at its first use."""
+    """Return ``explanation``, of a program by shardpass, with ``decided`` computed at its first use."""
     if explanation.plan is None or not any(one.saved > 0 for one in explanation.changes):
         return explanation
     plan, given = explanation.plan, explanation.given
@@ -120,7 +120,7 @@ def _findings(
 
 
 def _gap(explanation: Explanation, machine: Machine, findings: Findings, wanted: Wanted) -> Gap | None:
-    """Returns the figures of the program made in other ways; None where there was nothing to look at."""
+    """Return the figures of the program made in other ways; None where there was nothing to look at."""
     if findings.why_not or findings.stopped == INTERRUPTED or not isinstance(explanation.given, bytes | str):
         return None
     rows = [(NOW, figures(explanation))]
@@ -134,13 +134,13 @@ def _gap(explanation: Explanation, machine: Machine, findings: Findings, wanted:
 
 
 def _whole(explanation: Explanation) -> float:
-    """Returns the processor seconds of a compile for a target, which makes no drafts; 0.0 of any other program."""
+    """Return the processor seconds of a compile for a target, which makes no drafts; 0.0 of any other program."""
     built = explanation.built
     return built.spent if isinstance(built, Compiled) and built.target.platform != CPU else 0.0
 
 
 def _text(module: bytes) -> str:
-    """Converts a module from bytecode to the text that Shardy's passes read."""
+    """Convert a module from bytecode to the text that Shardy's passes read."""
     parsed = parse_module(module, trusted=True)
     with parsed.context:
         return str(parsed.operation.get_asm(enable_debug_info=True))

@@ -28,7 +28,7 @@ class Kinds:
         self.looked_up = _looked_up(sites)
 
     def of(self, edit: Edit) -> tuple[str, str]:
-        """Returns the kind of ``edit``, and a clause that names the size or the lookup; ANNOTATION has none."""
+        """Return the kind of ``edit``, and a clause that names the size or the lookup; ANNOTATION has none."""
         site, spec = edit[0].site, edit[0].spec
         padding = self._padding(site) or (self._whole(site, spec) if spec is not None else "")
         if padding:
@@ -38,14 +38,14 @@ class Kinds:
         return ANNOTATION, ""
 
     def _padding(self, site: Site) -> str:
-        """Describes an annotation that splits unevenly: the size, the tiles, and the padding; "" for any other."""
+        """Describe an annotation that splits unevenly: the size, the tiles, and the padding; "" for any other."""
         for one in uneven(site.spec or (), site.array.shape, self.axes) if site.spec else ():
             waste = f"{one.padded - one.size} of {one.padded} are padding, {show_bytes(one.wasted(site.array))}"
             return f"of which dimension {one.dim} is {one.size}, in tiles of {one.padded // one.shards} ({waste})"
         return ""
 
     def _whole(self, site: Site, spec: Spec) -> str:
-        """Names the dimension of a whole argument that an axis of ``spec`` does not divide; "" if there is none."""
+        """Name the dimension of a whole argument that an axis of ``spec`` does not divide; "" if there is none."""
         if site.kind != ARGUMENT:
             return ""
         before = {name for names in site.spec or () for name in names}
@@ -64,7 +64,7 @@ def _only(dim: int, name: str, rank: int) -> Spec:
 
 
 def _looked_up(sites: Sites) -> frozenset[int]:
-    """Returns the arguments that are the table of a gather, directly or through ops that pass them on."""
+    """Return the arguments that are the table of a gather, directly or through ops that pass them on."""
     made_by = {op.results[0]: op for op in sites.program.body.every_op() if op.results}
     result = set()
     for op in sites.program.body.every_op():

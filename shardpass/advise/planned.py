@@ -58,7 +58,7 @@ MOST_LINES = 6
 
 
 def find_hints(module: Any, effort: int, machine: Machine, sources: Sources) -> tuple[HintFact, ...]:
-    """Returns the hints for a module, which is imported in place, greatest savings first."""
+    """Return the hints for a module, which is imported in place, greatest savings first."""
     reading = reading_of(module, sources)
     with module.context:
         hints = list(_Hints(Sites(reading), effort, machine).run())
@@ -66,7 +66,7 @@ def find_hints(module: Any, effort: int, machine: Machine, sources: Sources) -> 
 
 
 def find_decided(data: Given, file: str, plan: ProgramPlan, sources: Sources) -> tuple[DecidedFact, ...]:
-    """Returns the shardings of ``plan`` that save most, greatest savings first. ``data``: the program that it plans."""
+    """Return the shardings of ``plan`` that save most, greatest savings first. ``data``: the program that it plans."""
     try:
         reading = read(data, file, sources, trusted=False)
     except ShardpassError:
@@ -133,7 +133,7 @@ class _Hints:
         return decide(self.sites.program, self.model.task.barriers, effort, self.machine).shardings.of
 
     def _changes(self, lines: _Lines) -> list[Change]:
-        """Lists changes, the likeliest first: the specs of a longer search, then every spec."""
+        """List changes, the likeliest first: the specs of a longer search, then every spec."""
         places = dict.fromkeys((*lines.context.lines, *lines.makers))
         sites = [*self.sites.values(list(places)), *map(self._inner, self.sites.arguments)]
         searched = self._decided(min(2, self.effort + 1))
@@ -142,7 +142,7 @@ class _Hints:
         return [one for one in dict.fromkeys((*first, *every)) if one.spec != self.context.spec_in(one.site, self.now)]
 
     def _inner(self, site: Site) -> Site:
-        """Returns the site of a constraint on an argument that has an annotation of its own."""
+        """Return the site of a constraint on an argument that has an annotation of its own."""
         if site.spec is None:
             return site
         frames = (
@@ -151,7 +151,7 @@ class _Hints:
         return replace(site, kind=VALUE, spec=None, positions=(), frame=next(frames, NO_FRAME))
 
     def _verified(self, change: Change) -> Iterator[HintFact]:
-        """Plans the whole program with ``change``; yields a hint where that saves."""
+        """Plan the whole program with ``change``; yield a hint where that saves."""
         base, site, spec = self.base, change.site, change.spec
         assert spec is not None
         plan = planned(self.sites.reading.module, (change,), self.propagate)
@@ -208,14 +208,14 @@ def _decided_changes(context: Context, before: ProgramPlan, plan: ProgramPlan) -
 
 
 def words(change: Change) -> str:
-    """Describes a split: ``splitting dimension 0 of `x` over data``."""
+    """Describe a split: ``splitting dimension 0 of `x` over data``."""
     name, spec = change.site.pattern, change.spec or ()
     parts = [f"dimension {dim} of `{name}` over {' and '.join(axes)}" for dim, axes in enumerate(spec) if axes]
     return f"splitting {' and '.join(parts)}" if parts else f"keeping `{name}` whole"
 
 
 def _shardings_of(plan: ProgramPlan) -> Mapping[int, Sharding]:
-    """Returns the shardings of main's arguments and of the results of split ops, by value number."""
+    """Return the shardings of main's arguments and of the results of split ops, by value number."""
     return dict(_of_block(plan.body))
 
 
@@ -230,7 +230,7 @@ def _of_block(block: BlockPlan) -> Iterator[tuple[int, Sharding]]:
 
 
 def _is_same(one: Program, other: Program) -> bool:
-    """Whether the ops and values of two readings of a program have the same numbers."""
+    """Return whether the ops and values of two readings of a program have the same numbers."""
     return [op.name for op in one.body.every_op()] == [op.name for op in other.body.every_op()] and (
         [array and array.shape for array in one.arrays] == [array and array.shape for array in other.arrays]
     )

@@ -33,7 +33,7 @@ from shardpass.propagation.program import Propagated
 
 
 def propagated(imported: Any, changes: Sequence[Change], propagate: str) -> Any:
-    """Returns a copy of ``imported`` with ``changes`` after the pass ``propagate`` (with its options)."""
+    """Return a copy of ``imported`` with ``changes`` after the pass ``propagate`` (with its options)."""
     module = on_values(imported, changes)
     with collect():  # remarks are for those who partition
         run_in_place(module, propagate)
@@ -41,7 +41,7 @@ def propagated(imported: Any, changes: Sequence[Change], propagate: str) -> Any:
 
 
 def planned(imported: Any, changes: Sequence[Change], propagate: str) -> ProgramPlan:
-    """Returns the plan that the passes make of the module ``imported`` with ``changes``; ``propagate``: the pass."""
+    """Return the plan that the passes make of the module ``imported`` with ``changes``; ``propagate``: the pass."""
     return plan_of(propagated(imported, changes, propagate))
 
 
@@ -57,7 +57,7 @@ class Model:
         self.clock = clock_of(machine)
 
     def price(self, changes: Iterable[Change]) -> float:
-        """Returns the modelled seconds of one run with ``changes``, plus a little for the peak of memory."""
+        """Return the modelled seconds of one run with ``changes``, plus a little for the peak of memory."""
         folded = replace(self.task.folded, program=changed(self.task.folded, changes))
         task = self.task
         if self.effort:
@@ -68,21 +68,21 @@ class Model:
         return seconds + holding(peak, self.clock)
 
     def propagated(self, changes: Iterable[Change]) -> ProgramPlan:
-        """Returns the plan of the whole program with ``changes``, its shardings propagated."""
+        """Return the plan of the whole program with ``changes``, its shardings propagated."""
         task = self.task
         shardings = task.folded.unfolded(Propagated(changed(task.folded, changes), task.barriers).shardings)
         return plan_program(self.program, shardings, task.decided, machine=task.machine)
 
 
 def as_propagated(task: Task, program: Program, propagated: Propagated) -> tuple[float, float]:
-    """Returns the modelled seconds of the folded ``program`` and the most bytes alive, split as ``propagated``."""
+    """Return the modelled seconds of the folded ``program`` and the most bytes alive, split as ``propagated``."""
     shardings = propagated.shardings
     plan = plan_program(program, shardings, task.decided, folded=task.folded.repeats)
     return sum(costs(plan, task.decided.clock, task.folded).values()), task.footprint.peak(shardings.of)
 
 
 def changed(folded: Folded, changes: Iterable[Change]) -> Program:
-    """Returns the folded program with ``changes``."""
+    """Return the folded program with ``changes``."""
     program, mesh = folded.program, folded.program.mesh
     annotations, results, wishes = dict(program.annotations), list(program.result_annotations), set(program.wishes)
     for change in changes:

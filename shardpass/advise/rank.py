@@ -45,7 +45,7 @@ class Trial:
 
 
 def best(base: Figures, trials: Sequence[Trial]) -> Trial:
-    """Returns the edit that comes first; every trial has figures, beside those of the program ``base``."""
+    """Return the edit that comes first; every trial has figures, beside those of the program ``base``."""
 
     def saved(trial: Trial) -> float:
         assert trial.after is not None
@@ -64,7 +64,7 @@ def best(base: Figures, trials: Sequence[Trial]) -> Trial:
 
 
 def first_of_each(trials: Iterable[Trial], most: int) -> list[Trial]:
-    """Returns the cheapest trials by price of each kind, the cheapest of every kind before the second of any."""
+    """Return the cheapest trials by price of each kind, the cheapest of every kind before the second of any."""
     kinds: dict[str, list[Trial]] = {}
     for trial in sorted(trials, key=_urgency):
         kinds.setdefault(trial.kind.name, []).append(trial)

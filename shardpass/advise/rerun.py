@@ -19,7 +19,7 @@ from shardpass.jax.script import run_script
 
 
 def run(folder: str, ends: str, function: str, target: str, texts: str, *arguments: str) -> None:
-    """Runs a script as ``shardpass.jax.script.run``, with the JSON in the file ``texts`` for its files.
+    """Run a script as ``shardpass.jax.script.run``, with the JSON in the file ``texts`` for its files.
 
     What the script prints is dropped, as its first run has printed that.
     """
@@ -31,7 +31,7 @@ def run(folder: str, ends: str, function: str, target: str, texts: str, *argumen
 
 
 def overlay(texts: Mapping[str, str]) -> None:
-    """Makes Python read ``texts``, by absolute path, in place of the files, for the rest of this process."""
+    """Make Python read ``texts``, by absolute path, in place of the files, for the rest of this process."""
     read, stats = _io.open_code, SourceFileLoader.path_stats
 
     def open_code(path: str) -> Any:
@@ -48,5 +48,5 @@ def overlay(texts: Mapping[str, str]) -> None:
 
 
 def texts_of(changed: Mapping[str, bytes]) -> str:
-    """Returns the JSON that ``run`` takes. ``changed``: the new texts by path."""
+    """Return the JSON that ``run`` takes. ``changed``: the new texts by path."""
     return json.dumps({str(Path(path).resolve()): text.decode() for path, text in changed.items()})

@@ -20,7 +20,7 @@ MOST_NAMES = 3
 
 
 def harm(context: Context, edit: Edit) -> int:
-    """Counts the annotations of the user's scheme that ``edit`` gives up."""
+    """Count the annotations of the user's scheme that ``edit`` gives up."""
     return len(list(_given_up(context, edit)))
 
 
@@ -53,7 +53,7 @@ def _grows(context: Context, change: Change) -> float:
 
 
 def _is_moved(context: Context, change: Change) -> bool:
-    """Whether an array that is split is split along another dimension or over other axes, in tiles as large."""
+    """Return whether an array that is split is split along another dimension or over other axes, in tiles as large."""
     before, after = change.site.spec, change.spec
     if not before or after is None or not axes_of(before) or change.padded is not None:
         return False

@@ -166,7 +166,7 @@ class _Search:
         return Findings(tuple(self.findings), self.compiled, stopped=LATE if self.is_cut or self._is_late() else "")
 
     def _look(self, plain: Pending | None) -> None:
-        """Looks for all findings. ``plain``: the draft of the program itself."""
+        """Look for all findings. ``plain``: the draft of the program itself."""
         trials = self._priced()
         draft = self._figures(plain)
         self.asked.budget.allow(max(COMPILES * self.asked.budget.elsewhere, IN_FULL * self.asked.whole))
@@ -178,13 +178,13 @@ class _Search:
         return self.asked.budget.is_over()
 
     def _lines(self) -> list[Place]:
-        """Lists the MOST_LINES lines of which the collectives send most bytes."""
+        """List the MOST_LINES lines of which the collectives send most bytes."""
         return [one.place for one in group(self.rows) if one.place != NOWHERE][:MOST_LINES]
 
     # ---------------------------------------------------------------- by the model
 
     def _priced(self) -> list[Trial]:
-        """Returns the edits to draft, in that order."""
+        """Return the edits to draft, in that order."""
         base = self.model.price(())
         left = min(MOST, max(FEWEST, TRIES // max(1, self.model.task.folded.program.count)))
         trials, seen = [], set[object]()
@@ -203,7 +203,7 @@ class _Search:
         return first_of_each(trials, OF_A_KIND)
 
     def _is_new(self, edit: Edit, seen: set[object]) -> bool:
-        """Whether an edit changes something, in the user's axes, that none before did; notes it."""
+        """Return whether an edit changes something, in the user's axes, that none before did; note it."""
         names = {name for change in edit for axes in change.spec or () for name in axes}
         if self.axes and not names <= self.axes:
             return False  # parts of axes, which two meshes share
@@ -216,7 +216,7 @@ class _Search:
         return True
 
     def _closed(self, edit: Edit) -> Edit:
-        """Adds the constraints that the text of ``edit`` changes too: those that a loop makes by one call path."""
+        """Add the constraints that the text of ``edit`` changes too: those that a loop makes by one call path."""
         more = []
         for change in edit:
             for site in self.sites.constraints if change.site.kind == CONSTRAINT else ():
@@ -229,7 +229,7 @@ class _Search:
         return (*edit, *(change for change in dict.fromkeys(more) if change.site not in known))
 
     def _price(self, edit: Sequence[Change]) -> float:
-        """Models the price of ``edit``; infinite where it cannot be planned."""
+        """Model the price of ``edit``; infinite where it cannot be planned."""
         try:
             return self.model.price(edit)
         except ShardpassError:
@@ -253,7 +253,7 @@ class _Search:
         return None if explanation is None else figures(explanation)
 
     def _drafted(self, trials: Iterable[Trial], most: int = MOST_DRAFTS) -> list[Trial]:
-        """Compiles drafts of at most ``most`` edits; returns those that compile, with their figures."""
+        """Compile drafts of at most ``most`` edits; return those that compile, with their figures."""
         left = iter(trials)
         result: list[Trial] = []
         following = self._next_draft(left)
@@ -272,7 +272,7 @@ class _Search:
         return None if trial is None else (trial, self._compiling(trial.edit, True))
 
     def _keep_best(self, draft: Figures, drafted: list[Trial]) -> Figures:
-        """Appends findings that save time. ``draft``: the figures of a draft of the program; returns those of a draft
+        """Append findings that save time. ``draft``: the figures of a draft of the program; return those of a draft
         with the findings.
         """
         plain, saving = draft, _that_save(draft, drafted)
@@ -292,7 +292,7 @@ class _Search:
         return draft
 
     def _first_that_saves(self, draft: Figures, saving: Sequence[Trial]) -> Trial | None:
-        """Compiles the best of ``saving`` in full, then the next, until one is a finding; returns it."""
+        """Compile the best of ``saving`` in full, then the next, until one is a finding; return it."""
         left = list(saving)
         for tried in range(MOST_TRIED):
             if not left or (tried and self._is_late()):
@@ -304,7 +304,7 @@ class _Search:
         return None
 
     def _keep_thinner(self, draft: Figures, drafted: Sequence[Trial]) -> None:
-        """Appends edits that save memory at no cost in time, each the one that saves most.
+        """Append edits that save memory at no cost in time, each the one that saves most.
 
         On top of findings the states are proposed again: a moment has to be split as its parameter is by then.
         """
@@ -324,7 +324,7 @@ class _Search:
         return not self._is_late() and self._verified(trial.edit, saves_memory)
 
     def _refined(self, trial: Trial) -> Iterator[Trial]:
-        """Yields ``trial`` with other axes where it splits a dimension over several: fewer, or in another order."""
+        """Yield ``trial`` with other axes where it splits a dimension over several: fewer, or in another order."""
         new = {names for change in trial.edit for names in change.spec or () if len(names) > 1}
         for names in sorted(new):
             for count in range(1, len(names) + 1):
@@ -333,7 +333,7 @@ class _Search:
                         yield replace(trial, edit=_with_axes(trial.edit, names, other), after=None)
 
     def _verified(self, edit: Edit, worth: Callable[[Figures, Figures], bool]) -> bool:
-        """Compiles the program with ``edit`` in full; records a finding and returns True if it saves."""
+        """Compile the program with ``edit`` in full; record a finding and return True if it saves."""
         written = self.text.written(edit)
         for module, kept, is_text in self._modules(edit, written):
             self.compiled += 1
@@ -354,7 +354,7 @@ class _Search:
         return False
 
     def _modules(self, edit: Edit, written: Written | None) -> Iterator[tuple[bytes, Written | None, bool]]:
-        """Yields the program with ``edit``, its text, and whether it is the program of that text.
+        """Yield the program with ``edit``, its text, and whether it is the program of that text.
 
         The text is traced again where that can be done, else the edit is written into the module. No text is kept that
         JAX refuses, or that may change more than the edit.
@@ -410,7 +410,7 @@ def _that_save(draft: Figures, trials: Iterable[Trial], least: float = 0.0) -> l
 
 
 def _with_axes(edit: Edit, names: tuple[str, ...], other: tuple[str, ...]) -> Edit:
-    """Returns ``edit`` with ``other`` wherever it splits a dimension over ``names``."""
+    """Return ``edit`` with ``other`` wherever it splits a dimension over ``names``."""
     return tuple(
         change
         if change.spec is None
@@ -420,7 +420,7 @@ def _with_axes(edit: Edit, names: tuple[str, ...], other: tuple[str, ...]) -> Ed
 
 
 def _share(one: Sequence[Change], other: Sequence[Change]) -> bool:
-    """Whether two edits change one place."""
+    """Return whether two edits change one place."""
     places = {key for change in other for key in _keys(change.site)}
     return any(key in places for change in one for key in _keys(change.site))
 
@@ -433,7 +433,7 @@ def _keys(site: Site) -> Iterator[object]:
 
 
 def _compiled(pending: Pending | None) -> Explanation | None:
-    """Returns the program of ``pending``; None if the partitioner refuses it."""
+    """Return the program of ``pending``; None if the partitioner refuses it."""
     try:
         return None if pending is None else pending()
     except ShardpassError:

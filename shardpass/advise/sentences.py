@@ -13,7 +13,7 @@ _MOST_NAMES = 3
 
 
 def action_of(edit: Edit) -> str:
-    """Returns the action of the edit's first change: DROP, REPLACE or ADD."""
+    """Return the action of the edit's first change: DROP, REPLACE or ADD."""
     first = edit[0]
     if first.spec is None:
         return DROP
@@ -21,7 +21,7 @@ def action_of(edit: Edit) -> str:
 
 
 def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", helper: tuple[str, int] = ("", 0)) -> str:
-    """Describes the mistake and its cost, without a place. ``clause``: about the array (``kinds``), ``of which
+    """Describe the mistake and its cost, without a place. ``clause``: about the array (``kinds``), ``of which
     ...``. ``helper``: the function whose constraint the edit changes for several calls, and their number.
     """
     first, cost = edit[0], cost_of(before, after)
@@ -50,7 +50,7 @@ def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", help
 
 
 def cost_of(before: Figures, after: Figures) -> str:
-    """Describes at most two figures that fall, in the order of their relative fall."""
+    """Describe at most two figures that fall, in the order of their relative fall."""
     falls = []
     for name, was, now in (
         ("received", before.bytes, after.bytes),

@@ -48,7 +48,7 @@ class SourceFile:
     # ---------------------------------------------------------------- where
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Returns the start and end of a node, in bytes of the file."""
+        """Return the start and end of a node, in bytes of the file."""
         line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
         end, last = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
         return self._starts[line - 1] + column, self._starts[end - 1] + last
@@ -62,7 +62,7 @@ class SourceFile:
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def constraint_at(self, frame: Frame) -> ast.Call | None:
-        """Returns the call of ``with_sharding_constraint`` that ``frame`` spans, or the only one of its line,
+        """Return the call of ``with_sharding_constraint`` that ``frame`` spans, or the only one of its line,
         or None.
         """
         calls = [node for node in self._calls() if called(node).endswith(_CONSTRAINT) and len(node.args) > 1]
@@ -71,7 +71,7 @@ class SourceFile:
         return exact[0] if exact else here[0] if len(here) == 1 else None
 
     def expression_at(self, frame: Frame) -> ast.expr | None:
-        """Returns the expression that ``frame`` spans, or None."""
+        """Return the expression that ``frame`` spans, or None."""
         place = frame.place
         wanted = place.line, place.column, frame.end_line, frame.end_column
         for node in ast.walk(self.tree):
@@ -82,7 +82,7 @@ class SourceFile:
         return None
 
     def statement_of(self, node: ast.AST) -> ast.stmt:
-        """Returns the statement that contains an expression."""
+        """Return the statement that contains an expression."""
         while not isinstance(node, ast.stmt):
             node = self.parents[node]
         return node
@@ -91,7 +91,7 @@ class SourceFile:
         return self._starts[node.lineno - 1]  # type: ignore[attr-defined]
 
     def line_end(self, node: ast.AST) -> int:
-        """Returns the position behind the end of the node's last line."""
+        """Return the position behind the end of the node's last line."""
         return self._starts[min(node.end_lineno, len(self._starts) - 1)]  # type: ignore[attr-defined]
 
     def indent(self, node: ast.AST) -> str:
@@ -104,7 +104,7 @@ class SourceFile:
     # ---------------------------------------------------------------- shardings in the file
 
     def shardings(self, function: str, keyword: str) -> ast.expr | None:
-        """Returns the value of ``keyword`` (``in_shardings``) in the call that jits ``function``, if there is one."""
+        """Return the value of ``keyword`` (``in_shardings``) in the call that jits ``function``, if there is one."""
         result = [
             given.value
             for call in self._calls()
@@ -121,12 +121,12 @@ class SourceFile:
         return isinstance(parent, ast.FunctionDef) and parent.name == function and call in parent.decorator_list
 
     def parameters(self, function: str) -> tuple[str, ...]:
-        """Returns the names of a function's positional parameters; () unless exactly one function has that name."""
+        """Return the names of a function's positional parameters; () unless exactly one function has that name."""
         result = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef) and node.name == function]
         return tuple(one.arg for one in result[0].args.args) if len(result) == 1 else ()
 
     def assigned(self, name: str, near: ast.AST) -> ast.expr | None:
-        """Returns the value of the only assignment to ``name`` in the function around ``near``, or else in the file."""
+        """Return the value of the only assignment to ``name`` in the function around ``near``, or else in the file."""
         scope: ast.AST | None = near
         while scope is not None:
             scope = self.parents.get(scope)
@@ -144,7 +144,7 @@ class SourceFile:
         return None
 
     def uses(self, name: str) -> int:
-        """Counts the reads of ``name`` in the file."""
+        """Count the reads of ``name`` in the file."""
         nodes = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
         return sum(isinstance(node.ctx, ast.Load) and node.id == name for node in nodes)
 
@@ -172,7 +172,7 @@ class SourceFile:
         return f"jax.lax.{_CONSTRAINT}"
 
     def function_around(self, node: ast.AST) -> Function | None:
-        """Returns the innermost function whose body contains a node; a decorator belongs to the function outside."""
+        """Return the innermost function whose body contains a node; a decorator belongs to the function outside."""
         inner, outer = node, self.parents.get(node)
         while outer is not None:
             if isinstance(outer, Function) and inner not in getattr(outer, "decorator_list", ()):
@@ -181,12 +181,12 @@ class SourceFile:
         return None
 
     def function_of(self, node: ast.AST) -> ast.FunctionDef | None:
-        """Returns the function definition around a node; None at module level and in a lambda."""
+        """Return the function definition around a node; None at module level and in a lambda."""
         function = self.function_around(node)
         return function if isinstance(function, ast.FunctionDef) else None
 
     def resolved(self, node: ast.expr) -> ast.expr:
-        """Returns the value that a name is assigned once; any other expression unchanged."""
+        """Return the value that a name is assigned once; any other expression unchanged."""
         return (self.assigned(node.id, node) if isinstance(node, ast.Name) else None) or node
 
     @cached_property
@@ -219,7 +219,7 @@ class SourceFile:
         return frozenset(result)
 
     def sharding(self, spec: str, instead_of: ast.expr | None = None) -> str:
-        """Writes a sharding in the form of the expression that it replaces. ``spec``: as ``P(...)``."""
+        """Write a sharding in the form of the expression that it replaces. ``spec``: as ``P(...)``."""
         spec = requoted(spec, self.quote(instead_of))
         written = self.spec_name + spec.removeprefix("P")
         helper = called(instead_of) if isinstance(instead_of, ast.Call) else next(iter(sorted(self._helpers)), "")
@@ -232,7 +232,7 @@ class SourceFile:
         return f"{self._named}{written})" if self._named else written
 
     def quote(self, near: ast.AST | None = None) -> str:
-        """Returns the quotation mark of the strings in ``near``, or the most frequent of the file if it has no
+        """Return the quotation mark of the strings in ``near``, or the most frequent of the file if it has no
         strings.
         """
         counts = Counter(() if near is None else self._marks(near)) or self._all_marks
@@ -243,7 +243,7 @@ class SourceFile:
         return Counter(self._marks(self.tree))
 
     def _marks(self, node: ast.AST) -> Iterator[str]:
-        """Yields the quotation mark of each plain string on one line, without prefix and not in triple quotes."""
+        """Yield the quotation mark of each plain string on one line, without prefix and not in triple quotes."""
         for one in ast.walk(node):
             if isinstance(one, ast.Constant) and isinstance(one.value, str) and one.lineno - 1 < len(self._starts):
                 start, end = self.span(one)
@@ -252,12 +252,12 @@ class SourceFile:
                     yield text[0]
 
     def is_sharding(self, node: ast.AST) -> bool:
-        """Whether a node makes a sharding or a spec."""
+        """Return whether a node makes a sharding or a spec."""
         helper = isinstance(node, ast.Call) and called(node) in self._helpers
         return helper or self.is_spec(node) or self._is_named(node)
 
     def is_spec(self, node: ast.AST) -> TypeGuard[ast.Call]:
-        """Whether a node makes a ``PartitionSpec``."""
+        """Return whether a node makes a ``PartitionSpec``."""
         return isinstance(node, ast.Call) and called(node).rpartition(".")[2] in (*_SPECS, self.spec_name)
 
     def _is_named(self, node: ast.AST) -> TypeGuard[ast.Call]:
@@ -266,7 +266,7 @@ class SourceFile:
     # ---------------------------------------------------------------- edits
 
     def without_assignment(self, call: ast.Call, kept: ast.expr) -> list[Replacement] | None:
-        """Returns the edit that removes the statement ``x = call(x, ...)``, where ``kept`` is ``x``; None for others.
+        """Return the edit that removes the statement ``x = call(x, ...)``, where ``kept`` is ``x``; None for others.
 
         The whole line goes where nothing but a comment shares it and its block has other statements.
         """
@@ -286,14 +286,14 @@ class SourceFile:
         return [Replacement(start, end, "pass")]
 
     def changed(self, replacements: Sequence[Replacement]) -> bytes:
-        """Returns the file's bytes with ``replacements``."""
+        """Return the file's bytes with ``replacements``."""
         raw = self.raw
         for one in sorted(set(replacements), key=lambda one: -one.start):
             raw = raw[: one.start] + one.text.encode() + raw[one.end :]
         return raw
 
     def traced(self, replacements: Sequence[Replacement]) -> bytes:
-        """Returns the file's bytes with ``replacements``, each with as many line breaks as it replaces at least.
+        """Return the file's bytes with ``replacements``, each with as many line breaks as it replaces at least.
 
         Lines of a traced program are then those of the file, but for lines that are added (``line_before``).
         """
@@ -306,7 +306,7 @@ class SourceFile:
         return Replacement(one.start, one.end, one.text + missing * ("\n" if whole_lines else "\\\n"))
 
     def line_before(self, line: int, replacements: Sequence[Replacement]) -> int:
-        """Returns the file's line at which ``line`` of the ``traced`` text stands; of an added line, the line above."""
+        """Return the file's line at which ``line`` of the ``traced`` text stands; of an added line, the line above."""
         moved = 0
         for one in sorted(set(replacements), key=lambda one: one.start):
             added = one.text.count("\n") - self.raw[one.start : one.end].count(b"\n")
@@ -319,13 +319,13 @@ class SourceFile:
         return line - moved
 
     def diff(self, replacements: Sequence[Replacement], made: Sequence[Replacement] = ()) -> str:
-        """Returns the unified diff of ``replacements`` against the file with those ``made`` before."""
+        """Return the unified diff of ``replacements`` against the file with those ``made`` before."""
         before, after = (text.decode() for text in (self.changed(made), self.changed([*made, *replacements])))
         return unified(self.path, before, after)
 
 
 def unified(path: str, before: str, after: str) -> str:
-    """Returns the unified diff of a file between two texts, which ``git apply`` takes at the repository's root."""
+    """Return the unified diff of a file between two texts, which ``git apply`` takes at the repository's root."""
     name = _in_repository(path)
     old, new = (text.splitlines(keepends=True) for text in (before, after))
     rows = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", n=_CONTEXT)
@@ -333,7 +333,7 @@ def unified(path: str, before: str, after: str) -> str:
 
 
 def _in_repository(path: str) -> str:
-    """Returns ``path`` relative to the root of its git repository, or to the working directory outside of one."""
+    """Return ``path`` relative to the root of its git repository, or to the working directory outside of one."""
     if path.startswith("<"):
         return path
     file = Path(path).resolve()
@@ -351,7 +351,7 @@ class Files:
         self._sources, self._known = sources, dict[str, SourceFile | None]()
 
     def at(self, path: str) -> SourceFile | None:
-        """Returns the file at ``path``; None for one of a library, that may not be read, or that does not parse."""
+        """Return the file at ``path``; None for one of a library, that may not be read, or that does not parse."""
         if path not in self._known:
             is_python = path.endswith(".py") or path.startswith("<")
             text = self._sources.text(path) if is_python and not is_library(path) else ""
@@ -363,13 +363,13 @@ class Files:
 
 
 def overlap(replacements: Sequence[Replacement]) -> bool:
-    """Whether two of the replacements share bytes."""
+    """Return whether two of the replacements share bytes."""
     ordered = sorted(set(replacements), key=lambda one: (one.start, one.end))
     return any(after.start < one.end for one, after in pairwise(ordered))
 
 
 def requoted(text: str, mark: str) -> str:
-    """Returns an expression on one line with ``mark`` around its plain strings that have no mark or escape inside."""
+    """Return an expression on one line with ``mark`` around its plain strings that have no mark or escape inside."""
     raw = text.encode()
     for one in sorted(ast.walk(ast.parse(text, mode="eval")), key=lambda node: -getattr(node, "col_offset", 0)):
         if isinstance(one, ast.Constant) and isinstance(one.value, str):
@@ -381,12 +381,12 @@ def requoted(text: str, mark: str) -> str:
 
 
 def keyword_of(call: ast.Call, name: str) -> ast.expr | None:
-    """Returns the value of a call's keyword argument, or None."""
+    """Return the value of a call's keyword argument, or None."""
     return next((one.value for one in call.keywords if one.arg == name), None)
 
 
 def called(call: ast.Call) -> str:
-    """Returns the dotted name of a call's function, as ``jax.lax.with_sharding_constraint``; "" if it has none."""
+    """Return the dotted name of a call's function, as ``jax.lax.with_sharding_constraint``; "" if it has none."""
     try:
         text = ast.unparse(call.func)
     except (ValueError, RecursionError):
@@ -395,6 +395,6 @@ def called(call: ast.Call) -> str:
 
 
 def shown_path(path: str) -> str:
-    """Returns ``path`` relative to the working directory, where the file is below it."""
+    """Return ``path`` relative to the working directory, where the file is below it."""
     relative = os.path.relpath(path) if os.path.isabs(path) else path
     return path if relative.startswith("..") else relative

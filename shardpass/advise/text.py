@@ -61,7 +61,7 @@ class Written:
     is_certain: bool
 
     def before(self, place: Place) -> Place:
-        """Returns the line of the user's file at which ``place``, of the traced text, stands."""
+        """Return the line of the user's file at which ``place``, of the traced text, stands."""
         for file, replacements in self.edits.items():
             if file.path == place.file and place.line:
                 return replace(place, line=file.line_before(place.line, replacements))
@@ -98,7 +98,7 @@ class JaxText:
         self._made: dict[SourceFile, list[Replacement]] = {}
 
     def written(self, edit: Edit) -> Written | None:
-        """Returns the edit of the user's files on top of those kept; None if its place is not certain.
+        """Return the edit of the user's files on top of those kept; None if its place is not certain.
 
         Padding has no place in the text, as the array's shape comes from elsewhere.
         """
@@ -127,7 +127,7 @@ class JaxText:
         return Written(diff, every, all(part is not None and part.is_certain for part in parts))
 
     def keep(self, written: Written) -> None:
-        """Makes an edit one on top of which others are written."""
+        """Make an edit one on top of which others are written."""
         self._made = {file: list(replacements) for file, replacements in written.edits.items()}
 
     # ---------------------------------------------------------------- constraints and values
@@ -151,7 +151,7 @@ class JaxText:
         return None
 
     def _constraint(self, file: SourceFile, frame: Frame, change: Change) -> list[Replacement] | None:
-        """Edits the call of ``with_sharding_constraint`` at ``frame``."""
+        """Edit the call of ``with_sharding_constraint`` at ``frame``."""
         call = file.constraint_at(frame)
         if call is None or any(isinstance(one, ast.Starred) for one in call.args):
             return None
@@ -161,7 +161,7 @@ class JaxText:
         return _unwrapped(file, call, call.args[0])
 
     def _call(self, file: SourceFile, frames: Sequence[Frame], level: int, change: Change) -> list[Replacement] | None:
-        """Edits the call of a helper that constrains one of its parameters; ``frames[level]`` is the call."""
+        """Edit the call of a helper that constrains one of its parameters; ``frames[level]`` is the call."""
         call = file.expression_at(frames[level])
         inner = self._files.at(frames[level - 1].place.file)
         if inner is None or not isinstance(call, ast.Call) or level != 1:
@@ -186,7 +186,7 @@ class JaxText:
         return [Replacement(start, end, f"{file.constraint_name}({file.text(kept)}, {sharding})")]
 
     def helper_of(self, edit: Edit) -> tuple[str, int]:
-        """Returns the name of the function whose one constraint ``edit`` changes for several calls, and their number.
+        """Return the name of the function whose one constraint ``edit`` changes for several calls, and their number.
 
         The name is "" for any other edit.
         """
@@ -224,7 +224,7 @@ class JaxText:
     # ---------------------------------------------------------------- arguments and results
 
     def _signature_file(self) -> SourceFile | None:
-        """Returns the file with the in_shardings or out_shardings of the function; None without such a file."""
+        """Return the file with the in_shardings or out_shardings of the function; None without such a file."""
         names = self.sites.names
         places = (names.frame(op).place.file for op in self.sites.program.body.every_op())
         for path in dict.fromkeys(places):
@@ -236,7 +236,7 @@ class JaxText:
         return None
 
     def _in_the_signature(self, edit: Edit) -> _Part | None:
-        """Returns replacements of the arrays' expressions: in trees that are assigned to names, or else of the names.
+        """Return replacements of the arrays' expressions: in trees that are assigned to names, or else of the names.
 
         Returns None if an array outside of the edit would change too.
         """
@@ -260,7 +260,7 @@ class JaxText:
     def _replaced(
         self, file: SourceFile, edit: Edit, trees: Mapping[str, _Tree], inside: bool
     ) -> dict[ast.expr, str] | None:
-        """Maps each expression to the text that replaces it; ``inside``: see ``_leaf``."""
+        """Map each expression to the text that replaces it; ``inside``: see ``_leaf``."""
         result: dict[ast.expr, str] = {}
         for kind, tree in trees.items():
             new = {name: one.spec for one in edit if one.site.kind == kind for name in one.site.names}
@@ -285,7 +285,7 @@ class JaxText:
         leaf: tuple[ast.expr, Steps],
         new: Mapping[str, Spec | None],
     ) -> str | None:
-        """Returns the text that replaces a leaf, the sharding of all arrays below a path; None where none can."""
+        """Return the text that replaces a leaf, the sharding of all arrays below a path; None where none can."""
         node, prefix = leaf
         every = trees[kind].every
         covered = {name: steps for name, steps in every.items() if steps[: len(prefix)] == prefix}
@@ -316,14 +316,14 @@ class JaxText:
         return self.sites.arguments if kind == ARGUMENT else self.sites.results
 
     def _every(self, kind: str) -> Iterator[str]:
-        """Yields the names of all arguments or all results (``kind``), including scalars."""
+        """Yield the names of all arguments or all results (``kind``), including scalars."""
         if kind == ARGUMENT:
             yield from map(self.sites.names.of, self.sites.program.body.arguments)
         else:
             yield from self.sites.result_names
 
     def _steps(self, file: SourceFile, name: str, kind: str) -> Steps | None:
-        """Returns the path of an argument or result within ``in_shardings`` or ``out_shardings``; None if unknown."""
+        """Return the path of an argument or result within ``in_shardings`` or ``out_shardings``; None if unknown."""
         root = _ROOT.match(name)[0]  # type: ignore[index]
         steps: list[str | int] = []
         if kind == ARGUMENT:
@@ -352,7 +352,7 @@ def _leaf(
     whole: bool = False,
     done: Steps = (),
 ) -> tuple[ast.expr, Steps] | None:
-    """Returns the expression of the sharding at ``steps``, and the path of the subtree that has this sharding.
+    """Return the expression of the sharding at ``steps``, and the path of the subtree that has this sharding.
 
     ``inside``: for a tree assigned to a name with several uses, the expression in the tree, else the name itself.
     ``whole``: the expression of the tree at ``steps``, whatever it is.
@@ -389,7 +389,7 @@ def _leaf(
 
 
 def _unwrapped(file: SourceFile, call: ast.Call, kept: ast.expr) -> list[Replacement]:
-    """Returns the replacements that leave ``kept``, an argument, of a call."""
+    """Return the replacements that leave ``kept``, an argument, of a call."""
     gone = file.without_assignment(call, kept)
     if gone is not None:
         return gone

@@ -24,7 +24,7 @@ MORE_BYTES = 1.02  # what an edit that saves work or memory alone may receive
 
 
 def figures(report: Report, memory: int | None = None, work: float | None = None) -> Figures:
-    """Returns the figures of a program by its report.
+    """Return the figures of a program by its report.
 
     ``memory``, ``work``: bytes, and seconds of computing, where they are known better than by the report.
     """
@@ -41,7 +41,7 @@ def figures_of(plan: ProgramPlan) -> Figures:
 
 
 def figures_as_built(module: Any, file: str = UNNAMED) -> Figures:
-    """Returns the figures of a propagated module by the program that the later passes make of it, in place.
+    """Return the figures of a propagated module by the program that the later passes make of it, in place.
 
     Memory is that of its plan. Raises ShardpassError where it cannot be partitioned.
     """
@@ -51,7 +51,7 @@ def figures_as_built(module: Any, file: str = UNNAMED) -> Figures:
 
 
 def saves(before: Figures, after: Figures) -> bool:
-    """Whether an edit is worth a report: it saves time, or bytes or memory without costing time.
+    """Return whether an edit is worth a report: it saves time, or bytes or memory without costing time.
 
     The relative increase of memory may be at most the relative saving of time: an axis exchanged for a smaller one may
     be worth that, weights that are whole instead of split seldom are.
@@ -67,13 +67,13 @@ def saves(before: Figures, after: Figures) -> bool:
 
 
 def saves_memory(before: Figures, after: Figures) -> bool:
-    """Whether an edit saves memory, LEAST_MEMORY of it, without costing time or bytes."""
+    """Return whether an edit saves memory, LEAST_MEMORY of it, without costing time or bytes."""
     slower = after.seconds > before.seconds * (1 + LEAST / 2) or after.bytes > before.bytes * MORE_BYTES
     return not slower and after.memory < before.memory * (1 - LEAST_MEMORY)
 
 
 def changed_lines(before: Sequence[Row], after: Sequence[Row]) -> tuple[LineChange, ...]:
-    """Returns the lines whose bytes differ between two programs, matched by the user's ops; greatest savings first."""
+    """Return the lines whose bytes differ between two programs, matched by the user's ops; greatest savings first."""
     was, now = ({one.key: one for one in group(rows)} for rows in (before, after))
     none = Group("", ())
     lines = ((was | now)[key].place for key in was | now)

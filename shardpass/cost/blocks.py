@@ -59,7 +59,7 @@ class Block:
     returned: tuple[Buffer, ...]
 
     def outside(self) -> list[Buffer]:
-        """Lists the buffers that the block uses and does not make."""
+        """List the buffers that the block uses and does not make."""
         made, used = set(self.arguments), dict.fromkeys(self.returned)
         for step in self.steps:
             made.update(step.makes)

@@ -35,7 +35,7 @@ MAY: Mapping[str, tuple[str, ...]] = {"switch": ("devices", "all_reduce"), "dire
 
 
 def read_machine(path: str) -> Machine:
-    """Reads the machine that the file describes. Raises ShardpassError: SP902, SP903."""
+    """Read the machine that the file describes. Raises ShardpassError: SP902, SP903."""
     place = Place(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # a module may name it: a pipe would be waited for
@@ -62,7 +62,7 @@ def _unreadable(place: Place, reason: str) -> ShardpassError:
 
 
 def checked(data: Mapping[str, Any], path: str) -> Machine:
-    """Returns the machine of parsed TOML. Raises ShardpassError (SP903) at the first field that is wrong."""
+    """Return the machine of parsed TOML. Raises ShardpassError (SP903) at the first field that is wrong."""
     look = _Look(Place(path))
     name = data.get("name", Path(path).stem)
     if not isinstance(name, str) or not name.strip():

@@ -32,7 +32,7 @@ _objects: dict[str, Machine] = {}  # those that were given as objects, by name a
 
 
 def machine_text(given: object = None) -> str:
-    """Returns text by which ``named_machine`` finds ``given``; for None that of the environment.
+    """Return text by which ``named_machine`` finds ``given``; for None that of the environment.
 
     Raises ShardpassError: SP901, SP902, SP903.
     """
@@ -50,7 +50,7 @@ def machine_text(given: object = None) -> str:
 
 
 def path_or_name(given: object) -> object:
-    """Returns ``given``, a path as text. Raises ShardpassError (SP901) where the object raises."""
+    """Return ``given``, a path as text. Raises ShardpassError (SP901) where the object raises."""
     if not isinstance(given, os.PathLike):
         return given
     try:
@@ -60,23 +60,23 @@ def path_or_name(given: object) -> object:
 
 
 def chosen(given: object = None) -> Machine:
-    """Returns the machine that ``given`` names or is. Raises as ``machine_text``."""
+    """Return the machine that ``given`` names or is. Raises as ``machine_text``."""
     return given if isinstance(given, Machine) else named_machine(machine_text(given))
 
 
 def content_text(given: object = None) -> str:
-    """Returns a key for caches: the text of a machine, as ``machine_text``, but of a file the digest of its content."""
+    """Return a key for caches: the text of a machine, as ``machine_text``, but of a file the digest of its content."""
     text = machine_text(given)
     return identity(named_machine(text)) if is_file(text) else text
 
 
 def named_machine(text: str) -> Machine:
-    """Returns the machine that a module or an option names. Raises ShardpassError: SP901, SP902, SP903, SP907."""
+    """Return the machine that a module or an option names. Raises ShardpassError: SP901, SP902, SP903, SP907."""
     return _find(text, "")
 
 
 def identity(machine: Machine) -> str:
-    """Returns a text that identifies a machine: its name, with a digest of its content if the user defined it."""
+    """Return a text that identifies a machine: its name, with a digest of its content if the user defined it."""
     if machine.name in MACHINES and find_machine(machine.name) == machine:
         return machine.name
     content = [getattr(machine, field.name) for field in fields(machine)]
@@ -86,7 +86,7 @@ def identity(machine: Machine) -> str:
 
 
 def is_file(text: str) -> bool:
-    """Whether ``text`` names a file."""
+    """Return whether ``text`` names a file."""
     return text.endswith((".toml", ".json")) or os.sep in text
 
 

@@ -19,13 +19,13 @@ Dims = Sequence[int]
 
 
 def out_of_order(shape: Dims, wanted: Dims) -> bool:
-    """Whether an array of ``shape`` is copied for a reader that needs its dimensions in the order ``wanted``."""
+    """Return whether an array of ``shape`` is copied for a reader that needs its dimensions in the order ``wanted``."""
     long = [dim for dim in wanted if shape[dim] != 1]
     return long != sorted(long)
 
 
 def of_product(shapes: Sequence[Dims], batch: Sequence[Dims], contracted: Sequence[Dims]) -> tuple[bool, bool]:
-    """Whether the left and the right operand of a product are copied."""
+    """Return whether the left and the right operand of a product are copied."""
     free = [
         [dim for dim in range(len(shape)) if dim not in over and dim not in along]
         for shape, over, along in zip(shapes, batch, contracted, strict=True)
@@ -41,12 +41,13 @@ def of_product(shapes: Sequence[Dims], batch: Sequence[Dims], contracted: Sequen
 
 
 def along(shape: Dims, dim: int) -> bool:
-    """Whether an all_gather to ``shape``, or a reduce_scatter of it, along ``dim`` copies it."""
+    """Return whether an all_gather to ``shape``, or a reduce_scatter of it, along ``dim`` copies it."""
     return prod(shape[:dim]) > 1
 
 
 def apart(shape: Dims, dim: int, element: int, parts: int) -> bool:
-    """Whether XLA computes a concatenate of ``parts`` arrays along ``dim`` in a kernel of its own instead of a fusion.
+    """Return whether XLA computes a concatenate of ``parts`` arrays along ``dim`` in a kernel of its own instead of a
+    fusion.
 
     ``shape``: of the result. ``element``: bytes of one element.
     """

@@ -82,16 +82,16 @@ _TARGET = re.compile(r"(?:lapack_[sdcz]|(?:cu|hip)(?:solver|sparse|blas)_)(\w+?)
 
 
 def flops_of_call(target: str) -> Flops | None:
-    """Returns how to count the flops of a custom call of ``target``; None where no library's routine has that name."""
+    """Return how to count the flops of a custom call of ``target``; None where no library's routine has that name."""
     match = _TARGET.fullmatch(target)
     return NAMED.get(target) or (_ROUTINE.get(match[1]) if match else None)
 
 
 def comparisons(size: int) -> float:
-    """Flops of sorting ``size`` elements, for each element."""
+    """Return flops of sorting ``size`` elements, for each element."""
     return log2(max(2, size))
 
 
 def butterflies(size: int) -> float:
-    """Flops of a complex Fourier transform of ``size`` points, for each point: 5 log2 n, as FFTW counts them."""
+    """Return flops of a complex Fourier transform of ``size`` points, for each point: 5 log2 n, as FFTW counts them."""
     return 5 * log2(max(2, size))

@@ -293,5 +293,5 @@ _BY_NAME: Mapping[str, Row] = {
 
 
 def fusion_of(op: str) -> Row:
-    """Returns the table's row for the op that MLIR calls ``op``, or ``OTHER``."""
+    """Return the table's row for the op that MLIR calls ``op``, or ``OTHER``."""
     return _BY_NAME.get(op, OTHER)

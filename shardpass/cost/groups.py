@@ -30,7 +30,7 @@ IntArray = NDArray[np.int64]
 
 
 def seconds(machine: Machine, kind: str, received: int, groups: IntArray, borders: Sequence[int] = ()) -> float:
-    """Returns the seconds of a collective of ``kind`` by which a device receives at most ``received`` bytes.
+    """Return the seconds of a collective of ``kind`` by which a device receives at most ``received`` bytes.
 
     ``groups``: device ids [groups, size]; for a permute the pairs (from, to). ``borders``: the strides, in device ids,
     of the axes of the mesh; () if the mesh is unknown or not in the order of device ids.
@@ -42,7 +42,7 @@ def seconds(machine: Machine, kind: str, received: int, groups: IntArray, border
 
 
 def axes_on(machine: Machine, kind: str, groups: IntArray, borders: Sequence[int] = ()) -> tuple[Axis, ...]:
-    """Returns the axes of devices over which a collective of ``kind`` in ``groups`` runs on ``machine``."""
+    """Return the axes of devices over which a collective of ``kind`` in ``groups`` runs on ``machine``."""
     if kind == PERMUTE:
         return (_farthest(machine, groups),)
     if machine.joins_all(int(groups.max()) + 1):
@@ -51,7 +51,7 @@ def axes_on(machine: Machine, kind: str, groups: IntArray, borders: Sequence[int
 
 
 def axes_of(groups: IntArray, borders: Sequence[int] = ()) -> tuple[Axis, ...]:
-    """Returns the axes along which the groups lie, outermost first; () if the groups are not lattices of one shape."""
+    """Return the axes along which the groups lie, outermost first; () if the groups are not lattices of one shape."""
     members = np.sort(groups, axis=1)
     members = members - members[:, :1]
     if len(members) > 1 and (members != members[0]).any():
@@ -76,7 +76,7 @@ def axes_of(groups: IntArray, borders: Sequence[int] = ()) -> tuple[Axis, ...]:
 
 
 def _cut(axis: Axis, borders: Sequence[int]) -> list[Axis]:
-    """Cuts ``axis`` where an axis of the mesh begins, the innermost part first."""
+    """Cut ``axis`` where an axis of the mesh begins, the innermost part first."""
     parts, start, end = [], axis.stride, axis.stride * axis.size
     for border in sorted(borders):
         if start < border < end and border % start == 0 and end % border == 0:
@@ -86,12 +86,14 @@ def _cut(axis: Axis, borders: Sequence[int]) -> list[Axis]:
 
 
 def tier_of(machine: Machine, groups: IntArray) -> int:
-    """Returns the innermost tier of links that joins the members of every group."""
+    """Return the innermost tier of links that joins the members of every group."""
     return next(tier for tier, link in enumerate(machine.links) if _joins(link, groups))
 
 
 def _joins(link: Link, groups: IntArray) -> bool:
-    """Whether the members of every group are in one block of ``link``; the last link of a machine joins all devices."""
+    """Return whether the members of every group are in one block of ``link``; the last link of a machine joins all
+    devices.
+    """
     if link.devices is None:
         return True
     blocks = groups // link.devices
@@ -99,13 +101,13 @@ def _joins(link: Link, groups: IntArray) -> bool:
 
 
 def _farthest(machine: Machine, pairs: IntArray) -> Axis:
-    """Returns an axis of two devices that crosses the outermost link that any of ``pairs`` crosses."""
+    """Return an axis of two devices that crosses the outermost link that any of ``pairs`` crosses."""
     tier = tier_of(machine, pairs)
     return Axis(2, 1 if not tier else int(machine.links[tier - 1].devices or 1))
 
 
 def _by_blocks(machine: Machine, groups: IntArray) -> tuple[Axis, ...]:
-    """Returns the axes of groups that are no lattices, by the blocks of the links, outermost first (case 2)."""
+    """Return the axes of groups that are no lattices, by the blocks of the links, outermost first (case 2)."""
     size, near, stride = groups.shape[1], 1, 1
     axes: list[Axis] = []
     rows = np.arange(len(groups))[:, None] * (int(groups.max()) + 1)

@@ -39,7 +39,7 @@ class Step:
 
 
 def in_order(steps: Sequence[Step]) -> tuple[tuple[Slot, ...], float]:
-    """Returns the slots of all steps that take time, in the order of their starts, and the end of the last."""
+    """Return the slots of all steps that take time, in the order of their starts, and the end of the last."""
     slots, end = _run(steps)
     return tuple(sorted(slots, key=lambda slot: (slot.start, slot.depth))), end
 
@@ -78,7 +78,7 @@ def _run(steps: Sequence[Step]) -> tuple[list[Slot], float]:
 def _delay(
     steps: Sequence[Step], ends: list[float], free: dict[str, float], used: Sequence[str], begin: float, seconds: float
 ) -> None:
-    """Delays started tasks on links that a task which blocks uses from ``begin`` on: the links do both in turn."""
+    """Delay started tasks on links that a task which blocks uses from ``begin`` on: the links do both in turn."""
     for number, end in enumerate(ends):
         if end > begin and not steps[number].blocks and not set(used).isdisjoint(steps[number].task.resources):
             ends[number] = end + seconds

@@ -77,7 +77,7 @@ class _Moment:
         return buffer in self.straight and buffer not in self.moved
 
     def makes_inside(self, buffer: Buffer) -> bool:
-        """Whether the op that makes ``buffer``, which the step reads, can be fused into the step's loop."""
+        """Return whether the op that makes ``buffer``, which the step reads, can be fused into the step's loop."""
         in_place = self.row.in_place and self.reads[0] == buffer
         return self.row.operands is Operands.FUSED and not in_place
 
@@ -118,7 +118,7 @@ class Lifetimes:
         self.others = [life for life in self._lives if id(life) not in fixed]
 
     def _donate(self, donated: Mapping[Buffer, int]) -> list[Life]:
-        """Puts results into the buffers of donated arguments; one that is made too early is copied there at the end."""
+        """Put results into the buffers of donated arguments; one that is made too early is copied there at the end."""
         lent = []
         for argument, index in donated.items():
             given, result = self._of[argument], self.results[index]
@@ -150,7 +150,7 @@ class Lifetimes:
     # ---------------------------------------------------------------- one block
 
     def _block(self, block: Block, carried: Sequence[Life | None]) -> None:
-        """Adds the lives of a block's buffers. ``carried``: the buffers into which the block's results go; the
+        """Add the lives of a block's buffers. ``carried``: the buffers into which the block's results go; the
         arguments of a loop's body are in them too.
         """
         moments = self._fuse(self._moments(block))
@@ -171,7 +171,7 @@ class Lifetimes:
         self._lives += [self._life(buffer, len(self.ops) - 1) for buffer in copied]
 
     def _carry(self, block: Block, carried: Sequence[Life | None], moments: Sequence[_Moment]) -> list[Buffer]:
-        """Puts what ``block`` returns into the buffers ``carried``, where the old value is read no more when the new
+        """Put what ``block`` returns into the buffers ``carried``, where the old value is read no more when the new
         one is there; lists the arguments that change places, which are copied where the old value is read at all."""
         body, copied = moments[:-1], []
         made_at = {buffer: place for place, one in enumerate(body) for buffer in one.makes}
@@ -201,7 +201,7 @@ class Lifetimes:
             self._block(block, () if is_loop and block is not step.blocks[-1] else lives)
 
     def _put_off(self, moments: list[_Moment]) -> list[_Moment]:
-        """Orders ``moments``: each that makes as many bytes as it frees, or more, right before its first reader."""
+        """Order ``moments``: each that makes as many bytes as it frees, or more, right before its first reader."""
         readers: dict[Buffer, list[_Moment]] = {}
         for one in moments:
             for buffer in one.reads:
@@ -218,7 +218,7 @@ class Lifetimes:
         return sorted(moments, key=key.__getitem__)
 
     def _place(self, one: _Moment, dying: list[Buffer], moment: int) -> None:
-        """Assigns the results of ``one`` the buffer of an operand that dies, or a new buffer."""
+        """Assign the results of ``one`` the buffer of an operand that dies, or a new buffer."""
         for buffer in one.makes:
             if buffer in self._of:
                 continue
@@ -231,7 +231,7 @@ class Lifetimes:
                 self._of[buffer] = self._of[overwritten]
 
     def _to_overwrite(self, one: _Moment, buffer: Buffer) -> Iterable[Buffer]:
-        """Lists the operands of ``one`` that ``buffer`` may overwrite."""
+        """List the operands of ``one`` that ``buffer`` may overwrite."""
         if one.step.name == WHILE:
             return (self._rooted(one.step.reads[one.step.makes.index(buffer)]),)
         if one.row.in_place:
@@ -241,7 +241,7 @@ class Lifetimes:
     # ---------------------------------------------------------------- what is written
 
     def _moments(self, block: Block) -> list[_Moment]:
-        """Returns the steps of a block, without those whose results are their operands' buffers."""
+        """Return the steps of a block, without those whose results are their operands' buffers."""
         out = []
         for step in block.steps:
             outside = [buffer for inner in step.blocks for buffer in inner.outside()]
@@ -266,14 +266,16 @@ class Lifetimes:
         return out
 
     def _passes_on(self, step: Step) -> bool:
-        """Whether the result of ``step`` is its operand's buffer; a broadcast that repeats nothing is a reshape."""
+        """Return whether the result of ``step`` is its operand's buffer; a broadcast that repeats nothing is a
+        reshape.
+        """
         row = fusion_of(step.name)
         if row.spreads:
             return self.sizes[step.makes[0]] == self.sizes[step.reads[0]]
         return row.result is Result.VIEW
 
     def _fuse(self, moments: list[_Moment]) -> list[_Moment]:
-        """Returns the moments that remain after values inside of fusions lose their buffers."""
+        """Return the moments that remain after values inside of fusions lose their buffers."""
         readers: dict[Buffer, list[_Moment]] = {}
         depth: dict[Buffer, int] = {}
         for one in moments:
@@ -301,7 +303,7 @@ class Lifetimes:
         return [one for one in moments if id(one) not in gone]
 
     def _is_written(self, one: _Moment, made: Buffer, readers: Sequence[_Moment]) -> bool:
-        """Whether ``made`` has a buffer."""
+        """Return whether ``made`` has a buffer."""
         if made in self._kept or self._is_large(one) or any(map(self._is_long, readers)):
             return True
         if not all(reader.makes_inside(made) or self._sinks(made, reader) for reader in readers):
@@ -313,24 +315,26 @@ class Lifetimes:
         return len(readers) > 1 and not self.client.recomputes and not self._again(one, made, readers)
 
     def _sinks(self, made: Buffer, reader: _Moment) -> bool:
-        """Whether the blocks of ``reader``, which are given no value, make ``made`` of constants (constant sinking)."""
+        """Return whether the blocks of ``reader``, which are given no value, make ``made`` of constants (constant
+        sinking).
+        """
         step = reader.step
         given = step.reads[: len(step.makes)] if step.name == WHILE else step.reads[:1]
         return bool(step.blocks) and made in self._constant and made not in map(self._rooted, given)
 
     def _is_large(self, one: _Moment) -> bool:
-        """Whether ``one`` is a reduction that XLA:CPU hands to a library, and with which XLA:GPU ends a fusion."""
+        """Return whether XLA:CPU hands ``one``, a reduction, to a library, and XLA:GPU ends a fusion with it."""
         return one.step.name == REDUCE and self.sizes[one.step.reads[0]] >= LARGE
 
     def _is_long(self, one: _Moment) -> bool:
-        """Whether the client reduces so many elements to one in steps, of which the first reads from memory."""
+        """Return whether the client reduces so many elements to one in steps, of which the first reads from memory."""
         longest = self.client.longest
         if longest is None or one.step.name != REDUCE or len(one.step.reads) > 2:
             return False
         return self.sizes[one.makes[0]] * longest < self.sizes[one.step.reads[0]]
 
     def _again(self, one: _Moment, made: Buffer, readers: Sequence[_Moment]) -> bool:
-        """Whether each of several readers may compute ``made`` for itself."""
+        """Return whether each of several readers may compute ``made`` for itself."""
         if any(reader.joined > MOST_JOINED and not reader.reads_straight(made) for reader in readers):
             return False
         sizes, size = [self.sizes[buffer] for buffer in one.reads], self.sizes[made]
@@ -340,7 +344,7 @@ class Lifetimes:
 
 
 def _join(one: _Moment, made: Buffer, reader: _Moment) -> list[Buffer]:
-    """Fuses ``one`` into ``reader`` and returns the buffers that ``reader`` did not read before."""
+    """Fuse ``one`` into ``reader`` and return the buffers that ``reader`` did not read before."""
     through = reader.reads_straight(made)
     reader.reads.remove(made)
     reader.joined += 1
@@ -353,7 +357,7 @@ def _join(one: _Moment, made: Buffer, reader: _Moment) -> list[Buffer]:
 
 
 def _first_come(moments: list[_Moment]) -> list[_Moment]:
-    """Orders ``moments``, each as soon as its operands are available; the last, the end of the block, stays last."""
+    """Order ``moments``, each as soon as its operands are available; the last, the end of the block, stays last."""
     body = moments[:-1]
     made = {buffer for one in body for buffer in one.makes}
     readers: dict[Buffer, list[int]] = {}

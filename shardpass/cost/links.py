@@ -103,7 +103,7 @@ class Torus:
         return 2 * self.bandwidth * len(self.shape)
 
     def _rings(self, sizes: Sequence[int]) -> list[tuple[float, bool]]:
-        """Returns for each dimension of the torus in use its devices, and whether its ring is closed."""
+        """Return for each dimension of the torus in use its devices, and whether its ring is closed."""
         rings: list[tuple[float, bool]] = []
         for size in sizes:
             count = self._folds(size)
@@ -112,12 +112,12 @@ class Torus:
         return rings if len(rings) <= len(self.shape) else self._rings_of_all(prod(sizes))
 
     def _folds(self, size: int) -> int:
-        """Counts the dimensions of the torus that a mesh axis of ``size`` spans."""
+        """Count the dimensions of the torus that a mesh axis of ``size`` spans."""
         longest = sorted(self.shape, reverse=True)
         return next((k for k in range(1, len(longest)) if prod(longest[:k]) >= size), len(longest))
 
     def _rings_of_all(self, devices: int) -> list[tuple[float, bool]]:
-        """Handles more mesh axes than dimensions: the axes share all dimensions."""
+        """Handle more mesh axes than dimensions: the axes share all dimensions."""
         side = devices ** (1 / len(self.shape))
         return [(side, side >= self.wrap)] * len(self.shape)
 
@@ -126,7 +126,7 @@ Link = Switch | Direct | Torus
 
 
 def described(link: Link) -> str:
-    """Describes a link in words: the devices that it joins, its rate and its latency."""
+    """Describe a link in words: the devices that it joins, its rate and its latency."""
     latency = f"{link.latency * 1e6:g} us"
     if isinstance(link, Torus):
         ring = f"a torus, {shown_rate(link.bandwidth)} a link, rings of {link.wrap} or a multiple closed"
@@ -139,5 +139,5 @@ def described(link: Link) -> str:
 
 
 def shown_rate(rate: float) -> str:
-    """Formats ``rate``, in bytes a second, with a unit."""
+    """Format ``rate``, in bytes a second, with a unit."""
     return f"{rate / 1e12:g} TB/s" if rate >= 1e12 else f"{rate / 1e9:g} GB/s"

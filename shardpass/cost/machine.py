@@ -95,7 +95,7 @@ class Machine:
         return f"<Machine {self.name}: {self.about}>"
 
     def _repr_html_(self) -> str:
-        """Shows the machine in notebooks: rates and links, with the sources below."""
+        """Show the machine in notebooks: rates and links, with the sources below."""
         from shardpass.html_table import html_table
 
         size = "no limit" if self.memory == math.inf else f"{self.memory / 1e9:g} GB"
@@ -122,18 +122,20 @@ class Machine:
         return replace(self, links=tuple(links))
 
     def joins_all(self, devices: int) -> bool:
-        """Whether one switch joins ``devices`` devices: time depends on their number alone, not on their places."""
+        """Return whether one switch joins ``devices`` devices: time depends on their number alone, not on their
+        places.
+        """
         first = self.links[0]
         return isinstance(first, Switch) and (first.devices is None or devices <= first.devices)
 
     def least(self, received: int) -> float:
-        """Returns a lower bound in seconds of a collective by which some device receives ``received`` bytes."""
+        """Return a lower bound in seconds of a collective by which some device receives ``received`` bytes."""
         if not received:
             return 0.0
         return min(link.latency for link in self.links) + received / max(link.most for link in self.links)
 
     def seconds(self, what: Collective | Work) -> float:
-        """Models the seconds that a device takes for a collective or for work."""
+        """Model the seconds that a device takes for a collective or for work."""
         if isinstance(what, Work):
             return max(what.flops / self.rate(what.element), what.bytes / self.memory_bandwidth)
         if not what.received:
@@ -147,7 +149,9 @@ class Machine:
         return start + (sum(parts) if what.kind in IN_TURN else max(parts))
 
     def rate(self, element: str) -> float:
-        """Flops a second of ``element``: where none is given, of the next wider type that has one, or of the widest."""
+        """Return flops a second of ``element``: where none is given, of the next wider type that has one, or of the
+        widest.
+        """
         name = element.removeprefix("complex<").removesuffix(">").removeprefix("u")
         for given in (name, f"f{name[1]}" if name[:1] == "f" and not name[1:].isdigit() else name):
             if given in self.flops:
@@ -182,7 +186,7 @@ class _Stage:
 
 
 def _inside(axis: Axis, block: int | None) -> int:
-    """Counts the neighbours along ``axis`` that are in one block of device ids in every group."""
+    """Count the neighbours along ``axis`` that are in one block of device ids in every group."""
     if block is None:
         return axis.size
     return math.gcd(axis.size, block // axis.stride) if block % axis.stride == 0 else 1
@@ -203,7 +207,7 @@ def switched(
     about: str = "",
     **local: Any,
 ) -> Machine:
-    """Makes a machine whose devices are joined by switches. ``copies``: bytes a second through memory.
+    """Make a machine whose devices are joined by switches. ``copies``: bytes a second through memory.
 
     ``blocks``: (devices, latency, bandwidth) of tiers of neighbouring device ids, the innermost first.
     """
@@ -212,7 +216,7 @@ def switched(
 
 
 def find_machine(name: str) -> Machine:
-    """Returns the machine of that name. Raises KeyError if there is none."""
+    """Return the machine of that name. Raises KeyError if there is none."""
     if name not in MACHINES:
         raise KeyError(name)
     return _read(name)
@@ -224,7 +228,7 @@ def _read(name: str) -> Machine:
 
 
 def from_table(data: Mapping[str, Any]) -> Machine:
-    """Builds the machine that parsed TOML describes. Raises KeyError, TypeError or ValueError for any other
+    """Build the machine that parsed TOML describes. Raises KeyError, TypeError or ValueError for any other
     ``data``.
     """
     links = tuple(_link(row) for row in data["links"])

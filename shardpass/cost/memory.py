@@ -58,7 +58,7 @@ class Account:
 def account(
     body: Block, sizes: Sequence[int], client: Client = OTHERS, donated: Mapping[Buffer, int] | None = None
 ) -> Account:
-    """Accounts for the memory of a program. ``sizes``: bytes by buffer; ``donated``: results by argument."""
+    """Account for the memory of a program. ``sizes``: bytes by buffer; ``donated``: results by argument."""
     lifetimes = Lifetimes(body, sizes, client, donated or {})
     rest = temporaries(lifetimes)
     counts = [live + scratch for live, scratch in zip(_alive(rest, len(lifetimes.ops)), lifetimes.scratch, strict=True)]
@@ -80,7 +80,7 @@ def account(
 
 
 def temporaries(lifetimes: Lifetimes) -> list[Life]:
-    """Returns the buffers that belong to neither arguments nor results, and that fit into no result's buffer.
+    """Return the buffers that belong to neither arguments nor results, and that fit into no result's buffer.
 
     The greatest first, each goes into a result's buffer that is as large and free all the time that it lives.
     """
@@ -103,7 +103,7 @@ class _Lending:
         self.first, self.last = [own.first], [own.last]
 
     def takes(self, life: Life) -> bool:
-        """Reserves the buffer for ``life`` where the buffer is free for its duration; returns whether it is."""
+        """Reserve the buffer for ``life`` where the buffer is free for its duration; return whether it is."""
         place = bisect(self.first, life.last)
         if place and self.last[place - 1] >= life.first:
             return False
@@ -113,12 +113,12 @@ class _Lending:
 
 
 def _as_large(lending: Sequence[_Lending], size: int) -> int:
-    """Counts the buffers of ``lending``, the largest first, that have ``size`` bytes or more."""
+    """Count the buffers of ``lending``, the largest first, that have ``size`` bytes or more."""
     return bisect(lending, -size, key=lambda one: -one.bytes)
 
 
 def _alive(lives: Iterable[Life], moments: int) -> Iterator[int]:
-    """Bytes of ``lives`` at each moment."""
+    """Yield bytes of ``lives`` at each moment."""
     changes = [0] * (moments + 1)
     for life in lives:
         changes[life.first] += life.bytes
@@ -136,7 +136,7 @@ class Chain:
         self.now = self.peak = first
 
     def step(self, made: int, scratch: int = 0, in_place: bool = False) -> int:
-        """Adds a step that makes ``made`` bytes and needs ``scratch`` more; returns the bytes alive while it runs."""
+        """Add a step that makes ``made`` bytes and needs ``scratch`` more; return the bytes alive while it runs."""
         alive = scratch + (max(self.now, made) if in_place else self.now + made)
         self.now, self.peak = made, max(self.peak, alive)
         return alive

@@ -31,7 +31,7 @@ PRODUCTS = 3.2e12  # of a file that does not say it
 
 
 def read_profile(file: str) -> Machine:
-    """Reads the machine in ``file``. Raises ShardpassError (SP414) if it cannot be read or describes none."""
+    """Read the machine in ``file``. Raises ShardpassError (SP414) if it cannot be read or describes none."""
     try:
         state = Path(file).stat()
         return _read(file, state.st_mtime_ns, state.st_size)
@@ -47,7 +47,7 @@ def _read(file: str, changed: int, size: int) -> Machine:
 
 
 def from_json(data: Any, name: str) -> Machine:
-    """Builds the machine of parsed JSON, called ``name`` if it names none. Raises ValueError."""
+    """Build the machine of parsed JSON, called ``name`` if it names none. Raises ValueError."""
     if not isinstance(data, dict):
         raise ValueError("it is not a JSON object")
     if "axes" in data:
@@ -73,7 +73,7 @@ def from_json(data: Any, name: str) -> Machine:
 
 
 def to_json(machine: Machine) -> dict[str, Any]:
-    """Writes ``machine``, one of switches, as JSON for ``from_json``."""
+    """Write ``machine``, one of switches, as JSON for ``from_json``."""
     *inner, outer = machine.links
     data: dict[str, Any] = {"name": machine.name, "about": machine.about, **_link_json(outer)}
     data |= {"copies": machine.memory_bandwidth, "products": machine.rate("f32") / 2, **machine.local}
@@ -102,7 +102,7 @@ def _flag(data: dict[str, Any], field: str) -> bool:
 
 
 def _number(data: Any, field: str, where: str, *, zero: bool = False, infinite: bool = False) -> float:
-    """Checks a positive number from ``LEAST`` to ``MOST``; ``zero`` also allows 0, ``infinite`` also infinity."""
+    """Check a positive number from ``LEAST`` to ``MOST``; ``zero`` also allows 0, ``infinite`` also infinity."""
     value = data.get(field) if isinstance(data, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # NaN
         raise ValueError(f"{where} has no number {field!r}")

@@ -106,7 +106,7 @@ def branches(lists: Iterable[Sequence[Task]], key: Any) -> tuple[Task, ...]:
 
 
 def schedule(tasks: Sequence[Task], in_flight: int = 1) -> tuple[Slot, ...]:
-    """Returns the slots of all tasks that take time, including tasks inside of others, in the order of their starts.
+    """Return the slots of all tasks that take time, including tasks inside of others, in the order of their starts.
 
     ``in_flight``: tasks that do not compute and run at once, at most; 0: nothing runs beside another.
     """
@@ -115,7 +115,7 @@ def schedule(tasks: Sequence[Task], in_flight: int = 1) -> tuple[Slot, ...]:
 
 
 def ahead(slots: Iterable[Slot]) -> int:
-    """Returns the most bytes that collectives have made, or are making, for later while a task computes.
+    """Return the most bytes that collectives have made, or are making, for later while a task computes.
 
     An account in the program's order does not have them: there a collective stands directly before what reads it.
     """
@@ -140,7 +140,7 @@ def ahead(slots: Iterable[Slot]) -> int:
 
 
 def exposed(slots: Iterable[Slot]) -> Mapping[Any, float]:
-    """Maps the key of a task that does not compute to the seconds in which the task runs and no task computes.
+    """Map the key of a task that does not compute to the seconds in which the task runs and no task computes.
 
     Where several such tasks run at once, each has an equal part.
     """
@@ -173,7 +173,7 @@ class _Lists:
         self.done: dict[int, tuple[list[Slot], float]] = {}
 
     def scheduled(self, tasks: Sequence[Task]) -> tuple[list[Slot], float]:
-        """Returns the slots of ``tasks`` from time 0 on, and the end of the last."""
+        """Return the slots of ``tasks`` from time 0 on, and the end of the last."""
         if id(tasks) not in self.done:
             self.done[id(tasks)] = self._list(tasks)
         return self.done[id(tasks)]
@@ -203,14 +203,14 @@ class _Lists:
 
 
 def _inside(slot: Slot, start: float, trips: int) -> Slot:
-    """Returns a slot of a body that begins at ``start``, all its runs together."""
+    """Return a slot of a body that begins at ``start``, all its runs together."""
     return Slot(
         slot.task, start + slot.start * trips, start + slot.end * trips, slot.depth + 1, start + slot.used * trips
     )
 
 
 def _uses(tasks: Sequence[Task], seconds: Sequence[float], starts: Mapping[int, float]) -> dict[int, float]:
-    """Returns when the result of each task is read first, where it is; what takes no time reads nothing itself."""
+    """Return when the result of each task is read first, where it is; what takes no time reads nothing itself."""
     uses: dict[int, float] = {}
     for place in reversed(range(len(tasks))):
         read = starts[place] if seconds[place] else uses.get(place)
@@ -223,7 +223,7 @@ def _uses(tasks: Sequence[Task], seconds: Sequence[float], starts: Mapping[int, 
 def _start_late(
     tasks: Sequence[Task], seconds: Sequence[float], starts: dict[int, float], uses: Mapping[int, float]
 ) -> None:
-    """Starts each collective as late as leaves all other starts as they are; what nothing reads stays where it is."""
+    """Start each collective as late as leaves all other starts as they are; what nothing reads stays where it is."""
     next_one = math.inf
     for place in sorted(starts, key=lambda place: (-starts[place], -place)):
         task = tasks[place]
@@ -237,7 +237,7 @@ def _start_late(
 
 
 def _rest(tasks: Sequence[Task], seconds: Sequence[float]) -> list[float]:
-    """Returns the longest path from each task's end to the last end."""
+    """Return the longest path from each task's end to the last end."""
     rest = [0.0] * len(tasks)
     for place in reversed(range(len(tasks))):
         for need in tasks[place].needs:
@@ -252,7 +252,7 @@ def _starts(
     first: Sequence[float],
     in_flight: int,
 ) -> Iterator[tuple[int, float]]:
-    """Yields each task with its start, by starts. ``first``: of tasks that are ready the greatest goes first."""
+    """Yield each task with its start, by starts. ``first``: of tasks that are ready the greatest goes first."""
     users: list[list[int]] = [[] for _ in tasks]
     for place, task in enumerate(tasks):
         for need in set(task.needs):
@@ -265,7 +265,7 @@ def _starts(
     flying, time = 0, 0.0
 
     def release(place: int) -> Iterator[tuple[int, float]]:
-        """Queues the task ``place``, whose inputs are ready; yields tasks that take no time, as they end at once."""
+        """Queue the task ``place``, whose inputs are ready; yields tasks that take no time, as they end at once."""
         todo = [place]
         while todo:
             place = todo.pop()

@@ -32,7 +32,7 @@ class Probe:
 
     @contextmanager
     def called(self) -> Iterator[None]:
-        """Inside of the block, edited programs call this probe."""
+        """Let edited programs call this probe, inside of the block."""
         setattr(builtins, PROBE, self)
         try:
             yield
@@ -77,7 +77,7 @@ class Alone:
         self._backward = self.typed(Edit()) is not None
 
     def typed(self, edit: Edit) -> Typed | None:
-        """Traces the expression with ``edit``; returns None if JAX does not type it."""
+        """Trace the expression with ``edit``; return None if JAX does not type it."""
         try:
             code = compile(self.expression.alone(edit, self._names, self._function), "<expression>", "eval")
             with jax.sharding.use_abstract_mesh(self.mesh):
@@ -87,7 +87,7 @@ class Alone:
         return Typed(edit, tuple(one.str_short() for one in traced.jaxpr.out_avals), traced)
 
     def shape(self, edit: Edit) -> tuple[int, ...] | None:
-        """Returns the shape of the result with ``edit``; None if JAX does not type it or it is no array."""
+        """Return the shape of the result with ``edit``; None if JAX does not type it or it is no array."""
         typed = self.typed(edit)
         if typed is None:
             return None
@@ -96,7 +96,7 @@ class Alone:
         return shape
 
     def price(self, one: Typed) -> float | None:
-        """Returns the seconds of an expression that is typed; None if it cannot be priced."""
+        """Return the seconds of an expression that is typed; None if it cannot be priced."""
         try:
             with jax.sharding.use_abstract_mesh(self.mesh):
                 lowered = one.traced.lower(lowering_platforms=("cpu",))
@@ -125,11 +125,11 @@ def _kept(value: Any) -> Any:
 
 
 def of_array(function: Any) -> bool:
-    """Whether ``function`` is a method of an array, so that the expression reaches it through the array itself."""
+    """Return whether ``function`` is a method of an array: the expression reaches it through the array itself."""
     owner = getattr(function, "__self__", None)
     return isinstance(owner, jax.Array) or "_IndexUpdateRef" in type(owner).__name__ or _is_partial(function)
 
 
 def _is_partial(function: Any) -> bool:
-    """Whether ``functools.partial`` bound ``function`` to an array, as it binds methods of tracers."""
+    """Return whether ``functools.partial`` bound ``function`` to an array, as it binds methods of tracers."""
     return any(isinstance(one, jax.Array) for one in getattr(function, "args", ()))

@@ -59,7 +59,7 @@ class Candidate:
 
 
 def whole(values: Values) -> Edit:
-    """Returns the edit that reshards all operands to whole arrays."""
+    """Return the edit that reshards all operands to whole arrays."""
     return Edit(tuple((number, ((),) * len(one.shape)) for number, one in _arrays(values).items() if any(spec_of(one))))
 
 
@@ -72,7 +72,7 @@ class Known:
         self._kept: list[Values] = []  # so that no identity is that of another object later
 
     def candidates(self, at: Expression, values: Values, result: Callable[[], Any]) -> list[Candidate]:
-        """Returns the edits of ``at``, cheapest first.
+        """Return the edits of ``at``, cheapest first.
 
         ``values``: its operands. ``result``: traces the expression for an object with the shape of its result.
         """
@@ -114,7 +114,7 @@ def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: 
 
 
 def _untried(edits: list[Edit]) -> list[Edit]:
-    """Orders edits that cannot be tried alone: specs of the result first, as no edit of arguments reaches a
+    """Order edits that cannot be tried alone: specs of the result first, as no edit of arguments reaches a
     callable's own arrays.
     """
     results = [one for one in edits if one.out is not None]
@@ -140,7 +140,7 @@ def _edits(at: Expression, values: Values, shape: Any, axes: dict[str, int]) -> 
 
 
 def _alike(arrays: Values, known: dict[int, Spec]) -> Iterator[Edit]:
-    """Yields the edits that give all operands of one shape the spec of one of them."""
+    """Yield the edits that give all operands of one shape the spec of one of them."""
     for number, one in arrays.items():
         others = [other for other, two in arrays.items() if two.shape == one.shape and known[other] != known[number]]
         if others:

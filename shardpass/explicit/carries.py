@@ -23,7 +23,7 @@ _NUMBERS = re.compile(r"output of branch ?(\d+)")  # of the branches of a switch
 
 
 def carry_edits(at: Expression, clash: Clash) -> Iterator[tuple[Expression, Edit]]:
-    """Yields the edits that make the first two types of ``clash`` equal."""
+    """Yield the edits that make the first two types of ``clash`` equal."""
     call, file = at.node, at.file
     if not clash.pairs or not isinstance(call, ast.Call):
         return
@@ -43,7 +43,7 @@ def carry_edits(at: Expression, clash: Clash) -> Iterator[tuple[Expression, Edit
 
 
 def _branches(file: SourceFile, call: ast.Call, name: str, clash: Clash) -> list[ast.expr | None]:
-    """Returns the two branches of ``cond`` or ``switch`` whose types differ."""
+    """Return the two branches of ``cond`` or ``switch`` whose types differ."""
     if name == "cond":
         return [_argument(call, 1, "true_fun"), _argument(call, 2, "false_fun")]
     given = _argument(call, 1, "branches") if name == "switch" else None
@@ -55,7 +55,7 @@ def _branches(file: SourceFile, call: ast.Call, name: str, clash: Clash) -> list
 
 
 def body_and_start(call: ast.Call) -> tuple[ast.expr | None, ast.expr | None]:
-    """Returns the body and the initial carry of a call of ``scan``, None for one that is not written there."""
+    """Return the body and the initial carry of a call of ``scan``, None for one that is not written there."""
     body, start, keyword = _LOOPS["scan"]
     return _argument(call, body, "f"), _argument(call, start, keyword)
 
@@ -69,7 +69,7 @@ def _argument(call: ast.Call, place: int, keyword: str) -> ast.expr | None:
 
 
 def results_of_body(file: SourceFile, function: ast.expr | None, near: ast.Call) -> list[ast.expr]:
-    """Returns the expressions that a function of the file returns: a lambda, or the last definition of its name
+    """Return the expressions that a function of the file returns: a lambda, or the last definition of its name
     before ``near``.
     """
     if isinstance(function, ast.Lambda):
@@ -88,7 +88,7 @@ def results_of_body(file: SourceFile, function: ast.expr | None, near: ast.Call)
 def _resharded(
     file: SourceFile, nodes: Sequence[ast.expr], path: Sequence[Step], spec: Spec
 ) -> Iterator[tuple[Expression, Edit]]:
-    """Yields the edit that reshards the component at ``path`` of each of ``nodes``, where the file writes it out."""
+    """Yield the edit that reshards the component at ``path`` of each of ``nodes``, where the file writes it out."""
     if len(nodes) != 1:
         return
     node: ast.expr | None = nodes[0]
@@ -99,7 +99,7 @@ def _resharded(
 
 
 def component(node: ast.expr | None, step: Step) -> ast.expr | None:
-    """Returns the member ``step`` of a tuple, list or dict that is written out; None for any other expression."""
+    """Return the member ``step`` of a tuple, list or dict that is written out; None for any other expression."""
     match node:
         case ast.Tuple(elts=parts) | ast.List(elts=parts) if isinstance(step, int) and step < len(parts):
             return parts[step]

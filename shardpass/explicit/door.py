@@ -25,7 +25,7 @@ def with_findings(
     explained: Explained,
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
-    """Returns ``first`` with the findings about explicit axes, computed when they are first read.
+    """Return ``first`` with the findings about explicit axes, computed when they are first read.
 
     A program on Auto axes is returned unchanged.
     """
@@ -44,7 +44,7 @@ def findings(
     explained: Explained,
     folders: Sequence[Path] | None = None,
 ) -> Findings | None:
-    """Returns the findings about a program's reshards; None for one without explicit axes, or if shardpass
+    """Return the findings about a program's reshards; None for one without explicit axes, or if shardpass
     partitions it.
     """
     try:

@@ -71,7 +71,7 @@ class Clash:
 
 
 def read(error: BaseException) -> Clash | None:
-    """Converts an exception into a ``Clash``; None if it is not about types, or passed through no file of the user."""
+    """Convert an exception into a ``Clash``; None if it is not about types, or passed through no file of the user."""
     name, text = type(error).__name__, str(error)
     pairs = tuple(_pairs(text))
     known = name in _CLASSES or any(name == of and words.search(text) for of, words in _WORDS)
@@ -87,7 +87,7 @@ def read(error: BaseException) -> Clash | None:
 
 
 def spec_of(text: str) -> tuple[tuple[str, ...], ...]:
-    """Parses the axes of each dimension out of a type that JAX writes as ``float32[8@data,16@(x,y)]``."""
+    """Parse the axes of each dimension out of a type that JAX writes as ``float32[8@data,16@(x,y)]``."""
     inside = text[text.index("[") + 1 : text.index("]")]
     dims = re.findall(r"\d+(?:@(?:\([^)]*\)|\w+))?", inside)
     return tuple(tuple(re.findall(r"[A-Za-z_]\w*", dim)) for dim in dims)
@@ -100,13 +100,13 @@ def _pairs(text: str) -> Iterator[Pair]:
 
 
 def _short(text: str) -> str:
-    """Returns the message in one line, with sharding objects reduced to their specs."""
+    """Return the message in one line, with sharding objects reduced to their specs."""
     text = re.sub(r"NamedSharding\(mesh=.*?spec=(P\([^)]*\)+)[^()]*\)", r"\1", " ".join(text.split()))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _traces(error: BaseException) -> Iterator[TracebackType]:
-    """Yields the traceback of ``error``, then those of its causes, which name the ops that JAX transformed."""
+    """Yield the traceback of ``error``, then those of its causes, which name the ops that JAX transformed."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:
@@ -125,7 +125,7 @@ def _frames(trace: TracebackType | None) -> Iterator[Frame]:
 
 
 def frame_of(trace: TracebackType) -> Frame:
-    """Returns the file, line and columns of the expression at which ``trace`` stands."""
+    """Return the file, line and columns of the expression at which ``trace`` stands."""
     code = trace.tb_frame.f_code
     positions = next(islice(code.co_positions(), trace.tb_lasti // 2, None), (None,) * 4)
     line, end, column, last = positions

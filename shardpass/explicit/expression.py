@@ -73,7 +73,7 @@ class Expression:
         return ast.unparse(self.node)
 
     def operand(self, number: int) -> str:
-        """Returns the text of an operand, or of the expression itself (OUT), in one line."""
+        """Return the text of an operand, or of the expression itself (OUT), in one line."""
         return ast.unparse(self.node if number == OUT else self.operands[number])
 
     @property
@@ -90,28 +90,28 @@ class Expression:
     # ---------------------------------------------------------------- texts
 
     def watched(self, edit: Edit, say: Saying) -> str:
-        """Returns the file's text with ``edit``, and with the expression's value passed to the probe."""
+        """Return the file's text with ``edit``, and with the expression's value passed to the probe."""
         wrap = self._wrap(self.node, f"{PROBE}({OUT}, ", ")", -1)
         return self._inserted([*self._insertions(edit, say), *wrap, *self._import()])
 
     def probed(self) -> str:
-        """Returns the file's text with each operand, and the callee, passed to the probe."""
+        """Return the file's text with each operand, and the callee, passed to the probe."""
         wraps = [self._wrap(node, f"{PROBE}({number}, ", ")", 2) for number, node in self.operands.items()]
         if isinstance(self.node, ast.Call):
             wraps.append(self._wrap(self.node.func, f"{PROBE}({FUNCTION}, ", ")", 1))
         return self._inserted([one for wrap in wraps for one in wrap])
 
     def edited(self, edit: Edit, say: Saying) -> str:
-        """Returns the file's text with ``edit``."""
+        """Return the file's text with ``edit``."""
         return self._inserted([*self._insertions(edit, say), *self._import()])
 
     def replacements(self, edit: Edit, say: Saying) -> list[Replacement]:
-        """Returns ``edit`` as replacements in the file."""
+        """Return ``edit`` as replacements in the file."""
         made = [*self._insertions(edit, say), *self._import()]
         return [Replacement(one.start, max(one.start, one.stop), one.text) for one in sorted(made)]
 
     def alone(self, edit: Edit, arrays: Mapping[int, str], function: str) -> str:
-        """Returns the text of the expression by itself.
+        """Return the text of the expression by itself.
 
         ``arrays``: the names that replace its operands, by number. ``function``: the name that replaces what it calls.
         """
@@ -126,7 +126,7 @@ class Expression:
         return f"({self._inserted(insertions, start, stop)})"
 
     def _insertions(self, edit: Edit, say: Saying, anew: bool = False) -> Iterator[_Insertion]:
-        """Yields the insertions of ``edit``. ``anew``: an operand that is a reshard already is resharded again."""
+        """Yield the insertions of ``edit``. ``anew``: an operand that is a reshard already is resharded again."""
         for number, spec in edit.operands:
             node = self.node if number == OUT else self.operands[number]
             if _is_reshard(node) and not anew:
@@ -198,7 +198,7 @@ class Expression:
         return {name: module for name, module in names.items() if "." not in name} | {"jax": jax}
 
     def _import(self) -> list[_Insertion]:
-        """Returns the insertion of ``import jax``, if the file has no name for JAX."""
+        """Return the insertion of ``import jax``, if the file has no name for JAX."""
         if _alias(self.file, "jax"):
             return []
         body = self.file.tree.body
@@ -214,7 +214,7 @@ class Expression:
 
 
 def expression_at(file: SourceFile, frame: Frame) -> Expression | None:
-    """Returns the expression that ``frame`` spans; if it spans none, the only call of its line, or None."""
+    """Return the expression that ``frame`` spans; if it spans none, the only call of its line, or None."""
     node = file.expression_at(frame)
     if node is None:
         calls = [one for one in ast.walk(file.tree) if isinstance(one, ast.Call) and one.lineno == frame.place.line]
@@ -262,7 +262,7 @@ def _is_reshard(node: ast.expr) -> TypeGuard[ast.Call]:
 
 
 def _alias(file: SourceFile, module: str) -> str:
-    """Returns the name by which the file refers to ``module``, "" if it does not."""
+    """Return the name by which the file refers to ``module``, "" if it does not."""
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Import):
             for one in node.names:

@@ -23,7 +23,7 @@ class _Frozen:
         self.count, self.functions = 0, WeakSet[FunctionType]()
 
     def known(self, visible: list[Any]) -> WeakSet[FunctionType]:
-        """Returns the functions that are not ``visible``, where any object is frozen."""
+        """Return the functions that are not ``visible``, where any object is frozen."""
         count = gc.get_freeze_count()
         if count == 0:
             self.functions = WeakSet()
@@ -37,7 +37,7 @@ _frozen = _Frozen()
 
 
 def functions() -> list[FunctionType]:
-    """Lists the functions of this process."""
+    """List the functions of this process."""
     visible = gc.get_objects()
     made = {id(one): one for one in visible if type(one) is FunctionType}
     made |= {id(one): one for one in _frozen.known(visible)}
@@ -45,7 +45,7 @@ def functions() -> list[FunctionType]:
 
 
 def _reached(visible: list[Any]) -> list[FunctionType]:
-    """Walks from the modules and from ``visible``; returns the functions on the way."""
+    """Walk from the modules and from ``visible``; return the functions on the way."""
     seen = set(map(id, visible))
     level, result = [*visible, *sys.modules.values()], []
     kept = []  # so that no identity in ``seen`` becomes that of another object

@@ -18,7 +18,7 @@ from shardpass.report.findings import Figures
 
 
 def priced(text: str, machine: str) -> tuple[Figures, float] | None:
-    """Returns the figures of a module (text) on ``machine``, and its price: the seconds, and a little for the memory.
+    """Return the figures of a module (text) on ``machine``, and its price: the seconds, and a little for the memory.
 
     Types fix nearly all shardings of such programs, so shardings are propagated and not searched (effort 0). None if
     the module cannot be partitioned.
@@ -32,7 +32,7 @@ def priced(text: str, machine: str) -> tuple[Figures, float] | None:
 
 
 def quick_price(text: str, machine: str) -> float | None:
-    """Returns the price of a small module from its plan alone, in seconds; None if it cannot be partitioned."""
+    """Return the price of a small module from its plan alone, in seconds; None if it cannot be partitioned."""
     try:
         with collect():
             plan = plan_of(_decided(text, machine))

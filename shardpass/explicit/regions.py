@@ -40,7 +40,7 @@ class Region:
 
     @contextmanager
     def used(self) -> Iterator[bool]:
-        """Inside of the block, the region has ``spec``. Yields whether the process has such a region."""
+        """Give the region ``spec``, inside of the block. Yield whether the process has such a region."""
         wrappers = list(self._wrappers())
         undo = [self._changed(one) for one in wrappers]
         try:
@@ -79,7 +79,7 @@ class Region:
 
 
 def _without_region(axes_: Any, fun: Any, out_sharding: Any) -> Any:
-    """Calls the function and does nothing else; has the free variables of JAX's own wrapper, so that code can
+    """Call the function and do nothing else; has the free variables of JAX's own wrapper, so that code can
     be swapped.
     """
 

@@ -96,7 +96,7 @@ class Repairs:
         return joined(iter(rows))
 
     def json(self) -> str:
-        """Returns all figures and diffs as JSON text."""
+        """Return all figures and diffs as JSON text."""
         data = asdict(self)
         data |= {"file": self.place.file, "line": self.place.line, "operands": dict(self.operands)}
         del data["place"]
@@ -114,7 +114,7 @@ def repairs(
     memory_limit: int | str | None = None,
     partitioner: str = OURS,
 ) -> Repairs | None:
-    """Returns the edits with which ``function`` traces after it raised ``error``; None if the error is not about types.
+    """Return the edits with which ``function`` traces after it raised ``error``; None if the error is not about types.
 
     ``memory_limit``: as in ``suggest``. Raises ShardpassError: SP840 if no edit helps, SP804 if all need more memory,
     and SP843 for another partitioner.
@@ -147,7 +147,7 @@ def repairs(
 
 
 def no_edit(clash: Clash, search: Search) -> ShardpassError:
-    """Returns the error (SP840) for a function that no edit makes trace."""
+    """Return the error (SP840) for a function that no edit makes trace."""
     site = search.sites[0] if search.sites else None
     types = ", ".join(f"{text}: {kind}" for text, kind in site.operands) if site else ""
     place = Place(shown_path(clash.place.file), clash.place.line)
@@ -156,7 +156,7 @@ def no_edit(clash: Clash, search: Search) -> ShardpassError:
 
 
 def _within(programs: list[Program], memory_limit: int | str | None, machine: str, place: Place) -> list[Program]:
-    """Returns the programs within the limit. If the limit is the machine's own and none keeps it, returns all."""
+    """Return the programs within the limit. If the limit is the machine's own and none keeps it, return all."""
     limit = chosen(machine).memory_limit if memory_limit is None else read_limit(memory_limit)
     fitting = [one for one in programs if not isinstance(limit, int) or one.figures.memory <= limit]
     if fitting or memory_limit is None or not isinstance(limit, int):
@@ -181,7 +181,7 @@ def _report(clash: Clash, search: Search) -> Repairs:
 
 
 def _best(programs: list[Program]) -> list[Program]:
-    """Returns the cheapest programs, one for each price, and at most one that needs other arguments, if it is
+    """Return the cheapest programs, one for each price, and at most one that needs other arguments, if it is
     cheaper.
     """
     kept: list[Program] = []
@@ -231,6 +231,6 @@ def _abstract(leaf: Any) -> jax.ShapeDtypeStruct:
 
 
 def _as(leaf: Any, spec: Spec) -> jax.ShapeDtypeStruct:
-    """Returns the type of ``leaf`` with another spec."""
+    """Return the type of ``leaf`` with another spec."""
     sharding = jax.sharding.NamedSharding(leaf.sharding.mesh, partition(spec))
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)

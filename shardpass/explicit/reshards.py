@@ -124,17 +124,17 @@ class Reshards:
                 yield from (((one, other),) for other in variants(spec, target.shape, self.axes))
 
     def _that_saves(self, enough: Callable[[Figures, Figures], bool], edit: Edit) -> Tried | None:
-        """Returns the program with ``edit``; None if that is not a saving by ``enough``."""
+        """Return the program with ``edit``; None if that is not a saving by ``enough``."""
         tried = self._tried(edit)
         return tried if tried is not None and enough(self.now, tried.figures) else None
 
     def _tried(self, edit: Edit, unless_types_change: bool = False) -> Tried | None:
-        """Traces the program with ``edit``; returns None if that fails or changes the types of the results."""
+        """Trace the program with ``edit``; return None if that fails or changes the types of the results."""
         made = self._made(edit)
         return None if made is None else self._traced(edit, *made, unless_types_change)
 
     def tried_with(self, replacements: tuple[tuple[SourceFile, Replacement], ...]) -> Tried | None:
-        """Traces the program with ``replacements`` of the text; returns None as ``_tried``."""
+        """Trace the program with ``replacements`` of the text; return None as ``_tried``."""
         return None if self._overlap(replacements) else self._traced((), replacements, (), False)
 
     def _traced(
@@ -202,7 +202,7 @@ class Reshards:
         code: tuple[str, ...],
         lines: bool = True,
     ) -> None:
-        """Adds a finding about ``tried``, and makes it the program on which further edits are tried."""
+        """Add a finding about ``tried``, and make it the program on which further edits are tried."""
         diff = self._diff(tried.replacements)
         changed = changed_lines(self.report.rows, tried.report.rows) if lines else ()
         figured = self.now, tried.figures
@@ -214,7 +214,7 @@ class Reshards:
         self.calls = [one for one in self.calls if id(one) not in gone]
 
     def _diff(self, edits: Sequence[tuple[SourceFile, Replacement]]) -> str:
-        """Returns the unified diff of ``edits`` on top of those of the findings."""
+        """Return the unified diff of ``edits`` on top of those of the findings."""
         diffs = []
         for file in dict.fromkeys(file for file, _ in edits):
             here = [one for known, one in edits if known is file]
@@ -223,12 +223,12 @@ class Reshards:
 
 
 def results_of(jaxpr: Any) -> tuple[str, ...]:
-    """Returns the types of a program's results, as text."""
+    """Return the types of a program's results, as text."""
     return tuple(_type_text(one) for one in jaxpr.out_avals)
 
 
 def types_of(jaxpr: Any) -> tuple[str, ...]:
-    """Returns what each equation but a reshard computes, with its types, as text."""
+    """Return what each equation but a reshard computes, with its types, as text."""
     return tuple(
         f"{one.primitive.name} {[_type_text(value.aval) for value in one.outvars]}"
         for one in jax_private.equations(jaxpr)
@@ -242,7 +242,7 @@ def _type_text(aval: Any) -> str:
 
 
 def explicit_axes_of(jaxpr: Any) -> dict[str, int]:
-    """Returns the axes that are explicit in any type of the program, with their sizes."""
+    """Return the axes that are explicit in any type of the program, with their sizes."""
     axes: dict[str, int] = {}
     for equation in jax_private.equations(jaxpr):
         for value in (*equation.invars, *equation.outvars):
@@ -253,14 +253,14 @@ def explicit_axes_of(jaxpr: Any) -> dict[str, int]:
 
 
 def cheaper(was: Figures, now: Figures) -> bool:
-    """Whether a program without a type saves bytes, however few, and needs no more time, work or memory."""
+    """Return whether a program without a type saves bytes, however few, and needs no more time, work or memory."""
     if now.compute_seconds > was.compute_seconds * (1 + LEAST) or now.memory > was.memory * (1 + MORE_MEMORY):
         return False
     return now.bytes < was.bytes and now.seconds <= was.seconds
 
 
 def _much_cheaper(was: Figures, now: Figures) -> bool:
-    """Whether another spec saves so many bytes and so much time that it is worth an edit."""
+    """Return whether another spec saves so many bytes and so much time that it is worth an edit."""
     much = now.bytes < was.bytes * (1 - LEAST) and now.seconds < was.seconds * (1 - LEAST)
     return much and cheaper(was, now)
 
@@ -291,7 +291,7 @@ _WORDS = {
 
 
 def _sentence(edit: Edit, before: Figures, after: Figures, repeated: bool) -> str:
-    """Describes the mistake and its cost, without a place."""
+    """Describe the mistake and its cost, without a place."""
     call, spec = edit[0]
     named = " and ".join(_WORDS[one.form].format(name=one.name) for one, _ in edit)
     if repeated:

@@ -29,13 +29,15 @@ class Retracer:
         self.swap = Swap()
 
     def traced(self) -> Any:
-        """The function as it stands, as ``jax.jit(...).trace`` returns it; JAX's own result, if it has traced it."""
+        """Return the function as it stands, as ``jax.jit(...).trace`` returns it; JAX's own result, if it has traced
+        it.
+        """
         with self._meshes():
             made = self.jitted.trace(*self.arguments, **self.keywords)
             return getattr(made, "traced", made)  # of flax.nnx, which has JAX's own inside
 
     def trace(self, edits: Edits, regions: Sequence[Region] = ()) -> Any:
-        """Traces the function with ``edits`` of the text and of ``regions``. Raises CannotTrace, and what
+        """Trace the function with ``edits`` of the text and of ``regions``. Raises CannotTrace, and what
         tracing raises.
         """
         files = [Edited(file.path, file.raw.decode(), file.traced(some).decode()) for file, some in edits.items()]
@@ -47,7 +49,7 @@ class Retracer:
             return self.traced()
 
     def again(self, edits: Edits) -> bytes | None:
-        """Returns the lowered program with ``edits``, as text; None if JAX or the function refuses them, and ``b""`` if
+        """Return the lowered program with ``edits``, as text; None if JAX or the function refuses them, and ``b""`` if
         they cannot be tried on the functions of this process.
         """
         try:
@@ -61,7 +63,7 @@ class Retracer:
         return text.encode()
 
     def lower(self, traced: Any) -> Any:
-        """Lowers ``traced``; over an abstract mesh, which has no devices, for the CPU."""
+        """Lower ``traced``; over an abstract mesh, which has no devices, for the CPU."""
         with self._meshes():
             return lowered_trace(traced)
 
@@ -72,7 +74,7 @@ class Retracer:
 
 
 def _is_of_module(file: SourceFile, replacements: Sequence[Replacement]) -> bool:
-    """Whether the edits change code outside of functions, such as the arguments of a call of ``jax.jit``."""
+    """Return whether the edits change code outside of functions, such as the arguments of a call of ``jax.jit``."""
     codes = (compiled(file.path, raw.decode()) for raw in (file.raw, file.changed(replacements)))
     old, new = ((one.co_code, [c for c in one.co_consts if not isinstance(c, CodeType)], one.co_names) for one in codes)
     return old != new

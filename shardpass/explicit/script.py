@@ -49,7 +49,7 @@ def run(
     partitioner: str,
     *arguments: str,
 ) -> None:
-    """Runs the script ``target`` until JAX compiles ``function``, as ``run_script``, or raises an error of types.
+    """Run the script ``target`` until JAX compiles ``function``, as ``run_script``, or raise an error of types.
 
     ``machine`` and ``limit`` (of memory): "" for the default. ``wanted``: "findings" for those of a function that
     compiles. ``partitioner``: any but shardpass raises SP843.
@@ -78,7 +78,7 @@ def run(
 
 
 def _findings(function: str, machine: str) -> str:
-    """Returns the findings about reshards of the call that JAX is about to compile, as text; "" if there are none."""
+    """Return the findings about reshards of the call that JAX is about to compile, as text; "" if there are none."""
     call = jax_private.call_being_compiled()
     if call is None:
         return ""
@@ -96,7 +96,7 @@ def _findings(function: str, machine: str) -> str:
 
 
 def _answer(error: BaseException, function: str, machine: str, limit: str | None, partitioner: str) -> dict[str, Any]:
-    """Returns the edits as text and JSON, or the diagnostic that there are none; empty for an error of another kind."""
+    """Return the edits as text and JSON, or the diagnostic that there are none; empty for an error of another kind."""
     clash = read(error)
     if clash is None:
         return {}
@@ -113,7 +113,7 @@ def _answer(error: BaseException, function: str, machine: str, limit: str | None
 
 
 def _call(error: BaseException, function: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-    """Returns the jitted function named ``function`` on the way to ``error``, with the arguments of its call."""
+    """Return the jitted function named ``function`` on the way to ``error``, with the arguments of its call."""
     name = function.rpartition(".")[2]
     traces = list(_every(error.__traceback__))
     for trace, inner in pairwise(traces):
@@ -129,7 +129,7 @@ def _call(error: BaseException, function: str) -> tuple[Any, tuple[Any, ...], di
 
 
 def _called(trace: TracebackType, name: str) -> Any:
-    """Returns the object that the call at ``trace`` calls under ``name``; None for any other expression."""
+    """Return the object that the call at ``trace`` calls under ``name``; None for any other expression."""
     path = trace.tb_frame.f_code.co_filename
     try:
         node = SourceFile(path, Path(path).read_text()).expression_at(frame_of(trace))
@@ -145,7 +145,7 @@ def _called(trace: TracebackType, name: str) -> Any:
 
 
 def _arguments(frame: FrameType) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """Returns the arguments with which ``frame`` was called, if its function passes them on unchanged."""
+    """Return the arguments with which ``frame`` was called, if its function passes them on unchanged."""
     code, values = frame.f_code, frame.f_locals
     names, count = code.co_varnames, code.co_argcount
     if not code.co_flags & 0x04 or not code.co_flags & 0x08:  # *args, **kwargs

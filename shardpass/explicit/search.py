@@ -123,7 +123,7 @@ class Search:
     # ---------------------------------------------------------------- traces
 
     def _try(self, state: State, last: bool = False) -> None:
-        """Traces ``state``, and queues the states behind it unless it is the ``last``."""
+        """Trace ``state``, and queue the states behind it unless it is the ``last``."""
         self.tried += 1
         result = self._traced(state)
         if isinstance(result, Clash):
@@ -136,7 +136,7 @@ class Search:
                 self._waiting.reached(state, program[1])
 
     def _traced(self, state: State, probe: Probe | None = None, texts: Mapping[str, str] | None = None) -> Any:
-        """Returns the program of ``state``, the error of types that it raises, or None for any other error."""
+        """Return the program of ``state``, the error of types that it raises, or None for any other error."""
         self.traces += 1
         edited = (state.texts if texts is None else texts).items()
         files = [Edited(path, running_text(path), text) for path, text in edited]
@@ -151,7 +151,7 @@ class Search:
     # ---------------------------------------------------------------- what is tried next
 
     def _expand(self, state: State, clash: Clash, frame: int) -> None:
-        """Queues the states with one more edit at the expression of ``frame`` (0 is the innermost)."""
+        """Queue the states with one more edit at the expression of ``frame`` (0 is the innermost)."""
         if frame >= len(clash.frames):
             return
         self._later.append((state, clash, frame + 1))
@@ -173,13 +173,13 @@ class Search:
             self._put(state, candidate, values)
 
     def _probed(self, state: State, at: Expression) -> Values:
-        """Returns the operands of the expression ``at``, seen by a trace."""
+        """Return the operands of the expression ``at``, seen by a trace."""
         probe = Probe()
         self._traced(state, probe, {**state.texts, at.file.path: at.probed()})
         return probe.values
 
     def _result(self, state: State, at: Expression, values: Values) -> Any:
-        """Returns an object with the shape of the expression's result, traced with whole operands or a whole result."""
+        """Return an object with the shape of the expression's result, traced with whole operands or a whole result."""
         for edit in (whole(values), Edit(out=())):
             watch = Probe()
             self._traced(state, watch, {**state.texts, at.file.path: at.watched(edit, self._say(at.file))})
@@ -221,14 +221,14 @@ class Search:
         return new
 
     def _argument(self, operand: Any) -> int | None:
-        """Returns the number of the only argument with the type of ``operand``; None if there are none or several."""
+        """Return the number of the only argument with the type of ``operand``; None if there are none or several."""
         kind = type_text(operand)
         same = [number for number, one in enumerate(self.arguments) if one.type == kind]
         return same[0] if len(same) == 1 else None
 
 
 def _ordered(programs: list[Program]) -> list[Program]:
-    """Returns the programs cheapest first; of those that cost about as little as the cheapest, the simplest leads."""
+    """Return the programs cheapest first; of those that cost about as little as the cheapest, the simplest leads."""
     least = min((one.price for one in programs), default=0.0)
     near = [one for one in programs if one.price <= least * (1 + SAME)]
     others = [one for one in programs if one.price > least * (1 + SAME)]
@@ -246,7 +246,7 @@ def _types(at: Expression, values: Values) -> tuple[tuple[str, str], ...]:
 
 
 def type_text(value: Any) -> str:
-    """Returns the type as JAX writes it, ``float32[8@data,16]``; "" for a value that is no array."""
+    """Return the type as JAX writes it, ``float32[8@data,16]``; "" for a value that is no array."""
     if getattr(value, "sharding", None) is None or not hasattr(value, "shape"):
         return ""
     entries = zip(value.shape, spec_of(value), strict=True)
@@ -261,6 +261,6 @@ def _dim(entry: tuple[int, tuple[str, ...]]) -> str:
 
 
 def _name_of_spec(file: SourceFile) -> str:
-    """Returns the file's name for ``PartitionSpec``, ``jax.P`` if it has none."""
+    """Return the file's name for ``PartitionSpec``, ``jax.P`` if it has none."""
     name = file.spec_name
     return name if name.encode() + b"(" in file.raw or f"as {name}".encode() in file.raw else "jax.P"

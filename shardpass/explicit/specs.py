@@ -15,13 +15,13 @@ MOST = 32  # specs of one array
 
 
 def explicit_axes(mesh: Any) -> dict[str, int]:
-    """Returns the axes of a mesh that types may name, with their sizes."""
+    """Return the axes of a mesh that types may name, with their sizes."""
     typed = zip(mesh.axis_names, mesh.axis_types, strict=True)
     return {name: mesh.shape[name] for name, kind in typed if kind == AxisType.Explicit and mesh.shape[name] > 1}
 
 
 def spec_of(array: Any) -> Spec:
-    """Returns the spec of an array, a tracer or a ``ShapeDtypeStruct``, one entry for each dimension."""
+    """Return the spec of an array, a tracer or a ``ShapeDtypeStruct``, one entry for each dimension."""
     sharding = getattr(array, "sharding", None) if isinstance(array, jax.ShapeDtypeStruct) else None
     if sharding is None:
         sharding = jax.typeof(array).sharding
@@ -29,7 +29,7 @@ def spec_of(array: Any) -> Spec:
 
 
 def spec_of_type(aval: Any) -> Spec | None:
-    """Returns the spec of a type; None if it has none, or if it is of partial sums."""
+    """Return the spec of a type; None if it has none, or if it is of partial sums."""
     spec = getattr(getattr(aval, "sharding", None), "spec", None)
     if spec is None or getattr(spec, "unreduced", None) or getattr(spec, "reduced", None):
         return None
@@ -42,12 +42,12 @@ def _entries(spec: Any, rank: int) -> Spec:
 
 
 def partition(spec: Spec) -> PartitionSpec:
-    """Converts ``spec`` to a JAX ``PartitionSpec``."""
+    """Convert ``spec`` to a JAX ``PartitionSpec``."""
     return PartitionSpec(*(None if not one else one[0] if len(one) == 1 else one for one in spec))
 
 
 def specs(shape: Sequence[int], axes: Mapping[str, int], like: Sequence[Spec] = ()) -> list[Spec]:
-    """Returns the specs of an array of ``shape``: each axis on a dimension that it divides, or on none.
+    """Return the specs of an array of ``shape``: each axis on a dimension that it divides, or on none.
 
     Returns at most MOST; those come first that agree with one of ``like`` on most axes.
     """

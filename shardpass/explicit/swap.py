@@ -58,7 +58,7 @@ class Swap:
 
     @contextmanager
     def edited(self, files: Sequence[Edited], *, all_reached: bool = False) -> Iterator[None]:
-        """Inside of the block, functions of ``files`` run the code of the edited texts, and JAX traces anew.
+        """Run the code of the edited texts in functions of ``files``, inside of the block; JAX traces anew.
 
         ``all_reached``: refuse edits of code that no function of this process runs. Raises CannotTrace.
         """
@@ -77,7 +77,7 @@ class Swap:
             yield
 
     def _counterparts(self, file: Edited, all_reached: bool) -> list[tuple[FunctionType, CodeType]]:
-        """Lists each function of ``file`` whose code differs in the edited text, with its new code."""
+        """List each function of ``file`` whose code differs in the edited text, with its new code."""
         key = file.path, file.before
         if key not in self._codes:
             self._codes[key] = compiled(file.path, file.before)
@@ -96,12 +96,12 @@ class Swap:
 
 
 def running_text(path: str) -> str:
-    """Returns the text of a file as it runs, "" if it is not available."""
+    """Return the text of a file as it runs, "" if it is not available."""
     return "".join(linecache.getlines(path))
 
 
 def compiled(path: str, text: str, like: CodeType | None = None) -> CodeType:
-    """Compiles a file. ``like``: code of an earlier text, whose functions' free variables the new functions keep."""
+    """Compile a file. ``like``: code of an earlier text, whose functions' free variables the new functions keep."""
     try:
         tree = ast.parse(text, path)
         code = compile(tree, path, "exec", dont_inherit=True)
@@ -114,7 +114,7 @@ def compiled(path: str, text: str, like: CodeType | None = None) -> CodeType:
 
 
 def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """Yields the functions of two versions of a file, in the order of the text. Raises CannotTrace if they differ."""
+    """Yield the functions of two versions of a file, in the order of the text. Raises CannotTrace if they differ."""
     yield old, new
     inside = [_made_in(old), _made_in(new)]
     if [one.co_name for one in inside[0]] != [one.co_name for one in inside[1]]:
@@ -124,7 +124,7 @@ def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
 
 
 def _reached(old: CodeType, new: CodeType, known: Collection[CodeType], inside: bool = False) -> bool:
-    """Whether each function that differs is one of ``known`` or is made by one of them. Module-level code does
+    """Return whether each function that differs is one of ``known`` or is made by one of them. Module-level code does
     not count.
     """
     if old == new:

@@ -13,7 +13,7 @@ _OPTION = "jax_traceback_filtering"
 
 @contextmanager
 def whole_tracebacks() -> Iterator[None]:
-    """Inside of the block, JAX raises errors with unfiltered tracebacks."""
+    """Make JAX raise errors with unfiltered tracebacks, inside of the block."""
     before = jax.config.values[_OPTION]
     jax.config.update(_OPTION, "off")
     try:

@@ -63,13 +63,13 @@ class Sum:
 
 
 def partial_text(spec: Spec, word: str, axes: Sequence[str]) -> str:
-    """Returns ``spec`` as text, with ``axes`` as ``unreduced`` or ``reduced`` (``word``)."""
+    """Return ``spec`` as text, with ``axes`` as ``unreduced`` or ``reduced`` (``word``)."""
     text = spec_text(spec)
     return f"{text[:-1]}{', ' if any(spec) else ''}{word}={{{', '.join(map(repr, axes))}}})"
 
 
 def waiting_sums(search: Reshards) -> list[Diagnostic]:
-    """Adds the findings about sums to those of ``search``; returns remarks (SP842) on sums that JAX does not
+    """Add the findings about sums to those of ``search``; return remarks (SP842) on sums that JAX does not
     let wait.
     """
     refused: list[Diagnostic] = []
@@ -92,7 +92,7 @@ def waiting_sums(search: Reshards) -> list[Diagnostic]:
 
 
 def added_products(search: Reshards) -> Iterator[Sum]:
-    """Yields sums of products whose ``out_sharding`` completes them over the same axes."""
+    """Yield sums of products whose ``out_sharding`` completes them over the same axes."""
     calls = search.calls
     known = {(one.file.path, one.file.span(one.call)): one for one in calls if one.form == KEYWORD}
     for file in {one.file.path: one.file for one in calls}.values():
@@ -123,7 +123,7 @@ def _sum(file: SourceFile, node: ast.BinOp, products: Sequence[Written], plain: 
 
 
 def _is_plain(search: Reshards) -> bool:
-    """Whether a mesh is in use, so that specs need not name one."""
+    """Return whether a mesh is in use, so that specs need not name one."""
     return not search.retracer.abstract.empty
 
 
@@ -140,14 +140,14 @@ def _terms(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _term(file: SourceFile, node: ast.expr) -> ast.expr | None:
-    """Returns a term of a sum; for a name that is read only there, the expression that it is assigned."""
+    """Return a term of a sum; for a name that is read only there, the expression that it is assigned."""
     if not isinstance(node, ast.Name):
         return node
     return file.assigned(node.id, node) if file.uses(node.id) == 1 else None
 
 
 def _contracted(call: Written) -> tuple[str, ...]:
-    """Returns the axes of the dimensions that the products of a call contract."""
+    """Return the axes of the dimensions that the products of a call contract."""
     axes: set[str] = set()
     for equation in call.equations:
         if equation.primitive.name != "dot_general" or "transpose(" in str(equation.source_info.name_stack):
@@ -162,7 +162,7 @@ def _contracted(call: Written) -> tuple[str, ...]:
 
 
 def added_gradients(search: Reshards) -> Iterator[Sum]:
-    """Yields carries of scans whose body adds a gradient to them, once for each axis that does not split them."""
+    """Yield carries of scans whose body adds a gradient to them, once for each axis that does not split them."""
     met = set()
     for equation in jax_private.equations(search.jaxpr):
         if equation.primitive.name != "scan":
@@ -205,7 +205,7 @@ def _gradients(
 
 
 def _gradient(node: ast.expr) -> ast.expr | None:
-    """Returns the ``weights`` of a ``jax.grad(loss)(weights, ...)``; None for any other expression."""
+    """Return the ``weights`` of a ``jax.grad(loss)(weights, ...)``; None for any other expression."""
     inside = isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and node.args
     if not inside or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Call) or node.func.keywords:
         return None
@@ -213,7 +213,7 @@ def _gradient(node: ast.expr) -> ast.expr | None:
 
 
 def _result(file: SourceFile, call: ast.Call) -> ast.expr | None:
-    """Returns the only expression that reads the carry after a scan, or None."""
+    """Return the only expression that reads the carry after a scan, or None."""
     parent = file.parents[call]
     if isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Constant) and parent.slice.value == 0:
         return parent
@@ -227,7 +227,7 @@ def _result(file: SourceFile, call: ast.Call) -> ast.expr | None:
 
 
 def _wrapped(file: SourceFile, node: ast.expr, spec: str, plain: bool) -> list[tuple[SourceFile, Replacement]]:
-    """Returns the edit that reshards ``node`` to ``spec``, or changes the spec of a reshard.
+    """Return the edit that reshards ``node`` to ``spec``, or change the spec of a reshard.
 
     ``plain``: whether a mesh is in use, so that the spec does not name one.
     """

@@ -45,7 +45,7 @@ class State:
     again: bool = False
 
     def path(self) -> Iterator[State]:
-        """Yields this state, the one before it, and so on."""
+        """Yield this state, the one before it, and so on."""
         one: State | None = self
         while one is not None:
             yield one
@@ -73,14 +73,14 @@ class Waiting:
         self._states[state] = next(self._order)
 
     def next(self) -> State:
-        """Removes and returns the state to try next."""
+        """Remove and return the state to try next."""
         state = min(self._states, key=self._rank)
         del self._states[state]
         self._tried[state.first] += 1
         return state
 
     def reached(self, state: State, price: float) -> None:
-        """Records that ``state`` traces and costs ``price`` seconds."""
+        """Record that ``state`` traces and costs ``price`` seconds."""
         for one in state.path():
             self._best[one] = min(self._best.get(one, (price, state.regret)), (price, state.regret))
 

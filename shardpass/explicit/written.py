@@ -99,7 +99,7 @@ class Written:
         return functions[0] if len(functions) == 1 else None
 
     def _ran(self, function: Function, equation: Any) -> bool:
-        """Whether an equation was traced inside of a call of ``function``."""
+        """Return whether an equation was traced inside of a call of ``function``."""
         lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
         name = "<lambda>" if isinstance(function, ast.Lambda) else function.name
         frames = jax_private.frames_of(equation)
@@ -117,7 +117,7 @@ class Written:
         return around is not None and any(self._ran(around, one) for one in self.equations)
 
     def without(self) -> list[Replacement] | None:
-        """Returns the edit that removes the type; None if the text does not show how."""
+        """Return the edit that removes the type; None if the text does not show how."""
         file, call = self.file, self.call
         if self.form == KEYWORD:
             return _without_keyword(file, call, "out_sharding")
@@ -133,7 +133,7 @@ class Written:
         return file.without_assignment(call, self.kept) or _only(file, call, self.kept)
 
     def with_spec(self, spec: str) -> list[Replacement] | None:
-        """Returns the edit that replaces the type by ``spec``, a text such as ``P(...)``; None if that is not
+        """Return the edit that replaces the type by ``spec``, a text such as ``P(...)``; None if that is not
         possible.
         """
         if self.spec is None or isinstance(self.spec, ast.Tuple | ast.List | ast.Dict):
@@ -151,7 +151,7 @@ class Calls:
         self._met: dict[tuple[str, int], Written] = {}
 
     def of(self, jaxpr: Any) -> list[Written]:
-        """Returns the calls of ``jaxpr`` in program order, each with its equations."""
+        """Return the calls of ``jaxpr`` in program order, each with its equations."""
         self._met.clear()
         for equation in jax_private.equations(jaxpr):
             written = self._innermost(equation)
@@ -179,7 +179,7 @@ class Calls:
         return self._met.setdefault((written.file.path, written.file.span(written.call)[1]), written)
 
     def call_at(self, file: SourceFile, span: jax_private.Span) -> ast.Call | None:
-        """Returns the call that ends where ``span`` ends; versions of Python differ on where methods start."""
+        """Return the call that ends where ``span`` ends; versions of Python differ on where methods start."""
         known = self._by_end.get(file.path)
         if known is None:
             nodes = [node for node in ast.walk(file.tree) if isinstance(node, ast.Call)]
@@ -212,7 +212,7 @@ def _makes_region(call: ast.Call) -> bool:
 
 
 def _region_of(file: SourceFile, call: ast.Call) -> tuple[ast.Call, ast.expr] | None:
-    """Returns the call of ``auto_axes`` and the function, for a call of a region by its name."""
+    """Return the call of ``auto_axes`` and the function, for a call of a region by its name."""
     if not isinstance(call.func, ast.Name):
         return None
     name = call.func.id
@@ -232,7 +232,7 @@ def _region_of(file: SourceFile, call: ast.Call) -> tuple[ast.Call, ast.expr] | 
 
 
 def _helper_of(written: Written) -> ast.FunctionDef | ast.Lambda | None:
-    """Returns the function of the file that only reshards one of its arguments, if ``written`` is in one."""
+    """Return the function of the file that only reshards one of its arguments, if ``written`` is in one."""
     if written.form != RESHARD or not isinstance(written.kept, ast.Name):
         return None
     parents = written.file.parents
@@ -252,7 +252,7 @@ def _place_of(function: ast.FunctionDef | ast.Lambda, name: str) -> int | None:
 
 
 def _helped(inner: Written, call: ast.Call, file: SourceFile) -> Written | None:
-    """Returns the call of a helper with the argument that it reshards; None if the call does not show it."""
+    """Return the call of a helper with the argument that it reshards; None if the call does not show it."""
     function = _helper_of(inner)
     assert function is not None
     assert isinstance(inner.kept, ast.Name)
@@ -278,7 +278,7 @@ def _says_a_type(equation: Any) -> bool:
 
 
 def _only(file: SourceFile, node: ast.expr, kept: ast.expr) -> list[Replacement]:
-    """Returns two edits that remove the text of ``node`` around ``kept``, so that ``kept`` may have edits of
+    """Return two edits that remove the text of ``node`` around ``kept``, so that ``kept`` may have edits of
     its own.
     """
     (start, end), (first, last) = file.span(node), file.span(kept)

@@ -41,7 +41,7 @@ class Alive:
 
 
 def alive_at_peak(program: HloProgram) -> tuple[Alive, ...]:
-    """Returns the temporaries where they need most memory, the largest first."""
+    """Return the temporaries where they need most memory, the largest first."""
     most = _Peaks(program).of(program.entry)
     return tuple(sorted(most, key=lambda one: -one.shape.bytes))
 
@@ -90,7 +90,7 @@ class _Peaks:
         return best
 
     def _inside(self, op: HloOp) -> tuple[Alive, ...]:
-        """Returns the temporaries of the computation that ``op`` runs, of several the one with most."""
+        """Return the temporaries of the computation that ``op`` runs, of several the one with most."""
         peaks = [self.of(name) for _, name in op.called] if op.opcode in _RUNS else []
         return max(peaks, key=lambda some: sum(one.shape.bytes for one in some), default=())
 
@@ -114,7 +114,7 @@ class _Peaks:
         return tuple(frozenset({(op.name, number)}) for number in range(len(shapes)))
 
     def _changed(self, op: HloOp) -> int:
-        """Returns which operand ``op`` changes in place; the number of all where it changes none."""
+        """Return which operand ``op`` changes in place; the number of all where it changes none."""
         if op.opcode != "fusion":
             return 0 if op.opcode == _UPDATE else len(op.operands)
         inner = self.program.computations.get(next((name for how, name in op.called if how == "calls"), ""))

@@ -26,17 +26,17 @@ _STARTS, _ENDS = "AsyncCollectiveStart", "AsyncCollectiveDone"
 
 
 def backend_of(text: str) -> str:
-    """Returns the backend for which XLA compiled a program: layouts of TPUs have tiles, kernels of GPUs have queues."""
+    """Return the backend for which XLA compiled a program: layouts of TPUs have tiles, kernels of GPUs have queues."""
     return TPU if _TILED.search(text) else GPU if _OF_GPU.search(text) else CPU
 
 
 def blocks(start: HloOp) -> bool:
-    """Whether XLA:GPU runs a pair as one op."""
+    """Return whether XLA:GPU runs a pair as one op."""
     return '"is_sync":true' in start.attributes
 
 
 def continued(program: HloProgram) -> frozenset[int]:
-    """Returns the ``id`` of each collective that continues or ends one that another fusion started (case 2)."""
+    """Return the ``id`` of each collective that continues or ends one that another fusion started (case 2)."""
     first: dict[str, str] = {}
     for name, computation in program.computations.items():
         if (role := _role(computation)) is not None and role[0] == _STARTS:
@@ -50,7 +50,7 @@ def continued(program: HloProgram) -> frozenset[int]:
 
 
 def dones(program: HloProgram, computation: Computation) -> Mapping[str, str]:
-    """Maps the name of each op of ``computation`` that starts a collective to that of the op that ends it."""
+    """Map the name of each op of ``computation`` that starts a collective to that of the op that ends it."""
     result: dict[str, str] = {}
     open_ones: dict[str, str] = {}  # by channel
     for op in computation.ops.values():
@@ -67,7 +67,7 @@ def dones(program: HloProgram, computation: Computation) -> Mapping[str, str]:
 
 
 def _role(computation: Computation) -> tuple[str, str] | None:
-    """Returns whether a fused computation starts or ends a collective, and the channel of that."""
+    """Return whether a fused computation starts or ends a collective, and the channel of that."""
     root = computation.root
     target = _TARGET.search(root.attributes) if root is not None and root.opcode == "custom-call" else None
     if target is None:

@@ -79,7 +79,7 @@ class HloCollective:
         return {share: tuple(devices) for share, devices in result.items()}
 
     def by_device(self, devices: int) -> Sums:
-        """Returns the bytes that each device receives in one run of the collective."""
+        """Return the bytes that each device receives in one run of the collective."""
         sums = np.zeros(devices, object)
         for share, receivers in self.received.items():
             sums[[device for device in receivers if device < devices]] += share
@@ -166,7 +166,7 @@ class HloCollectives:
         return HloCollective(op, computation, name, groups) if groups else None
 
     def _groups(self, op: HloOp, kind: str) -> Groups:
-        """Reads the groups as lists of devices."""
+        """Read the groups as lists of devices."""
         program = self.program
         partitions = program.partitions
         channel, by_device = "channel_id=" in op.attributes, "use_global_device_ids=true" in op.attributes
@@ -199,7 +199,7 @@ class HloCollectives:
     # ---------------------------------------------------------------- the graph of calls
 
     def _callees_first(self) -> Iterator[str]:
-        """Yields the computations that run, each after those that it calls; a recursive call is ignored."""
+        """Yield the computations that run, each after those that it calls; a recursive call is ignored."""
         seen = {self.program.entry}
         stack = [(self.program.entry, self._names(self.program.entry))]
         while stack:
@@ -216,7 +216,7 @@ class HloCollectives:
         return (call.name for _, calls in self._calls.get(name, ()) for call in calls)
 
     def _in_order(self) -> Iterator[HloCollective]:
-        """Yields all collectives that run, in the order of the ops that enclose them."""
+        """Yield all collectives that run, in the order of the ops that enclose them."""
         seen = {self.program.entry}
         stack = [iter(self._events(self.program.entry))]
         while stack:
@@ -230,7 +230,7 @@ class HloCollectives:
                 stack.append(iter(self._events(event)))
 
     def _events(self, name: str) -> list[HloCollective | str]:
-        """Yields the collectives and calls of a computation, in its order."""
+        """Yield the collectives and calls of a computation, in its order."""
         computation = self.program.computations.get(name)
         if computation is None:
             return []
@@ -247,7 +247,7 @@ class HloCollectives:
         return max(range(len(calls)), key=lambda place: max(self._sum(calls[place].name), default=0))
 
     def _sum(self, wanted: str) -> Sums:
-        """Sums the bytes that each device receives in one run of a computation."""
+        """Sum the bytes that each device receives in one run of a computation."""
         for name in self._order if wanted not in self._sums else ():
             if name in self._sums:
                 continue

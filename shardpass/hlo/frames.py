@@ -37,7 +37,7 @@ class Frames:
     stacks: Mapping[int, Fields] = field(default_factory=dict)
 
     def location(self, attributes: str) -> str:
-        """Returns the frames of the op with these ``attributes``; "" if its metadata has none."""
+        """Return the frames of the op with these ``attributes``; "" if its metadata has none."""
         _, _, metadata = attributes.partition("metadata={")
         fields = {name: int(number) for name, number in _NUMBER.findall(metadata)}
         if frames := self._stack(fields.get("stack_frame_id", 0)):
@@ -74,7 +74,7 @@ def _written(file: str, line: int, column: int, end_line: int, end_column: int) 
 
 
 def read_frames(lines: Sequence[str]) -> Frames:
-    """Reads the tables that stand between a module's header and its first computation."""
+    """Read the tables that stand between a module's header and its first computation."""
     tables: dict[str, list[str]] = {}
     rows: list[str] | None = None
     for line in lines:

@@ -29,7 +29,7 @@ _PART = r"(?::\((\d+)\)(\d+))?"
 
 
 def groups_of_line(kind: str, line: str, devices: int) -> Groups:
-    """Parses the groups of a collective from the text of its HLO op; for a permute, the pairs of different devices.
+    """Parse the groups of a collective from the text of its HLO op; for a permute, the pairs of different devices.
 
     Raises ValueError for iota tiles that are none, or of more than ``MOST_DEVICES``.
     """
@@ -37,7 +37,7 @@ def groups_of_line(kind: str, line: str, devices: int) -> Groups:
 
 
 def with_listed_groups(text: str, devices: int) -> str:
-    """Rewrites HLO text with groups over axes of a mesh as lists: XLA's translation to StableHLO drops device ids.
+    """Rewrite HLO text with groups over axes of a mesh as lists: XLA's translation to StableHLO drops device ids.
 
     Raises ValueError for groups that have no reading.
     """
@@ -55,13 +55,13 @@ def with_listed_groups(text: str, devices: int) -> str:
 
 
 def check_count(devices: int) -> None:
-    """Raises ValueError for more devices than a report supports."""
+    """Raise ValueError for more devices than a report supports."""
     if devices > MOST_DEVICES:
         raise ValueError(f"{devices:,} devices are more than {MOST_DEVICES:,}")
 
 
 def devices_of_line(line: str) -> int:
-    """Counts the devices that the groups of a collective of HLO name."""
+    """Count the devices that the groups of a collective of HLO name."""
     if _LISTED.search(line):
         return 1 + max((device for row in _rows(line, 0) for device in row), default=0)
     if match := _IOTA.search(line):
@@ -71,13 +71,13 @@ def devices_of_line(line: str) -> int:
 
 
 def moving(kind: str, rows: Any) -> Groups:
-    """Converts rows to tuples, without the padding of short groups and without pairs that move nothing."""
+    """Convert rows to tuples, without the padding of short groups and without pairs that move nothing."""
     groups = (tuple(device for device in row if device >= 0) for row in rows)
     return tuple(g for g in groups if kind != "collective_permute" or g[0] != g[1])
 
 
 def everybody(kind: str, devices: int) -> Groups:
-    """Returns the group of a collective that names none: all devices. A permute without pairs moves nothing."""
+    """Return the group of a collective that names none: all devices. A permute without pairs moves nothing."""
     return () if kind == "collective_permute" else (tuple(range(devices)),)
 
 
@@ -96,7 +96,7 @@ def _rows(line: str, devices: int) -> list[list[int]]:
 
 
 def _mesh_groups(text: str, devices: int) -> list[list[int]]:
-    """Parses the groups in ``a'=4,'b'=2] {'b'}``, the text after ``mesh['``.
+    """Parse the groups in ``a'=4,'b'=2] {'b'}``, the text after ``mesh['``.
 
     XLA prints names without escapes, quotes, brackets and commas too. Of the possible readings of the text, the result
     is the first whose axes have ``devices`` devices and whose groups are over its axes.
@@ -119,7 +119,7 @@ def _mesh_groups(text: str, devices: int) -> list[list[int]]:
 
 
 def _meshes(text: str, begin: int = 0) -> Iterator[tuple[tuple[tuple[str, int], ...], str]]:
-    """Yields the axes that ``text`` may list from ``begin``, with the text after them; the shortest names first."""
+    """Yield the axes that ``text`` may list from ``begin``, with the text after them; the shortest names first."""
     for end in _AXIS_ENDS.finditer(text, begin):
         axis = (text[begin : end.start()], int(end[1]))
         if end[2] == "]":

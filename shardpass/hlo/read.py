@@ -218,7 +218,7 @@ def _counted(pattern: re.Pattern[str], text: str) -> int:
 
 
 def read_program(text: str) -> HloProgram:
-    """Reads HLO's text; a line that is none of HLO's is passed over."""
+    """Read HLO's text; a line that is none of HLO's is passed over."""
     computations: dict[str, Computation] = {}
     header = entry = ""
     current: Computation | None = None
@@ -253,7 +253,7 @@ def _read_op(raw: str) -> HloOp | None:
 
 
 def _closing(text: str, depth: int) -> int:
-    """Returns the position at which the outermost of ``depth`` open parentheses closes, or the end of the text."""
+    """Return the position at which the outermost of ``depth`` open parentheses closes, or the end of the text."""
     for match in _TURN.finditer(text):
         depth += (match[0] == "(") - (match[0] == ")")
         if depth == 0 and match[0] == ")":
@@ -262,7 +262,7 @@ def _closing(text: str, depth: int) -> int:
 
 
 def _elements(kind: str) -> list[str]:
-    """Returns the elements of a tuple's type; nested tuples stay whole."""
+    """Return the elements of a tuple's type; nested tuples stay whole."""
     inner, elements, start, depth = kind[1:-1], [], 0, 0
     for place, letter in enumerate(inner):
         depth += (letter in "([{") - (letter in ")]}")
@@ -273,6 +273,6 @@ def _elements(kind: str) -> list[str]:
 
 
 def shapes_of(kind: str) -> tuple[Shape, ...]:
-    """Returns the arrays in the text of a type."""
+    """Return the arrays in the text of a type."""
     arrays = _SHAPE.findall(kind)
     return tuple(Shape(name, tuple(int(n.lstrip("<=")) for n in dims.split(",") if n)) for name, dims in arrays)

@@ -34,7 +34,7 @@ class Slices:
                         self._callers.setdefault(called, []).append((name, op))
 
     def sliced_results(self, one: HloCollective) -> frozenset[int]:
-        """Returns the numbers of the results whose devices use only their own slices.
+        """Return the numbers of the results whose devices use only their own slices.
 
         XLA combines several sums in one op; an op with one result has the number 0.
         """
@@ -46,7 +46,7 @@ class Slices:
         return frozenset(number for number, sliced in uses.items() if sliced)
 
     def sliced_bytes(self, one: HloCollective) -> int:
-        """Returns the bytes of ``sliced_results``."""
+        """Return the bytes of ``sliced_results``."""
         results = one.op.results
         return sum(results[number].bytes for number in self.sliced_results(one) if number < len(results))
 
@@ -54,7 +54,7 @@ class Slices:
         return self._sliced(one.computation, part, min(map(len, one.groups)), set())
 
     def _parts(self, one: HloCollective) -> list[HloOp | None]:
-        """Returns the arrays that the op makes; None for a use of several at once."""
+        """Return the arrays that the op makes; None for a use of several at once."""
         inner = self.program.computations[one.computation]
         op = one.op
         if op.opcode.endswith("-start"):
@@ -68,7 +68,7 @@ class Slices:
         return [part if part.opcode == _ELEMENT else None for part in users]
 
     def _sliced(self, computation: str, op: HloOp, group: int, seen: set[tuple[str, str]]) -> bool:
-        """Whether every use of an array is a device's slice."""
+        """Return whether every use of an array is a device's slice."""
         if (computation, op.name) in seen:
             return False
         seen.add((computation, op.name))
@@ -97,7 +97,7 @@ class Slices:
         return all(one is not None and self._sliced(name, one, group, seen) for one in entering)
 
     def _by_device(self, computation: str, name: str) -> bool:
-        """Whether the device's number, ``partition-id``, is among the inputs of a value."""
+        """Return whether the device's number, ``partition-id``, is among the inputs of a value."""
         stack, seen = [(computation, name)], {(computation, name)}
         while stack:
             where, what = stack.pop()

@@ -66,7 +66,7 @@ class OpWork:
 
 
 def work_of(program: HloProgram) -> tuple[OpWork, ...]:
-    """Lists the ops of ``program`` that compute or copy by themselves, outside of fusions."""
+    """List the ops of ``program`` that compute or copy by themselves, outside of fusions."""
     return tuple(_works(program))
 
 
@@ -84,7 +84,7 @@ def _works(program: HloProgram) -> Iterator[OpWork]:
 
 
 def _times(program: HloProgram) -> dict[str, int]:
-    """Counts the runs of each computation that is not a fusion's."""
+    """Count the runs of each computation that is not a fusion's."""
     runs: dict[str, int] = {}
     todo = [(program.entry, 1)]
     while todo:
@@ -100,13 +100,13 @@ def _times(program: HloProgram) -> dict[str, int]:
 
 
 def _inside(program: HloProgram, op: HloOp) -> Computation | None:
-    """Returns the computation of a fusion."""
+    """Return the computation of a fusion."""
     named = next((name for attribute, name in op.called if attribute == "calls"), "") if op.opcode == "fusion" else ""
     return program.computations.get(named)
 
 
 def _passes_on(program: HloProgram, op: HloOp) -> bool:
-    """Whether an op only names buffers, or is a collective in the form of a fusion."""
+    """Return whether an op only names buffers, or is a collective in the form of a fusion."""
     inner = _inside(program, op)
     root = op if inner is None else inner.root
     if root is not None and root.opcode == "custom-call" and _NAMED.search(root.attributes):
@@ -134,7 +134,7 @@ def _flops(program: HloProgram, computation: Computation, op: HloOp) -> int:
 
 
 def _convolution(op: HloOp, labels: re.Match[str], array: tuple[int, ...], kernel: tuple[int, ...]) -> int:
-    """Counts two operations for each element of the kernel that meets an element of the array.
+    """Count two operations for each element of the kernel that meets an element of the array.
 
     XLA:TPU writes the batch dimension of a product as a window as long as the array, which is dilated so that one
     element of it meets one of the kernel. What meets padding, or a gap of the dilation, is not counted.
@@ -157,7 +157,7 @@ def _convolution(op: HloOp, labels: re.Match[str], array: tuple[int, ...], kerne
 
 
 def _part(text: str, place: int, usual: int) -> int:
-    """Returns the number of a dimension in ``4x1`` or, of the low padding, in ``1_1x0_2``."""
+    """Return the number of a dimension in ``4x1`` or, of the low padding, in ``1_1x0_2``."""
     parts = text.split("x")
     return int(parts[place].split("_")[0]) if text and place < len(parts) else usual
 
@@ -204,7 +204,7 @@ def _size(computation: Computation, name: str) -> int:
 
 
 def _passed(inner: Computation) -> frozenset[str]:
-    """Returns the names of the elements of a fusion's result that it does not compute: of a collective beside it."""
+    """Return the names of the elements of a fusion's result that it does not compute: of a collective beside it."""
     root = inner.root
     if root is None or root.opcode != "tuple":
         return frozenset()

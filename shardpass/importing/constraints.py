@@ -28,7 +28,7 @@ HOLDS_OPS = CONTROL_FLOW | {"func.func"}  # ops whose regions hold a program, no
 
 
 def drop_constraints_in_reducers(lists: OpLists) -> None:
-    """Erases the constraints that JAX puts on the scalars of a reducer inside a shard_map; they have no effect."""
+    """Erase the constraints that JAX puts on the scalars of a reducer inside a shard_map; they have no effect."""
     if CUSTOM_CALL not in lists.names:
         return
     reducers = [inside for inside in lists.blocks if inside.owner_name not in HOLDS_OPS]
@@ -41,7 +41,7 @@ def drop_constraints_in_reducers(lists: OpLists) -> None:
 
 
 def read_unspecified_dims(lists: OpLists) -> None:
-    """Rewrites ``backend_config = "unspecified_dims=[1]"`` on a constraint as the attribute that propagation reads."""
+    """Rewrite ``backend_config = "unspecified_dims=[1]"`` on a constraint as the attribute that propagation reads."""
     for op in named(lists.blocks, (CUSTOM_CALL,)):
         if custom_call_target(op) in (CONSTRAINT, TO_SHARD, TO_FULL) and "backend_config" in op.attributes:
             config = text(op.attributes["backend_config"])
@@ -52,7 +52,7 @@ def read_unspecified_dims(lists: OpLists) -> None:
 
 
 def open_unreduced_constraints(lists: OpLists) -> None:
-    """Opens all dimensions of a constraint that leaves partial sums over some axes.
+    """Open all dimensions of a constraint that leaves partial sums over some axes.
 
     Example: ``P("x", None, unreduced={"y"})`` on a product allows its sum over y to wait. Partitioning completes a
     sum where that is cheapest, and scatters it where a later sharding splits the array over y: open dimensions let that

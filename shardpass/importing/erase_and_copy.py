@@ -34,7 +34,7 @@ _SPREAD = "stablehlo.broadcast_in_dim"
 
 
 def erase_unused_and_copy_constants(lists: OpLists) -> None:
-    """Folds slices, erases unused ops and copies constants, in the function whose ops ``lists`` holds."""
+    """Fold slices, erases unused ops and copies constants, in the function whose ops ``lists`` holds."""
     stale = False
     for inside in reversed(lists.blocks):
         if inside.owner_name in _HOLDS_PROGRAM:
@@ -47,7 +47,7 @@ def erase_unused_and_copy_constants(lists: OpLists) -> None:
 
 
 def _fold_slices(inside: OpList) -> bool:
-    """Folds the slices of a block; returns whether there were any."""
+    """Fold the slices of a block; return whether there were any."""
     slices = [op for op, name in zip(inside.ops, inside.names, strict=True) if name == "stablehlo.slice"]
     if not slices:
         return False
@@ -60,7 +60,7 @@ def _fold_slices(inside: OpList) -> bool:
 
 
 def _erase_unused(inside: OpList) -> bool:
-    """Erases unused ops of a block, users first; returns whether an op with blocks was erased."""
+    """Erase unused ops of a block, users first; return whether an op with blocks was erased."""
     erased: set[int] = set()
     held_blocks = False
     for index in range(len(inside.ops) - 1, -1, -1):
@@ -97,7 +97,7 @@ def _has_dims(value: Any) -> bool:
 
 
 def _copies(op: Any) -> list[Any]:
-    """Builds copies of ``op`` before it, one for each use of its result but the first that MLIR lists."""
+    """Build copies of ``op`` before it, one for each use of its result but the first that MLIR lists."""
     uses = [(operation(use.owner), use.operand_number) for use in op.results[0].uses]
     if len(uses) < 2 or any(_is_in_group(user) for user, _ in uses):
         return []
@@ -111,5 +111,5 @@ def _copies(op: Any) -> list[Any]:
 
 
 def _is_in_group(user: Any) -> bool:
-    """Whether the op ties its operand to the sharding of other values."""
+    """Return whether the op ties its operand to the sharding of other values."""
     return custom_call_target(user) == CONSTRAINT and " shard_" in (get_text(user, SHARDING) or "")

@@ -52,7 +52,7 @@ class Slice:
         return self.shape == shape_of(self.value)
 
     def along(self, dim: int, value: Any, start: int, limit: int) -> Slice:
-        """Makes the same slice of another value, which has other elements along ``dim``."""
+        """Make the same slice of another value, which has other elements along ``dim``."""
         starts, limits = list(self.starts), list(self.limits)
         starts[dim], limits[dim] = start, limit
         return Slice(value, tuple(starts), tuple(limits), self.strides)
@@ -70,7 +70,7 @@ class SliceFolding:
         self.made: dict[Slice, Any] = {}
 
     def fold(self, op: Any) -> None:
-        """Replaces ``op``, a ``stablehlo.slice``, and erases it, where one of the cases applies."""
+        """Replace ``op``, a ``stablehlo.slice``, and erase it, where one of the cases applies."""
         if any(name in op.attributes for name in ANNOTATIONS):
             return
         rows = (ints(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
@@ -81,7 +81,7 @@ class SliceFolding:
             op.erase()
 
     def _simpler(self, cut: Slice, op: Any) -> Any | None:
-        """Builds ``cut`` from the parts of its value, in place of ``op``; returns None where no case applies."""
+        """Build ``cut`` from the parts of its value, in place of ``op``; return None where no case applies."""
         if cut.whole:
             return cut.value
         if isinstance(cut.value.owner, ir.Block):
@@ -98,7 +98,7 @@ class SliceFolding:
         return None
 
     def _built(self, cut: Slice, op: Any) -> Any:
-        """Builds the value of ``cut``: folded where a case applies, else a new ``stablehlo.slice``."""
+        """Build the value of ``cut``: folded where a case applies, else a new ``stablehlo.slice``."""
         if cut not in self.made:
             made = self._simpler(cut, op)
             self.made[cut] = _slice(cut, op) if made is None else made
@@ -151,7 +151,7 @@ class SliceFolding:
 
 
 def _root(value: Any, along: int, start: int, limit: int) -> tuple[Any, int, int]:
-    """Traces ``value[start:limit]`` along one dimension to the array that ``value`` is a slice of."""
+    """Trace ``value[start:limit]`` along one dimension to the array that ``value`` is a slice of."""
     while not isinstance(value.owner, ir.Block) and operation(value.owner).name == "stablehlo.slice":
         maker = operation(value.owner)
         source, first = maker.operands[0], ints(maker.attributes["start_indices"])[along]
@@ -169,7 +169,7 @@ def _slice(cut: Slice, op: Any) -> Any:
 
 
 def _in_scope(value: Any, op: Any) -> Any:
-    """Marks ``value``, made in the place of ``op``, with the manual region of ``op``."""
+    """Mark ``value``, made in the place of ``op``, with the manual region of ``op``."""
     if SCOPE in op.attributes:
         operation(value.owner).attributes[SCOPE] = op.attributes[SCOPE]
     return value

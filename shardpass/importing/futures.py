@@ -29,7 +29,7 @@ START, DONE = "stablehlo.async_start", "stablehlo.async_done"
 
 
 def begin_at_once(lists: OpLists) -> None:
-    """Rewrites collectives with separate start and wait ops as plain ones, in place. ``lists``: the module's ops."""
+    """Rewrite collectives with separate start and wait ops as plain ones, in place. ``lists``: the module's ops."""
     if START not in lists.names:
         return
     starts, dones = named(lists.blocks, (START,)), named(lists.blocks, (DONE,))
@@ -61,7 +61,7 @@ def _end_of(start: Any) -> Any:
 
 
 def _put_in_place(start: Any) -> None:
-    """Replaces ``start`` by the ops of its body."""
+    """Replace ``start`` by the ops of its body."""
     block = start.regions[0].blocks[0]
     for argument, operand in zip(block.arguments, start.operands, strict=True):
         argument.replace_all_uses_with(operand)

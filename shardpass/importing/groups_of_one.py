@@ -27,7 +27,7 @@ PERMUTE = "stablehlo.collective_permute"
 
 
 def drop_groups_of_one(lists: OpLists, devices: int | None) -> None:
-    """Replaces each collective of case 1 or 2 in a program for ``devices``, in place."""
+    """Replace each collective of case 1 or 2 in a program for ``devices``, in place."""
     if devices is None or lists.names.isdisjoint(OPS):
         return
     alone = [(op, value) for op in named(lists.blocks, OPS) if (value := _without(op, devices)) is not None]
@@ -39,7 +39,7 @@ def drop_groups_of_one(lists: OpLists, devices: int | None) -> None:
 
 
 def _without(op: Any, devices: int) -> Any:
-    """Returns the value that ``op`` gives without any exchange; None where there is an exchange."""
+    """Return the value that ``op`` gives without any exchange; None where there is an exchange."""
     (operand,), (result,) = op.operands, op.results
     if operand.type != result.type or "channel_handle" not in op.attributes:
         return None

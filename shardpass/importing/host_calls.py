@@ -35,7 +35,7 @@ CUSTOM_CALL = "stablehlo.custom_call"
 
 
 def mark_host_calls(lists: OpLists) -> None:
-    """Marks the calls of case 1 in the function whose ops ``lists`` holds.
+    """Mark the calls of case 1 in the function whose ops ``lists`` holds.
 
     Raises ShardpassError (SP238) for a call of case 4.
     """
@@ -75,7 +75,7 @@ def mark_host_calls(lists: OpLists) -> None:
 
 
 def _device(op: Any) -> int:
-    """Returns the device that the call's sharding names, or else the first, which is XLA's choice too."""
+    """Return the device that the call's sharding names, or else the first, which is XLA's choice too."""
     sharding = parse_sharding(text(op.attributes[SHARDING])) if SHARDING in op.attributes else None
     one = sharding.elements[0] if isinstance(sharding, TupleSharding) and sharding.elements else sharding
     return one.device if isinstance(one, Sharding) and one.is_maximal and one.device is not None else 0

@@ -64,7 +64,7 @@ class _Call:
 
 
 def inline_calls(module: Any, lists: OpLists | None = None) -> None:
-    """Inlines every call and composite reached from ``main``, in regions too, and erases the functions left unused.
+    """Inline every call and composite reached from ``main``, in regions too, and erase the functions left unused.
 
     ``lists`` holds the ops of ``module``. Raises ShardpassError: SP205 where functions call one another in a circle,
     SP206 where a callee is missing, SP229 where the result would be too large.
@@ -127,7 +127,7 @@ def _refuse_circle_of_main(functions: dict[str, _Function]) -> None:
 
 
 def _callees_first(functions: dict[str, _Function]) -> list[str]:
-    """Lists the functions that ``main`` reaches by calls, callees first."""
+    """List the functions that ``main`` reaches by calls, callees first."""
     order: list[str] = []
     done: set[str] = set()
     path = ["main"]
@@ -156,12 +156,12 @@ def _callees_first(functions: dict[str, _Function]) -> list[str]:
 
 
 def most_ops(size: int) -> int:
-    """Returns how many ops inlining may make of a module of ``size`` ops."""
+    """Return how many ops inlining may make of a module of ``size`` ops."""
     return min(MOST_OPS, max(FEW_OPS, TIMES * size))
 
 
 def _refuse_too_many(functions: dict[str, _Function], order: list[str], main: Any) -> None:
-    """Refuses a program for which more than ``most_ops`` would be copied; O(calls)."""
+    """Refuse a program for which more than ``most_ops`` would be copied; O(calls)."""
     sizes: dict[str, int] = {}
     for name in order:
         sizes[name] = functions[name].size + sum(sizes[_callee(call)] for call in functions[name].calls)
@@ -175,7 +175,7 @@ def _refuse_too_many(functions: dict[str, _Function], order: list[str], main: An
 
 
 def _kept(functions: dict[str, _Function], order: list[str]) -> set[str]:
-    """Returns the functions that must stay: ops of the inlined program, or of such functions, name them."""
+    """Return the functions that must stay: ops of the inlined program, or of such functions, name them."""
     kept: set[str] = set()
     todo = {name for reached in order for name in functions[reached].mentions}
     while todo:
@@ -198,7 +198,7 @@ def _call(op: Any, around: str | None) -> _Call:
 
 
 def _inline_call(call: _Call, function: _Function, *, copy: bool) -> list[_Call]:
-    """Moves the body of ``function``, or a copy, before ``call`` and erases the call; returns the calls in the body."""
+    """Move the body of ``function``, or a copy, before ``call`` and erase the call; return the calls in the body."""
     op, scope = call.op, call.scope or call.around
     signature = function.signature = function.signature or Signature(function.op)
     with ir.InsertionPoint(op):
@@ -229,7 +229,7 @@ def _inline_call(call: _Call, function: _Function, *, copy: bool) -> list[_Call]
 
 
 def _calls_in(body: list[Any], scope: str | None) -> list[_Call]:
-    """Lists the calls in ``body`` and its regions, which get ``scope`` unless an op around them has another."""
+    """List the calls in ``body`` and its regions, which get ``scope`` unless an op around them has another."""
     calls = [_call(op, scope) for op in body if op.name in CALLEE]
     for op in body:
         if len(op.regions):
@@ -241,7 +241,7 @@ def _calls_in(body: list[Any], scope: str | None) -> list[_Call]:
 
 
 def _constrained(value: Any, attributes: dict[str, Any], call: _Call) -> Any:
-    """Constrains ``value`` to the sharding in ``attributes``, if there is one and it is not of a tile."""
+    """Constrain ``value`` to the sharding in ``attributes``, if there is one and it is not of a tile."""
     scope = call.scope or call.around
     if SHARDING not in attributes or scope == MANUAL:
         return value

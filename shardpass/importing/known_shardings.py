@@ -51,7 +51,7 @@ class KnownShardings:
         }
 
     def annotation(self, attributes: Any, value: Any) -> Sharding | None:
-        """Reads the annotation in ``attributes`` of ``value``, on the mesh; None where it splits nothing."""
+        """Read the annotation in ``attributes`` of ``value``, on the mesh; None where it splits nothing."""
         sharding = self._parsed(attributes, value)
         if sharding is None or self.mesh is None:
             return None
@@ -71,7 +71,7 @@ class KnownShardings:
         return sharding if isinstance(sharding, Sharding) else None
 
     def on_mesh(self, sharding: Sharding) -> Sharding | None:
-        """Restates ``sharding`` on the mesh, partial sums in its order; None where it splits nothing."""
+        """Restate ``sharding`` on the mesh, partial sums in its order; None where it splits nothing."""
         if sharding.mesh is None or self.mesh is None:
             return None
         on_mesh = sharding.on(self.mesh)
@@ -84,7 +84,7 @@ class KnownShardings:
         )
 
     def of(self, value: Any, depth: int = 0) -> Sharding | None:
-        """Returns the sharding of ``value``; None where it is unknown or splits nothing."""
+        """Return the sharding of ``value``; None where it is unknown or splits nothing."""
         if value not in self.known:
             self.known[value] = None  # of a loop's value, while its first one is looked at
             self.known[value] = self._read(value, depth) if depth < DEEPEST and is_ranked(value) else None
@@ -114,7 +114,7 @@ class KnownShardings:
         return Sharding.tiled(self.mesh, _once(dims)) if any(dims) else None
 
     def of_factors(self, op: Any, rule: Rule, kind: Kind, depth: int = 0) -> dict[int, Axes]:
-        """Returns the axes that split each factor of ``kind``, from the first operand that is split along it."""
+        """Return the axes that split each factor of ``kind``, from the first operand that is split along it."""
         axes_of: dict[int, Axes] = {}
         for operand, dims in zip(op.operands, rule.operands, strict=True):
             sharding = self.of(operand, depth) if dims and shape_of(operand) else None
@@ -125,7 +125,7 @@ class KnownShardings:
 
 
 def rule_of(op: Any) -> Rule | None:
-    """Returns the rule of ``op``; None without one, or where some value is no array."""
+    """Return the rule of ``op``; None without one, or where some value is no array."""
     entry = find(op.name)
     if entry is None or not all(map(is_ranked, (*op.operands, *op.results))):
         return None
@@ -138,7 +138,7 @@ def _only(axes: dict[int, Axes], factors: tuple[int, ...]) -> Axes:
 
 
 def _once(dims: list[Axes]) -> list[Axes]:
-    """Keeps each axis of ``dims`` only on the first dimension that it splits."""
+    """Keep each axis of ``dims`` only on the first dimension that it splits."""
     used: set[AxisRef] = set()
     out = []
     for axes in dims:

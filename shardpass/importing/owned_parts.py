@@ -47,7 +47,7 @@ class _Digit:
 
 
 def owning_axes(split: Axes, wanted: Axes, axes: Axes) -> Axes:
-    """Returns the last of the axes that ``split`` a dimension which become the partial sum's, leaving ``wanted``.
+    """Return the last of the axes that ``split`` a dimension which become the partial sum's, leaving ``wanted``.
 
     Those keep their parts in place.
     """
@@ -58,7 +58,7 @@ def owning_axes(split: Axes, wanted: Axes, axes: Axes) -> Axes:
 
 
 def owned_parts(value: Any, mesh: Mesh, dims: Sequence[Axes], wanted: Sequence[Axes], summed: Axes, axes: Axes) -> Any:
-    """Builds the summands over ``axes`` of ``value`` at the insertion point: [devices along axes, *shape].
+    """Build the summands over ``axes`` of ``value`` at the insertion point: [devices along axes, *shape].
 
     ``value`` holds the summands over ``summed`` already, an array [devices along summed, *shape] where there are any;
     ``dims`` split ``shape``, and ``wanted`` split it afterwards.
@@ -89,7 +89,7 @@ def owned_parts(value: Any, mesh: Mesh, dims: Sequence[Axes], wanted: Sequence[A
 
 
 def _digits(mesh: Mesh, size: int, split: Axes, owning: Axes) -> list[_Digit]:
-    """Cuts a dimension of ``size`` into digits; ``owning``: the last of the axes that ``split`` the dimension."""
+    """Cut a dimension of ``size`` into digits; ``owning``: the last of the axes that ``split`` the dimension."""
     if not owning:
         return [_Digit(size)]
     counts = [count_of(mesh, (axis,)) for axis in split]
@@ -99,7 +99,7 @@ def _digits(mesh: Mesh, size: int, split: Axes, owning: Axes) -> list[_Digit]:
 
 
 def _mask(shape: tuple[int, ...], axes: Axes, summed: Axes, rows: Sequence[_Digit]) -> Any:
-    """Builds the mask of kept elements: those whose place along each axis is the device's, or 0 along other axes."""
+    """Build the mask of kept elements: those whose place along each axis is the device's, or 0 along other axes."""
     kind = ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(32))
     owners = {digit.axis: len(axes) + index for index, digit in enumerate(rows) if digit.axis is not None}
     kept = None

@@ -60,7 +60,7 @@ CUSTOM_CALL = "stablehlo.custom_call"
 def stack_partial_sums(
     main: Any, signature: Signature, lists: OpLists, devices: int | None, prefer: Mesh | None = None
 ) -> None:
-    """Rewrites the borders of ``main``, whose ops ``lists`` holds, in place.
+    """Rewrite the borders of ``main``, whose ops ``lists`` holds, in place.
 
     ``devices``: of the program, for ``{unreduced}``, which names none. ``prefer``: the mesh that the module names.
     """
@@ -82,7 +82,7 @@ def stack_partial_sums(
 
 
 def _partial_sum(attributes: Any, value: Any, summands: Summands) -> Sharding | None:
-    """Returns the annotated sharding of ``value`` if it is a partial sum over axes of a mesh, else None."""
+    """Return the annotated sharding of ``value`` if it is a partial sum over axes of a mesh, else None."""
     if SHARDING not in attributes or "unreduced" not in text(attributes[SHARDING]):
         return None
     sharding = summands.shardings.annotation(attributes, value)
@@ -90,7 +90,7 @@ def _partial_sum(attributes: Any, value: Any, summands: Summands) -> Sharding | 
 
 
 def _stacked(attributes: Any, sharding: Sharding) -> dict[str, Any]:
-    """Returns the attributes of a value's summands, from the value's ``attributes``."""
+    """Return the attributes of a value's summands, from the value's ``attributes``."""
     stacked = {name: attributes[name] for name in (UNSPECIFIED, PRIORITIES) if name in attributes}
     if UNSPECIFIED in stacked:
         stacked[UNSPECIFIED] = i64_array([dim + 1 for dim in ints(stacked[UNSPECIFIED])])
@@ -125,7 +125,7 @@ def _arguments(main: Any, signature: Signature, summands: Summands) -> bool:
 
 
 def _where_used(argument: Any) -> Any:
-    """Finds the argument's first use, where the program asks for the sum.
+    """Find the argument's first use, where the program asks for the sum.
 
     Newer JAX first repeats the argument's annotation, which does not ask for the sum.
     """
@@ -161,7 +161,7 @@ def _end(main: Any) -> Any:
 
 
 def _retype(main: Any) -> None:
-    """Updates the function type of main to its current arguments and results."""
+    """Update the function type of main to its current arguments and results."""
     inputs = [argument.type for argument in main.regions[0].blocks[0].arguments]
     results = [value.type for value in _end(main).operands]
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
@@ -171,7 +171,7 @@ def _retype(main: Any) -> None:
 
 
 def _manual_part(sharding: Sharding, scope: str | None) -> Sharding | None:
-    """Returns ``sharding`` with only the partial sums over manual axes of ``scope``; None where there are none."""
+    """Return ``sharding`` with only the partial sums over manual axes of ``scope``; None where there are none."""
     if scope == MANUAL or scope is None:
         return sharding
     inside = parse_sharding(scope)
@@ -186,7 +186,7 @@ def _manual_part(sharding: Sharding, scope: str | None) -> Sharding | None:
 
 
 def _entry(op: Any, summands: Summands) -> bool:
-    """Rewrites an entry (case 3): the constraint before it has the partial sum."""
+    """Rewrite an entry (case 3): the constraint before it has the partial sum."""
     value = op.operands[0]
     if isinstance(value.owner, ir.Block) or custom_call_target(constraint := operation(value.owner)) != CONSTRAINT:
         return False
@@ -212,7 +212,7 @@ def _entry(op: Any, summands: Summands) -> bool:
 
 
 def _exit(op: Any, summands: Summands) -> bool:
-    """Rewrites an exit (case 4), which has the partial sum itself."""
+    """Rewrite an exit (case 4), which has the partial sum itself."""
     value, sharding = op.operands[0], _partial_sum(op.attributes, op.results[0], summands)
     if sharding is None:
         return False
@@ -241,7 +241,7 @@ def _exit(op: Any, summands: Summands) -> bool:
 
 
 def _shifted(op: Any) -> dict[str, Any]:
-    """Returns an entry's attributes for a tile with one more, leading dimension."""
+    """Return an entry's attributes for a tile with one more, leading dimension."""
     sharding = parse_sharding(text(op.attributes[SHARDING])) if SHARDING in op.attributes else None
     if not isinstance(sharding, Sharding) or sharding.mesh is None:
         return {SHARDING: op.attributes[SHARDING]} if sharding is not None else {}

@@ -55,7 +55,7 @@ class Annotation:
         return place_of(self.location)
 
     def write(self) -> None:
-        """Writes the shardings back in canonical text, and propagation's attributes for a single value."""
+        """Write the shardings back in canonical text, and propagation's attributes for a single value."""
         texts = [str(s) for s in self.shardings]
         attributes = self.holder if isinstance(self.holder, dict) else self.holder.attributes
         joined = texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
@@ -68,7 +68,7 @@ class Annotation:
 
 
 def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[list[Annotation], list[Sharding]]:
-    """Reads every sharding in ``main``, in order, and the shardings with axes that propagation must leave alone.
+    """Read every sharding in ``main``, in order, and the shardings with axes that propagation must leave alone.
 
     Raises ShardpassError with all that cannot be read.
     """
@@ -92,7 +92,7 @@ def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[l
 
 
 def _strays(marked: list[Any]) -> Iterator[Diagnostic]:
-    """Returns the first op marked {manual} that takes or returns a whole array.
+    """Return the first op marked {manual} that takes or returns a whole array.
 
     Ops of a loop or branch that is marked itself are in the region with it.
     """
@@ -114,12 +114,12 @@ def _whole_operand(op: Any, tiles: set[Any]) -> str:
 
 
 def _is_source(value: Any) -> bool:
-    """Whether ``value`` has no operands (a constant, an iota): such ops carry no mark, even inside of regions."""
+    """Return whether ``value`` has no operands (a constant, an iota): such ops carry no mark, even in regions."""
     return not isinstance(value.owner, ir.Block) and not len(operation(value.owner).operands)
 
 
 def _whole_use(op: Any, inside: set[Any]) -> str:
-    """Returns a use of a result of ``op`` as a whole array, by an op outside of the region that is not its exit."""
+    """Return a use of a result of ``op`` as a whole array, by an op outside of the region that is not its exit."""
     for result in op.results:
         for use in result.uses:
             user = operation(use.owner)
@@ -129,7 +129,7 @@ def _whole_use(op: Any, inside: set[Any]) -> str:
 
 
 def pin(annotations: Sequence[Annotation]) -> None:
-    """Marks the ops that the user annotated, but for constraints, borders of regions and control flow."""
+    """Mark the ops that the user annotated, but for constraints, borders of regions and control flow."""
     for one in annotations:
         if isinstance(one.holder, dict) or one.where in CONTROL_FLOW:
             continue
@@ -139,7 +139,7 @@ def pin(annotations: Sequence[Annotation]) -> None:
 
 
 def is_propagated(lists: OpLists) -> bool:
-    """Whether every op of main has an annotation, as after propagation; marks the user's annotations then."""
+    """Return whether every op of main has an annotation, as after propagation; mark the user's annotations then."""
     arrays = (op for op in lists.blocks[0].ops if any(isinstance(one.type, ir.RankedTensorType) for one in op.results))
     return all(SHARDING in op.attributes for op in arrays)
 
@@ -152,7 +152,7 @@ class _Reader:
         self.manual: list[Any] = []  # ops that are marked {manual}
 
     def row(self, row: dict[str, Any], kind: Any, location: Any, where: str) -> None:
-        """Reads the attributes of an argument or a result."""
+        """Read the attributes of an argument or a result."""
         if SHARDING in row:
             self._read(row, text(row[SHARDING]), (kind,), location, where, None)
         if REPLICATED in row:
@@ -182,7 +182,7 @@ class _Reader:
 
 
 def refuse_wrong_shardings(annotations: list[Annotation], count: int, source: str) -> None:
-    """Checks each sharding once for each type and scope that it occurs with."""
+    """Check each sharding once for each type and scope that it occurs with."""
     fine: set[tuple[Any, ...]] = set()
     errors: list[Diagnostic] = []
     for annotation in annotations:
@@ -208,7 +208,7 @@ def refuse_wrong_shardings(annotations: list[Annotation], count: int, source: st
 
 
 def _torn_groups(annotations: list[Annotation]) -> Iterator[Diagnostic]:
-    """Reports members of sharding groups that cannot share a sharding, for their shapes or regions."""
+    """Report members of sharding groups that cannot share a sharding, for their shapes or regions."""
     first: dict[int, tuple[Any, str | None]] = {}
     for annotation in annotations:
         for sharding, kind in zip(annotation.shardings, annotation.types, strict=True):

@@ -74,7 +74,7 @@ MOST_DEVICES = 2**20
 
 
 def import_sdy(module: Any, lists: OpLists | None = None) -> Mesh | None:
-    """Rewrites every SDY op and attribute of ``module``, whose ops ``lists`` holds.
+    """Rewrite every SDY op and attribute of ``module``, whose ops ``lists`` holds.
 
     Returns the largest mesh that the module names, if any. Raises ShardpassError: SP202 for an attribute that cannot be
     read, SP219 for a mesh of too many devices.
@@ -114,7 +114,7 @@ class _Import:
         return [mesh for mesh in (*self.meshes.values(), *self.inlined) if isinstance(mesh, Mesh) and mesh.axes]
 
     def _scoped_functions(self, lists: OpLists) -> None:
-        """Copies functions that manual computations call, and marks the ops of a copy with the scope of the call."""
+        """Copy functions that manual computations call, and mark the ops of a copy with the scope of the call."""
         for copy in scoped_calls(lists):
             scope = self._scope_over(copy.manual, self._mesh_of(copy.computation, copy.manual))
             if scope is not None:
@@ -155,7 +155,7 @@ class _Import:
                     self._replica_groups(op)
 
     def _attributes(self, attribute: Any, rank: int, location: Any, scope: str | None = None) -> dict[str, Any]:
-        """Returns the attributes for one ``#sdy.sharding`` of a value in ``scope``: sharding, propagation notes."""
+        """Return the attributes for one ``#sdy.sharding`` of a value in ``scope``: sharding, propagation notes."""
         key = (attribute, rank, scope)
         if key not in self.read:
             self.read[key] = self._described(self._parse(str(attribute), location), rank, self.manual[scope])
@@ -172,7 +172,7 @@ class _Import:
         return sharding
 
     def _described(self, sharding: Sharding, rank: int, manual: frozenset[str]) -> dict[str, Any]:
-        """Returns the attributes for ``sharding``, with its manual axes as a manual subgroup."""
+        """Return the attributes for ``sharding``, with its manual axes as a manual subgroup."""
         result = sharding
         if manual and sharding.mesh is not None:
             dims = tuple(tuple(a for a in axes if a.name not in manual) for axes in sharding.dims)
@@ -198,7 +198,7 @@ class _Import:
             signature.write()
 
     def _replica_groups(self, op: Any) -> None:
-        """Rewrites replica groups given by axes of an ``sdy.mesh`` (as in newer JAX) as lists of devices."""
+        """Rewrite replica groups given by axes of an ``sdy.mesh`` (as in newer JAX) as lists of devices."""
         try:
             list_devices(op, self.meshes)
         except ShardpassError as error:
@@ -210,7 +210,7 @@ class _Import:
         op.erase()
 
     def _free_constraint(self, op: Any, sharding: str, **more: Any) -> Any:
-        """Constrains the operand of ``op`` without fixing a dimension; ``more``: attributes for propagation."""
+        """Constrain the operand of ``op`` without fixing a dimension; ``more``: attributes for propagation."""
         value = op.operands[0]
         attributes = {SHARDING: ir.StringAttr.get(sharding), **more}
         with ir.InsertionPoint(op), op.location:
@@ -219,7 +219,7 @@ class _Import:
         return result
 
     def _barrier(self, op: Any) -> None:
-        """Rewrites a propagation barrier as a constraint that fixes nothing, with the allowed direction."""
+        """Rewrite a propagation barrier as a constraint that fixes nothing, with the allowed direction."""
         allowed = DIRECTIONS[ir.IntegerAttr(op.attributes["allowed_direction"]).value]
         if marked_scope(op) == MANUAL:
             result = op.operands[0]
@@ -251,7 +251,7 @@ class _Import:
             op.attributes[SHARDING] = ir.StringAttr.get("{" + ", ".join(texts) + "}")
 
     def _constrained(self, op: Any, rows: list[dict[str, Any]]) -> None:
-        """Writes open dimensions and the like on constraints, one for each of several results."""
+        """Write open dimensions and the like on constraints, one for each of several results."""
         self.changed = True
         with ir.InsertionPoint.after(op), op.location:
             for result, attributes in zip(op.results, rows, strict=True):
@@ -278,7 +278,7 @@ class _Import:
             self._annotated(made)
 
     def _named_computation(self, op: Any) -> None:
-        """Replaces a named computation by its body, as a call."""
+        """Replace a named computation by its body, as a call."""
         scope = marked_scope(op)
         with ir.InsertionPoint(op), op.location:
             given = self._constrained_borders(op, "in", op.operands, scope)
@@ -290,7 +290,7 @@ class _Import:
         op.erase()
 
     def _constrained_borders(self, op: Any, side: str, values: Iterable[Any], scope: str | None) -> list[Any]:
-        """Constrains each of ``values`` to the sharding that ``op`` gives for ``side``."""
+        """Constrain each of ``values`` to the sharding that ``op`` gives for ``side``."""
         name, values = f"{side}_shardings", list(values)
         if name not in op.attributes or scope == MANUAL:
             return values
@@ -301,7 +301,7 @@ class _Import:
         ]
 
     def _move_out(self, op: Any, scope: str | None) -> list[Any]:
-        """Moves the body of ``op`` before it, marked with ``scope``; returns the values that the body returns."""
+        """Move the body of ``op`` before it, marked with ``scope``; return the values that the body returns."""
         *body, terminator = [operation(inner) for inner in op.regions[0].blocks[0].operations]
         within = Within(op.location)
         for inner in body:
@@ -317,7 +317,7 @@ class _Import:
             set_scope(op, scope)
 
     def _manual(self, op: Any) -> None:
-        """Moves the body out, between conversions from whole arrays to tiles and back.
+        """Move the body out, between conversions from whole arrays to tiles and back.
 
         Where no further axis becomes manual, tiles are the same as around the region, and nothing is converted.
         """
@@ -342,7 +342,7 @@ class _Import:
         return self._call(CONSTRAINT, value, value.type, sharding, scope)
 
     def _call(self, target: str, value: Any, kind: Any, sharding: Any, scope: str | None) -> Any:
-        """Builds a conversion or constraint whose result is in ``scope``, split by ``sharding`` less manual axes."""
+        """Build a conversion or constraint whose result is in ``scope``, split by ``sharding`` less manual axes."""
         if scope == MANUAL:
             attributes: dict[str, Any] = {SHARDING: ir.StringAttr.get(MANUAL)}
         else:
@@ -353,7 +353,7 @@ class _Import:
         return result
 
     def _mesh_of(self, computation: Any, manual: Iterable[str]) -> Mesh | None:
-        """Returns the mesh of a manual computation's values; without values, a mesh of the ``manual`` axes."""
+        """Return the mesh of a manual computation's values; without values, a mesh of the ``manual`` axes."""
         names = set(manual)
         for side in ("in_shardings", "out_shardings"):
             for sharding in sdy.TensorShardingPerValueAttr(computation.attributes[side]).shardings:
@@ -363,7 +363,7 @@ class _Import:
         return next((mesh for mesh in self._with_axes() if names <= set(mesh.names)), None)
 
     def _scope_over(self, manual: frozenset[str], mesh: Mesh | None) -> str | None:
-        """Returns the mark for ops of a region that is manual over ``manual``; None where that is no axis."""
+        """Return the mark for ops of a region that is manual over ``manual``; None where that is no axis."""
         if not manual:
             return None
         free = set() if mesh is None else {name for name, size in mesh.axes if size > 1} - manual
@@ -373,7 +373,7 @@ class _Import:
 
 
 def _mesh(attribute: Any, name: str, location: Any) -> Mesh | int:
-    """Reads a mesh; for a mesh without axes that lists a device, that device."""
+    """Read a mesh; for a mesh without axes that lists a device, that device."""
     axes, ids = mesh_parts(attribute)
     count = prod(size for _, size in axes)
     _refuse_large(f"the mesh {name}", count, location)
@@ -389,7 +389,7 @@ def _refuse_large(what: str, count: int, location: Any) -> None:
 
 
 def stablehlo_constant(op: Any) -> Any:
-    """Replaces ``op``, an ``sdy.constant``, by a ``stablehlo.constant``."""
+    """Replace ``op``, an ``sdy.constant``, by a ``stablehlo.constant``."""
     with ir.InsertionPoint(op), op.location:
         try:
             attributes = {name: op.attributes[name] for name in op.attributes}

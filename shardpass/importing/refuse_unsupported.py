@@ -52,7 +52,7 @@ TOKENS = ("!stablehlo.token", "!mhlo.token")
 
 
 def refuse_types(lists: OpLists, main: Any) -> None:
-    """Refuses types and dynamic ops of the module whose ops ``lists`` holds.
+    """Refuse types and dynamic ops of the module whose ops ``lists`` holds.
 
     Raises ShardpassError: SP211 shapes that are not static, SP223 ops of dynamic shapes, SP224 types that XLA does not
     run, SP225 arguments and results of ``main`` that are no arrays.
@@ -69,7 +69,7 @@ def refuse_types(lists: OpLists, main: Any) -> None:
 
 
 def _faulty(lists: OpLists, faults: Mapping[Any, Code]) -> Iterator[Diagnostic]:
-    """Lists the dynamic ops, and the values whose type is one of ``faults``, block by block."""
+    """List the dynamic ops, and the values whose type is one of ``faults``, block by block."""
     for inside in lists.blocks:
         for op, name in zip(inside.ops, inside.names, strict=True):
             if name in DYNAMIC_OPS:
@@ -87,7 +87,7 @@ def _of_values(values: Any, name: str, faults: Mapping[Any, Code]) -> Iterator[D
 
 
 def fault(kind: Any) -> Code | None:
-    """Returns why a type cannot be in a program; None where it can. For a tuple, the first reason inside."""
+    """Return why a type cannot be in a program; None where it can. For a tuple, the first reason inside."""
     todo = [kind]
     while todo:
         kind = todo.pop()
@@ -117,7 +117,7 @@ def _is_known(element: Any) -> bool:
 
 
 def _borders(main: Any) -> Iterator[Diagnostic]:
-    """Lists the arguments and results of ``main`` that are no arrays; inside of ``main`` such values are allowed."""
+    """List the arguments and results of ``main`` that are no arrays; inside of ``main`` such values are allowed."""
     kind = ir.TypeAttr(main.attributes["function_type"]).value
     for role, types in (("argument", kind.inputs), ("result", kind.results)):
         for index, of in enumerate(types):
@@ -136,7 +136,7 @@ DIALECTS = frozenset(("stablehlo", "chlo", "mhlo", "func", "arith", "tensor"))
 
 
 def refuse_ops(lists: OpLists, devices: int) -> None:
-    """Refuses ops of ``main`` that XLA does not accept or that have no meaning on whole arrays.
+    """Refuse ops of ``main`` that XLA does not accept or that have no meaning on whole arrays.
 
     Raises ShardpassError: SP228 ops of other dialects, SP231 notes of XLA's partitioner, and where there is more than
     one device SP226 device ids and collectives outside of manual regions, SP227 transfers to the host, SP232 groups of
@@ -167,7 +167,7 @@ def _notes_of_xla(calls: Iterable[Any]) -> Iterator[Diagnostic]:
 
 
 def _missing_replica(op: Any) -> int | None:
-    """Returns the first replica other than 0 that a collective without a channel names."""
+    """Return the first replica other than 0 that a collective without a channel names."""
     attributes = op.attributes
     if "channel_handle" in attributes:
         return None
@@ -178,7 +178,7 @@ def _missing_replica(op: Any) -> int | None:
 
 
 def _over_partitions(op: Any) -> bool:
-    """Whether the result of ``op`` depends on the device; an id that nothing uses is harmless."""
+    """Return whether the result of ``op`` depends on the device; an id that nothing uses is harmless."""
     if op.name == "stablehlo.partition_id":
         return next(iter(op.results[0].uses), None) is not None
     return "channel_handle" in op.attributes

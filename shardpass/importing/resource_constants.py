@@ -32,7 +32,7 @@ _MANY = 65536  # bytes: more than all else that the bytecode of one constant has
 
 
 def hold_resources(module: Any, constants: Iterable[Any]) -> None:
-    """Puts the elements of its resource into each of ``constants``. Raises ShardpassError (SP234) where the module
+    """Put the elements of its resource into each of ``constants``. Raises ShardpassError (SP234) where the module
     lacks it.
     """
     values: dict[Any, Any] = {}  # several constants may name one blob
@@ -49,7 +49,7 @@ def hold_resources(module: Any, constants: Iterable[Any]) -> None:
 
 
 def _with_elements(value: Any, kind: Any) -> Any:
-    """Returns ``value``, of the type ``kind``, with its elements; None where they are absent or of another number."""
+    """Return ``value``, of the type ``kind``, with its elements; None where they are absent or of another number."""
     alone = ir.Module.create(ir.Location.unknown())
     alone.operation.attributes["value"] = value
     shape = tuple(kind.shape)
@@ -81,7 +81,7 @@ class _Pieces:
 
 
 def _value(op: Any) -> Any:
-    """Returns the constant's resource attribute, whose class the bindings do not know; None for other constants."""
+    """Return the constant's resource attribute, whose class the bindings do not know; None for other constants."""
     try:
         value = op.attributes["value"]
     except TypeError:  # complex elements

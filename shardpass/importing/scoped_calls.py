@@ -32,7 +32,7 @@ Manual = frozenset[str]
 
 
 def manual_axes(computation: Any) -> Manual:
-    """Returns the axes that a ``sdy.manual_computation`` itself lists."""
+    """Return the axes that a ``sdy.manual_computation`` itself lists."""
     axes = sdy.ManualAxesAttr(computation.attributes["manual_axes"])
     return frozenset(str(axes[i]) for i in range(len(axes)))
 
@@ -47,7 +47,7 @@ class FunctionCopy:
 
 
 def scoped_calls(lists: OpLists) -> list[FunctionCopy]:
-    """Redirects each call in a manual computation to a copy of its function; ``lists``: the module's ops."""
+    """Redirect each call in a manual computation to a copy of its function; ``lists``: the module's ops."""
     copies = _Copies(lists)
     copies.follow(lists.blocks, frozenset(), None)
     for copy in copies.copies:  # grows meanwhile
@@ -68,7 +68,7 @@ class _Copies:
         self.copies: list[FunctionCopy] = []
 
     def follow(self, blocks: list[OpList], manual: Manual, computation: Any) -> None:
-        """Redirects the calls in ``blocks``, around which the ``manual`` axes of ``computation`` are manual."""
+        """Redirect the calls in ``blocks``, around which the ``manual`` axes of ``computation`` are manual."""
         around: dict[int, tuple[Manual, Any]] = {}  # op, by identity -> what is manual around its blocks
         for inside in blocks:
             here = around.get(id(inside.owner), (manual, computation))

@@ -20,7 +20,7 @@ CHANNEL = "channel_handle"
 
 
 def split_variadic(module: Any) -> None:
-    """Splits variadic collectives everywhere, in place; each new op has a separate channel. O(ops)."""
+    """Split variadic collectives everywhere, in place; each new op has a separate channel. O(ops)."""
     variadic = [op for op in every_op(operation(module)) if op.name in VARIADIC and len(op.operands) > 1]
     if not variadic:
         return
@@ -47,7 +47,7 @@ def _single(op: Any, operand: Any, kind: Any, channel: int) -> Any:
 
 
 def _copy(source: Any, target: Any) -> None:
-    """Copies the ops of a reducer's block, which uses nothing from outside."""
+    """Copy the ops of a reducer's block, which uses nothing from outside."""
     known = dict(zip(source.arguments, target.arguments, strict=True))
     with ir.InsertionPoint(target):
         for op in source.operations:

@@ -30,7 +30,9 @@ def summand_places(op: Any) -> tuple[int, ...]:
 
 
 def keeps_sums(op: Any) -> bool:
-    """Whether the sum of results is the result of the sum: false for ops that round to integers, and for booleans."""
+    """Return whether the sum of results is the result of the sum: false for ops that round to integers, and for
+    booleans.
+    """
     if op.name == "stablehlo.divide":
         return not isinstance(op.results[0].type.element_type, ir.IntegerType)
     kinds = [value.type.element_type for value in (*op.operands, *op.results)]

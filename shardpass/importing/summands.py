@@ -64,7 +64,7 @@ DEEPEST = 64  # ops that a chain of cases 2 to 5 may have
 
 
 def stacked_sharding(partial: Sharding) -> Sharding:
-    """Returns the sharding of the summands of a value with the sharding ``partial``, a partial sum."""
+    """Return the sharding of the summands of a value with the sharding ``partial``, a partial sum."""
     assert partial.mesh is not None
     return Sharding.tiled(partial.mesh, (partial.unreduced, *partial.dims), manual=partial.manual)
 
@@ -81,7 +81,7 @@ class Summands:
         self.partial: dict[tuple[Any, Axes], bool] = {}
 
     def total(self, summands: Any, partial: Sharding) -> Any:
-        """Builds the sum at the insertion point, and remembers ``summands`` as its summands."""
+        """Build the sum at the insertion point, and remember ``summands`` as its summands."""
         value = reduced_sum(summands, [0])
         self.known[value, partial.unreduced] = summands
         self.shardings.known[value] = partial
@@ -89,7 +89,7 @@ class Summands:
         return value
 
     def stack(self, value: Any, partial: Sharding) -> Any:
-        """Returns the summands of ``value`` for the sharding ``partial``; built behind the op that defines it."""
+        """Return the summands of ``value`` for the sharding ``partial``; built behind the op that defines it."""
         key = value, partial.unreduced
         if key not in self.known:
             summands = self._stack(value, partial)
@@ -112,14 +112,14 @@ class Summands:
     # ---------------------------------------------------------------- which case
 
     def _partial(self, op: Any) -> Sharding | None:
-        """Returns the sharding of a constraint that leaves a partial sum; None of any other op."""
+        """Return the sharding of a constraint that leaves a partial sum; None of any other op."""
         if custom_call_target(op) != CONSTRAINT or marked_scope(op) is not None:
             return None
         sharding = self.shardings.annotation(op.attributes, op.results[0])
         return sharding if sharding is not None and sharding.unreduced and sharding.reduction == "sum" else None
 
     def _splits(self, value: Any, axes: Axes, depth: int = 0) -> bool:
-        """Whether ``value`` is a partial sum over ``axes``: of cases 1 to 5."""
+        """Return whether ``value`` is a partial sum over ``axes``: of cases 1 to 5."""
         if (value, axes) in self.known:
             return True
         if isinstance(value.owner, ir.Block) or depth > DEEPEST:
@@ -142,7 +142,7 @@ class Summands:
         return _plain(op) and keeps_sums(op) and self._local(op, axes, depth) is not None
 
     def _local(self, op: Any, axes: Axes, depth: int = 0) -> _Local | None:
-        """Determines how each device computes its summand of the result of ``op``; None outside of cases 3 and 4."""
+        """Determine how each device computes its summand of the result of ``op``; None outside of cases 3 and 4."""
         if not _plain(op) or marked_scope(op) is not None or self.shardings.mesh is None:
             return None
         summed = [place for place in summand_places(op) if self._splits(op.operands[place], axes, depth)]
@@ -162,7 +162,7 @@ class Summands:
         return _Local(axes, places, rule, split) if covered or summed else None
 
     def _split_reductions(self, op: Any, rule: Rule, axes: Axes) -> dict[int, Axes]:
-        """Returns the axes that split each dimension which ``op`` adds up along: of ``axes``, and axes before these."""
+        """Return the axes that split each dimension which ``op`` adds up along: of ``axes``, and axes before these."""
         mesh = self.shardings.mesh
         assert mesh is not None
         split = {}
@@ -181,7 +181,7 @@ class Summands:
     # ---------------------------------------------------------------- cases 3 and 4
 
     def _computed(self, op: Any, local: _Local, partial: Sharding) -> Any:
-        """Builds the op on tiles, in a region that is manual over the axes."""
+        """Build the op on tiles, in a region that is manual over the axes."""
         mesh = self.shardings.mesh
         assert mesh is not None
         result = op.results[0]
@@ -211,7 +211,7 @@ class Summands:
         return stacked
 
     def _tile(self, op: Any, place: int, local: _Local, axes: Axes) -> Any:
-        """Builds operand ``place`` of ``op`` inside of the region: its tile, or its summand."""
+        """Build operand ``place`` of ``op`` inside of the region: its tile, or its summand."""
         mesh, value = self.shardings.mesh, op.operands[place]
         assert mesh is not None
         if not is_ranked(value):
@@ -240,7 +240,7 @@ class Summands:
     def _entered(
         self, value: Any, dims: Sequence[Axes], cuts: Sequence[Axes], open_dims: Sequence[int], axes: Axes
     ) -> Any:
-        """Builds the tile of ``value`` in the region.
+        """Build the tile of ``value`` in the region.
 
         ``dims`` split the value, ``cuts`` are the manual axes of each dimension. Of ``open_dims`` nothing is known, but
         that no axis of the region splits them.
@@ -263,7 +263,7 @@ class Summands:
         return self._marked(make_custom_call(TO_SHARD, constrained, kind, attributes), axes)
 
     def _left(self, summand: Any, partial: Sharding) -> Any:
-        """Builds the summands outside of the region that computes ``summand``, at the insertion point."""
+        """Build the summands outside of the region that computes ``summand``, at the insertion point."""
         assert partial.mesh is not None
         axes = partial.unreduced
         one = self._marked(hlo.reshape(retype(summand.type, (1, *shape_of(summand))), summand), axes)
@@ -274,7 +274,7 @@ class Summands:
         return make_custom_call(TO_FULL, one, kind, {SHARDING: ir.StringAttr.get(str(stacked_sharding(free)))})
 
     def _summed_over(self, stacked: Any, axes: Axes, wanted: Axes, dims: Sequence[Axes]) -> Any:
-        """Builds the summands over ``wanted`` from those over ``axes``, which are more, at the insertion point."""
+        """Build the summands over ``wanted`` from those over ``axes``, which are more, at the insertion point."""
         mesh = self.shardings.mesh
         assert mesh is not None
         counts = [count_of(mesh, (axis,)) for axis in axes]
@@ -298,7 +298,7 @@ class Summands:
     # ---------------------------------------------------------------- case 5
 
     def _carried(self, op: Any, value: Any, partial: Sharding) -> Any:
-        """Changes a loop's or a branch's result, in place, to an array of summands."""
+        """Change a loop's or a branch's result, in place, to an array of summands."""
         place = _place(op, value)
         kind = retype(value.type, (count_of(partial.mesh, partial.unreduced), *shape_of(value)))  # type: ignore[arg-type]
         if op.name == "stablehlo.while":
@@ -321,14 +321,14 @@ class Summands:
         return value
 
     def _replaced(self, summands: Any, partial: Sharding) -> None:
-        """Replaces uses of ``summands`` as a sum by their sum, built at the insertion point."""
+        """Replace uses of ``summands`` as a sum by their sum, built at the insertion point."""
         total = self.total(summands, partial)
         summands.replace_all_uses_except(total, [operation(total.owner)])
 
     # ---------------------------------------------------------------- case 6
 
     def _parts_of(self, value: Any, partial: Sharding) -> Any:
-        """Builds summands of a whole array, or of a partial sum over fewer axes: each device keeps its own part."""
+        """Build summands of a whole array, or of a partial sum over fewer axes: each device keeps its own part."""
         mesh, axes = partial.mesh, partial.unreduced
         assert mesh is not None
         count, shape = count_of(mesh, axes), shape_of(value)
@@ -384,14 +384,14 @@ def _returned(block: Any, place: int) -> Any:
 
 
 def _behind(value: Any) -> Any:
-    """Sets the insertion point behind the op that defines ``value``."""
+    """Set the insertion point behind the op that defines ``value``."""
     if isinstance(value.owner, ir.Block):
         return ir.InsertionPoint.at_block_begin(value.owner)
     return ir.InsertionPoint.after(operation(value.owner))
 
 
 def _in_block_of(op: Any, value: Any) -> Any:
-    """Sets the insertion point behind ``value``'s definition, or at the start of the block of ``op`` further inside."""
+    """Set the insertion point behind ``value``'s definition, or at the start of the block of ``op`` further inside."""
     own = value.owner if isinstance(value.owner, ir.Block) else operation(value.owner).block
     return _behind(value) if own == op.block else ir.InsertionPoint.at_block_begin(op.block)
 
@@ -406,7 +406,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def _first_alone(value: Any, count: int) -> Any:
-    """Builds summands of which the first is ``value`` and the others are zero, at the insertion point."""
+    """Build summands of which the first is ``value`` and the others are zero, at the insertion point."""
     shape = shape_of(value)
     zero = splat(retype(value.type, ()), zero_text(value.type.element_type))
     one = hlo.reshape(retype(value.type, (1, *shape)), value)

@@ -50,7 +50,7 @@ CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_python_gpu_callback")
 
 
 def number_tokens(module: Any, main: Any, lists: OpLists) -> None:
-    """Rewrites the tokens of ``module``, whose ops ``lists`` holds, in place."""
+    """Rewrite the tokens of ``module``, whose ops ``lists`` holds, in place."""
     types = {value.type for inside in lists.blocks for op in inside.ops for value in op.results}
     types |= {value.type for inside in lists.blocks for value in inside.block.arguments}
     if not any(map(is_token, types)):
@@ -102,7 +102,7 @@ def _made(op: Any, number: Any) -> None:
 
 
 def _without_tokens(main: Any, number: Any) -> tuple[list[int], list[int]]:
-    """Removes the tokens from main's signature; returns the places of these arguments and results."""
+    """Remove the tokens from main's signature; return the places of these arguments and results."""
     kind = ir.TypeAttr(main.attributes["function_type"]).value
     arguments, results = (
         [place for place, of in enumerate(side) if is_token(of)] for side in (kind.inputs, kind.results)

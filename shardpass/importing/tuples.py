@@ -59,7 +59,7 @@ Tree = Any  # a value, or a tuple of trees
 
 
 def take_apart_tuples(lists: OpLists) -> None:
-    """Rewrites the tuples of a function, whose ops ``lists`` holds, in place.
+    """Rewrite the tuples of a function, whose ops ``lists`` holds, in place.
 
     Raises ShardpassError: SP248 for ops that shardpass does not know to handle tuples, SP202 and SP210 for their
     shardings.
@@ -113,7 +113,7 @@ class _Apart:
                 value.replace_all_uses_with(tree)
 
     def _shardings(self, op: Any, count: int) -> list[str] | None:
-        """Returns the sharding of each of ``count`` leaves; None where ``op`` has no valid one for whole arrays."""
+        """Return the sharding of each of ``count`` leaves; None where ``op`` has no valid one for whole arrays."""
         annotation = get_text(op, SHARDING)
         if annotation is None or annotation == MANUAL:
             return None
@@ -131,7 +131,7 @@ class _Apart:
         return leaves
 
     def _constrained(self, tree: Tree, op: Any) -> Tree:
-        """Constrains each array in ``tree`` that the annotation of ``op`` names."""
+        """Constrain each array in ``tree`` that the annotation of ``op`` names."""
         values = _leaves(tree)
         shardings = self._shardings(op, len(values))
         if shardings is None:
@@ -147,7 +147,7 @@ class _Apart:
         return _shaped(tree, iter(made))
 
     def _each(self, op: Any, values: list[Any]) -> list[Tree]:
-        """Applies ``op``, which has one tuple operand and result, to each leaf."""
+        """Apply ``op``, which has one tuple operand and result, to each leaf."""
         types = leaves(value.type for value in op.results)
         shardings = self._shardings(op, len(types))
         made = []
@@ -173,7 +173,7 @@ class _Apart:
 
 
 def _differs_in_hlo(op: Any) -> bool:
-    """Whether HLO reads ``op`` as another call if its leaves are separate operands."""
+    """Return whether HLO reads ``op`` as another call if its leaves are separate operands."""
     if any(is_tuple(value.type) for value in op.operands):
         return True
     kind = op.results[0].type
@@ -185,10 +185,10 @@ def _leaves(tree: Tree) -> list[Any]:
 
 
 def _shaped(tree: Tree, values: Iterator[Any]) -> Tree:
-    """Groups the next of ``values`` as those of ``tree`` are."""
+    """Group the next of ``values`` as those of ``tree`` are."""
     return tuple([_shaped(part, values) for part in tree]) if isinstance(tree, tuple) else next(values)
 
 
 def _of_type(kind: Any, values: Iterator[Any]) -> Tree:
-    """Groups the next of ``values`` as leaves of a value of type ``kind``."""
+    """Group the next of ``values`` as leaves of a value of type ``kind``."""
     return tuple([_of_type(of, values) for of in elements(kind)]) if is_tuple(kind) else next(values)

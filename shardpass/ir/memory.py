@@ -106,7 +106,7 @@ class _Steps:
 
 
 def _called(op: Any, name: str) -> str:
-    """Names an op in the account: a transpose that moves nothing is a reshape, a lone concatenate has its own kind."""
+    """Name an op in the account: a transpose that moves nothing is a reshape, a lone concatenate has its own kind."""
     if name == "stablehlo.transpose":
         moved = copies.out_of_order(shape_of(op.operands[0]), ints(op.attributes["permutation"]))
         return name if moved else "stablehlo.reshape"

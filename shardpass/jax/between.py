@@ -103,7 +103,7 @@ def _received(
 
 
 def _buffers(leaf: Any) -> list[Any]:
-    """Names what ``delete`` of ``leaf`` would free: the array itself, and its buffers on devices of this process."""
+    """Name what ``delete`` of ``leaf`` would free: the array itself, and its buffers on devices of this process."""
     if not _has_shards(leaf):
         return []
     return [id(leaf), *((s.device.id, s.data.unsafe_buffer_pointer()) for s in leaf.addressable_shards)]

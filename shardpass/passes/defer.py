@@ -234,7 +234,7 @@ def _bits(element: Any) -> int:
 
 
 def _received(op: Any, mesh: PrimeMesh) -> int:
-    """Bytes that a device receives for ``op``."""
+    """Return bytes that a device receives for ``op``."""
     whole = _global_type(op)
     source, target = (get_text(op, name) or "" for name in (FROM, TO))
     kind = str(whole.element_type)

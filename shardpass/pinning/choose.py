@@ -100,7 +100,7 @@ def choose(
     within: Callable[[int], Decided] | None = None,
     target: Target | None = None,
 ) -> Chosen:
-    """Chooses the points of ``decided`` to pin in ``module``; at most ``most`` variants are compiled.
+    """Choose the points of ``decided`` to pin in ``module``; at most ``most`` variants are compiled.
 
     ``within``: decides again, with a limit of the bytes that are alive on a device; or raises ShardpassError.
     ``target``: the devices for which variants are compiled; by default virtual CPU devices.
@@ -155,7 +155,7 @@ class _Choosing:
         return self.decided.plan.bytes_received * (1 + REACHED) < self.plain.bytes_scattered
 
     def _starts(self) -> list[frozenset[Point]]:
-        """Compiles the sets of points to start from; only the set of all points if that leaves nothing to gain."""
+        """Compile the sets of points to start from; only the set of all points if that leaves nothing to gain."""
         sets = _starts(self.decided.points)
         starts = self._compiled(itertools.islice(sets, 1))
         if not starts or not self.may_gain or self._is_reached(starts[0]):
@@ -165,12 +165,14 @@ class _Choosing:
         return starts + self._compiled(sets)
 
     def _is_reached(self, points: frozenset[Point]) -> bool:
-        """Whether XLA's program with ``points`` exceeds plain in no figure, and receives no more than shardpass's."""
+        """Return whether XLA's program with ``points`` exceeds plain in no figure, and receives no more than
+        shardpass's.
+        """
         own = self.decided.plan.bytes_received
         return not self.scores[points].excess and self.programs[points].bytes_scattered <= own * (1 + REACHED)
 
     def _compiled(self, starts: Iterable[Iterable[Point]]) -> list[frozenset[Point]]:
-        """Compiles sets of points until no variants are left, and returns the sets that were compiled."""
+        """Compile sets of points until no variants are left, and return the sets that were compiled."""
         result = []
         for start in map(frozenset, starts):
             if self.left <= 0:
@@ -180,7 +182,7 @@ class _Choosing:
         return result
 
     def _tighter(self, within: Callable[[int], Decided], every: frozenset[Point]) -> list[frozenset[Point]]:
-        """Decides again with less memory: reduced by what XLA's program with ``every`` point needs beyond plain."""
+        """Decide again with less memory: reduced by what XLA's program with ``every`` point needs beyond plain."""
         peak, starts = self.decided.plan.alive.peak, list[frozenset[Point]]()
         for _ in range(TIGHTER):
             program = self.programs.get(every)
@@ -203,7 +205,7 @@ class _Choosing:
         return self.most - self.compiler.compiled
 
     def _lean(self, kept: frozenset[Point]) -> None:
-        """Removes points from ``kept`` as long as the price does not rise; the result is ``self.best``."""
+        """Remove points from ``kept`` as long as the price does not rise; the result is ``self.best``."""
         least = self.score(kept).price
 
         def enough(rest: Sequence[Point]) -> bool:
@@ -215,7 +217,7 @@ class _Choosing:
         needed(kept, _parts(kept), enough)
 
     def score(self, points: frozenset[Point]) -> Score:
-        """Returns the score of a set of points, compiling it if it is new; ``NONE`` if XLA refuses it."""
+        """Return the score of a set of points, compiling it if it is new; ``NONE`` if XLA refuses it."""
         if points not in self.scores:
             try:
                 program = self._build(points)
@@ -226,7 +228,7 @@ class _Choosing:
         return self.scores[points]
 
     def _seconds(self, program: Compiled) -> float:
-        """Models the seconds of a program: the order of XLA:CPU, which overlaps nothing, is nobody's."""
+        """Model the seconds of a program: the order of XLA:CPU, which overlaps nothing, is nobody's."""
         if program.target.platform != CPU:
             report = explain_hlo(program.hlo, UNNAMED, mesh=self.decided.mesh, machine=self.machine)
             if report.schedule is not None:
@@ -261,7 +263,7 @@ def _bytes_over(ours: Compiled, theirs: Compiled) -> tuple[int, int]:
 
 
 def _over(ours: float, theirs: float) -> float:
-    """Returns by how much ``ours`` exceeds ``theirs``, relative to ``theirs``; 0 where it does not."""
+    """Return by how much ``ours`` exceeds ``theirs``, relative to ``theirs``; 0 where it does not."""
     return max(0.0, _ratio(ours, theirs) - 1)
 
 
@@ -272,7 +274,7 @@ def _ratio(ours: float, theirs: float) -> float:
 
 
 def _starts(points: Sequence[Point]) -> Iterator[Iterable[Point]]:
-    """Yields the sets of points to begin with, without duplicates and empty sets."""
+    """Yield the sets of points to begin with, without duplicates and empty sets."""
     seen: set[frozenset[Point]] = {frozenset()}
     filters: tuple[Callable[[Point], bool], ...] = (
         lambda point: True,
@@ -291,7 +293,7 @@ def _starts(points: Sequence[Point]) -> Iterator[Iterable[Point]]:
 
 
 def _parts(points: Iterable[Point]) -> Iterator[Collection[Point]]:
-    """Yields the sets of points to remove: families of ops by side and direction, then shorter and shorter runs."""
+    """Yield the sets of points to remove: families of ops by side and direction, then shorter and shorter runs."""
     ordered = sorted(points, key=lambda point: point.spot)
     families: dict[tuple[str, str, bool], list[Point]] = {}
     for point in ordered:

@@ -49,12 +49,12 @@ class Pins:
     compiled: int = 0
 
     def json(self) -> str:
-        """Returns the pins as text that ``from_json`` reads."""
+        """Return the pins as text that ``from_json`` reads."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> Pins:
-        """Reads what ``json`` wrote. Raises ValueError, KeyError or TypeError for any other text."""
+        """Read what ``json`` wrote. Raises ValueError, KeyError or TypeError for any other text."""
         given = json.loads(text)
         for side in ("before", "after"):
             given[side] = None if given[side] is None else Figures(**given[side])
@@ -93,7 +93,7 @@ def pin_module(
     pipeline: str = PROPAGATE,
     target: Target | None = None,
 ) -> tuple[Any, Pins]:
-    """Pins shardpass's decisions in ``module``, as JAX lowered it or a person annotated it. Returns the module with
+    """Pin shardpass's decisions in ``module``, as JAX lowered it or a person annotated it. Returns the module with
     constraints, and the pins.
 
     ``machine``: for which the program is decided; by default the one that the module names, or the usual one.
@@ -124,7 +124,7 @@ def pin_module(
 
 
 def within(pipeline: str, limit: int) -> str:
-    """Returns ``pipeline`` with a limit of ``limit`` bytes alive on a device."""
+    """Return ``pipeline`` with a limit of ``limit`` bytes alive on a device."""
     steps = resolve(pipeline, ir.Context())
     return ",".join(
         str(replace(step.own, fit=str(max(0, limit))) if isinstance(step.own, Propagate) else step) for step in steps
@@ -136,7 +136,7 @@ def _figures(program: Compiled, seconds: float) -> Figures:
 
 
 def constraint_text(point: Point) -> str:
-    """Formats the constraint as JAX code, with its place, for a user to write there."""
+    """Format the constraint as JAX code, with its place, for a user to write there."""
     op = point.called.removeprefix("stablehlo.")
     name = point.name or f"the result of {op}"
     at = "" if not point.at.line else f"  # {_short(point.at)}"

@@ -94,7 +94,7 @@ class Decided:
 
 
 def pinned_module(module: Any, mesh: Mesh, points: Iterable[Point]) -> Any:
-    """Returns a copy of ``module`` with a constraint at each of ``points``, over axes of ``mesh``."""
+    """Return a copy of ``module`` with a constraint at each of ``points``, over axes of ``mesh``."""
     copy = copy_module(module)
     with copy.context, ir.Location.unknown():
         if NUM_PARTITIONS not in copy.operation.attributes:
@@ -112,7 +112,7 @@ def pinned_module(module: Any, mesh: Mesh, points: Iterable[Point]) -> Any:
 
 
 def decided(module: Any, pipeline: str = "propagate") -> Decided:
-    """Plans a copy of ``module`` and returns the points of the plan. ``pipeline``: imports and decides.
+    """Plan a copy of ``module`` and return the points of the plan. ``pipeline``: imports and decides.
 
     Raises ShardpassError as the pipeline does.
     """
@@ -197,7 +197,7 @@ class _Points:
                 self._add(Spot(number, RESULT, place), value, wanted, op.mesh, op.called, planned)
 
     def _follows(self, planned: SplitPlan | ControlFlowPlan, value: int, wanted: Sharding) -> bool:
-        """Whether an elementwise result keeps the sharding in which the op uses an operand of its shape."""
+        """Return whether an elementwise result keeps the sharding in which the op uses an operand of its shape."""
         if isinstance(planned, ControlFlowPlan) or planned.op.called in COSTLY:
             return False
         array = self.program.arrays[value]
@@ -237,7 +237,7 @@ class _Points:
 
 
 def _spec(dims: DimAxes, shape: tuple[int, ...], mesh: PrimeMesh) -> Spec | None:
-    """Converts ``dims`` to whole axes; None where these do not express it, or do not divide the array."""
+    """Convert ``dims`` to whole axes; None where these do not express it, or do not divide the array."""
     if any(size % mesh.count(axes) for axes, size in zip(dims, shape, strict=True)):
         return None
     return mesh.whole_axes(dims)

@@ -19,7 +19,7 @@ def keep_best(
     keep: Callable[[S], None],
     most: int,
 ) -> None:
-    """Keeps the best of what is ``proposed``, then the best of what is proposed on top of that, ``most`` times.
+    """Keep the best of what is ``proposed``, then the best of what is proposed on top of that, ``most`` times.
 
     ``tried``: the outcome with a proposal; None where that does not save. ``rank``: the least is the best, the first of
     equals.
@@ -32,7 +32,7 @@ def keep_best(
 
 
 def needed(members: Iterable[T], parts: Iterable[Collection[T]], enough: Callable[[Sequence[T]], bool]) -> list[T]:
-    """Returns ``members`` without each of ``parts`` without which the others are ``enough``, in the order of ``parts``.
+    """Return ``members`` without each of ``parts`` without which the others are ``enough``, in the order of ``parts``.
 
     With all single members at the end of ``parts``, and ``enough`` true of each larger set too, no member can go.
     """
@@ -45,7 +45,7 @@ def needed(members: Iterable[T], parts: Iterable[Collection[T]], enough: Callabl
 
 
 def runs(members: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yields all of ``members``, then their halves, quarters, ... and each alone."""
+    """Yield all of ``members``, then their halves, quarters, ... and each alone."""
     length = len(members)
     while length:
         yield from (members[start : start + length] for start in range(0, len(members), length))

@@ -19,12 +19,12 @@ _MARKS = re.compile(r"/?op@(\d+)")
 
 
 def numbered_ops(module: Any) -> Iterator[tuple[int, Any]]:
-    """Yields the ops of all functions with their numbers, which are equal in all copies of a module."""
+    """Yield the ops of all functions with their numbers, which are equal in all copies of a module."""
     return enumerate(every_op(module.operation))
 
 
 def marked_ops(module: Any) -> Iterator[tuple[int, Any]]:
-    """Yields each op with its number, and then marks its location with the number."""
+    """Yield each op with its number, and then marks its location with the number."""
     for number, op in numbered_ops(module):
         yield number, op
         name, stack = named(op.location)
@@ -32,7 +32,7 @@ def marked_ops(module: Any) -> Iterator[tuple[int, Any]]:
 
 
 def without_marks(ops: Iterable[Any]) -> tuple[dict[int, int], list[str]]:
-    """Removes the marks of ``ops``. Returns the number of each marked op by its place in ``ops``, and the text of every
+    """Remove the marks of ``ops``. Returns the number of each marked op by its place in ``ops``, and the text of every
     location.
     """
     numbers, locations = {}, []

@@ -45,12 +45,12 @@ class Uneven:
         return -(-self.size // self.shards) * self.shards
 
     def wasted(self, array: Array) -> int:
-        """Returns the bytes of padding in all tiles of one array together."""
+        """Return the bytes of padding in all tiles of one array together."""
         return array.bytes // self.size * (self.padded - self.size)
 
 
 def uneven(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> tuple[Uneven, ...]:
-    """Lists the dimensions that ``spec`` splits unevenly; ``axes``: the sizes of the mesh's axes."""
+    """List the dimensions that ``spec`` splits unevenly; ``axes``: the sizes of the mesh's axes."""
     result = []
     for dim, (names, size) in enumerate(zip(spec, shape, strict=True)):
         shards = prod(axes.get(name, 1) for name in names)
@@ -60,7 +60,7 @@ def uneven(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> tuple[U
 
 
 def padded_shape(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> tuple[int, ...]:
-    """Returns ``shape`` with each dimension padded so that ``spec`` divides it."""
+    """Return ``shape`` with each dimension padded so that ``spec`` divides it."""
     result = list(shape)
     for one in uneven(spec, shape, axes):
         result[one.dim] = one.padded
@@ -68,7 +68,7 @@ def padded_shape(spec: Spec, shape: Sequence[int], axes: Mapping[str, int]) -> t
 
 
 def pad_argument(main: Any, position: int, shape: Sequence[int], spec: Spec, notation: Notation, mesh: Mesh) -> None:
-    """Changes an argument of ``main`` to ``shape``, split as ``spec``; the body continues with a slice of the
+    """Change an argument of ``main`` to ``shape``, split as ``spec``; the body continues with a slice of the
     old shape.
     """
     block = main.regions[0].blocks[0]
@@ -84,7 +84,7 @@ def pad_argument(main: Any, position: int, shape: Sequence[int], spec: Spec, not
 
 
 def pad_result(main: Any, position: int, shape: Sequence[int], spec: Spec, notation: Notation, mesh: Mesh) -> None:
-    """Pads a result of ``main`` with zeros to ``shape``, split as ``spec``."""
+    """Pad a result of ``main`` with zeros to ``shape``, split as ``spec``."""
     *_, end = map(operation, main.regions[0].blocks[0].operations)
     value = end.operands[position]
     kind = ir.RankedTensorType(value.type)

@@ -147,7 +147,7 @@ class Sites:
         self.constraints = tuple(self._constraints())
 
     def used_alike(self, alike: Sequence[int], results: Sequence[int]) -> Sites:
-        """Returns the sites with flat lists of leaves split by use: ``alike`` by value, ``results`` by place.
+        """Return the sites with flat lists of leaves split by use: ``alike`` by value, ``results`` by place.
 
         Libraries that flatten a tree before ``jax.jit`` leave indices alone in the paths of its leaves, such as
         ``dynamic['rest'][17]``. Leaves of one type are then one site only where the program uses them alike.
@@ -158,7 +158,7 @@ class Sites:
         return other
 
     def with_changes(self, changes: Sequence[Any]) -> Sites:
-        """Returns the sites with the specs of ``changes`` (``write.Change``) for arguments and results."""
+        """Return the sites with the specs of ``changes`` (``write.Change``) for arguments and results."""
         specs = {(one.site.kind, position): one.spec for one in changes for position in one.site.positions}
 
         def changed(site: Site) -> Site:
@@ -173,7 +173,7 @@ class Sites:
         return other
 
     def spec(self, annotation: ValueAnnotation, rank: int) -> Spec | None:
-        """Converts an annotation to whole axes; None where there is none, or where it splits over parts of axes."""
+        """Convert an annotation to whole axes; None where there is none, or where it splits over parts of axes."""
         if annotation.sharding is None:
             return None
         dims = self.program.mesh.dims(annotation.sharding, rank)
@@ -241,7 +241,7 @@ class Sites:
             )
 
     def cuts(self, lines: Sequence[Place]) -> Iterator[Site]:
-        """Yields a site for each value that slices at ``lines`` cut along one dimension, without gradients."""
+        """Yield a site for each value that slices at ``lines`` cut along one dimension, without gradients."""
         wanted = {(line.file, line.line) for line in lines}
         slices: dict[tuple[int, int, Frame], list[tuple[Op, tuple[int, int]]]] = {}
         for op in self.program.body.every_op():
@@ -266,7 +266,7 @@ class Sites:
             )
 
     def values(self, lines: Sequence[Place]) -> Iterator[Site]:
-        """Yields a site for each expression at ``lines`` whose value other expressions use; gradients are included."""
+        """Yield a site for each expression at ``lines`` whose value other expressions use; gradients are included."""
         wanted = {(line.file, line.line) for line in lines}
         users: dict[int, set[Frame]] = {}
         gradients: dict[tuple[str, Array], list[Op]] = {}
@@ -313,7 +313,7 @@ class Sites:
 
 
 def piece_of(op: Any) -> tuple[int, tuple[int, int]] | None:
-    """Returns the dimension that a slice cuts, and its start and end there; None for any other slice."""
+    """Return the dimension that a slice cuts, and its start and end there; None for any other slice."""
     op = operation(op)
     starts, ends, steps = (list(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
     sizes = ir.RankedTensorType(op.operands[0].type).shape
@@ -324,7 +324,7 @@ def piece_of(op: Any) -> tuple[int, tuple[int, int]] | None:
 
 
 def _parts(site: Site, alike: Sequence[int], results: Sequence[int]) -> Iterator[Site]:
-    """Splits a site of leaves of a flat list by what their values fold to."""
+    """Split a site of leaves of a flat list by what their values fold to."""
     if len(site.names) < 2 or not all(_FLAT.search(name) for name in site.names):
         yield site
         return

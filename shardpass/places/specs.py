@@ -8,13 +8,13 @@ Spec = tuple[tuple[str, ...], ...]  # the axes that split each dimension
 
 
 def spec_text(spec: Spec) -> str:
-    """Formats a spec: ``P('data', None, 'model')``, without ``None`` at the end."""
+    """Format a spec: ``P('data', None, 'model')``, without ``None`` at the end."""
     length = max((place + 1 for place, names in enumerate(spec) if names), default=0)
     return f"P({', '.join(map(_entry, spec[:length]))})"
 
 
 def full_text(spec: Spec) -> str:
-    """Formats a spec with an entry for each dimension: ``P('data', None)``; ``P()`` where nothing is split."""
+    """Format a spec with an entry for each dimension: ``P('data', None)``; ``P()`` where nothing is split."""
     return f"P({', '.join(map(_entry, spec))})" if any(spec) else "P()"
 
 

@@ -44,17 +44,17 @@ class Change:
     padded: tuple[int, ...] | None = None
 
     def sharding(self, mesh: Mesh) -> Sharding | None:
-        """Returns the new sharding over ``mesh``."""
+        """Return the new sharding over ``mesh``."""
         return None if self.spec is None else Sharding.tiled(mesh, self.spec)
 
     def dims(self, mesh: PrimeMesh) -> DimAxes | None:
-        """Returns the new split by parts of axes; None without one, or where ``mesh`` does not have its axes."""
+        """Return the new split by parts of axes; None without one, or where ``mesh`` does not have its axes."""
         dims = [mesh.numbered([AxisRef(name) for name in axes]) for axes in self.spec or ()]
         return None if self.spec is None or None in dims else tuple(one for one in dims if one is not None)
 
 
 def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
-    """Returns a copy of ``module`` with ``changes``, as bytecode."""
+    """Return a copy of ``module`` with ``changes``, as bytecode."""
     copy = copy_module(module)
     with copy.context, ir.Location.unknown():
         writer = Writer(copy, mesh)
@@ -77,7 +77,7 @@ def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
 
 
 def on_values(imported: Any, changes: Sequence[Change]) -> Any:
-    """Returns a copy of a module that is imported already, with ``changes`` of values by their numbers."""
+    """Return a copy of a module that is imported already, with ``changes`` of values by their numbers."""
     module = copy_module(imported)
     with module.context, ir.Location.unknown():
         program, handles = read_program(module, "propagate")
@@ -93,7 +93,7 @@ def on_values(imported: Any, changes: Sequence[Change]) -> Any:
 
 
 def signed(changes: Iterable[Change], mesh: Mesh) -> Iterator[Signed]:
-    """Yields the changes of arguments and results, for ``Writer.sign``."""
+    """Yield the changes of arguments and results, for ``Writer.sign``."""
     for change in changes:
         if change.site.kind in (ARGUMENT, RESULT):
             yield from ((change.site.kind, position, change.sharding(mesh)) for position in change.site.positions)
@@ -112,7 +112,7 @@ class Writer:
         self._operands: dict[tuple[Any, Sharding, Any], Any] = {}
 
     def sign(self, annotations: Iterable[Signed]) -> None:
-        """Writes the annotations of arguments and results into the signature."""
+        """Write the annotations of arguments and results into the signature."""
         signature, name = Signature(main_of(self.module)), self.notation.attribute
         for kind, position, sharding in annotations:
             row = (signature.arguments if kind == ARGUMENT else signature.results)[position]
@@ -122,7 +122,7 @@ class Writer:
         signature.write()
 
     def rewrite(self, number: int, sharding: Sharding | None) -> None:
-        """Gives the constraint that is op ``number`` another sharding; removes it if that is None."""
+        """Give the constraint that is op ``number`` another sharding; remove it if that is None."""
         op = self.ops[number]
         if sharding is None:
             op.results[0].replace_all_uses_with(op.operands[0])
@@ -131,7 +131,7 @@ class Writer:
             self.notation.rewrite(op, sharding)
 
     def cut(self, number: int, groups: int) -> None:
-        """Makes op ``number``, a slice along one dimension, take its part of each of ``groups`` equal parts of the
+        """Make op ``number``, a slice along one dimension, take its part of each of ``groups`` equal parts of the
         operand, as though these had been stored in turn.
         """
         op = self.ops[number]
@@ -149,7 +149,7 @@ class Writer:
         op.erase()
 
     def constrain(self, value: Any, sharding: Sharding) -> None:
-        """Constrains an argument of a block, or the result of an op, for all its users."""
+        """Constrain an argument of a block, or the result of an op, for all its users."""
         if isinstance(value.owner, ir.Block):
             where, location = ir.InsertionPoint.at_block_begin(value.owner), value.location
         else:
@@ -160,7 +160,7 @@ class Writer:
         value.replace_all_uses_except(made.results[0], [made])
 
     def operand(self, number: int, place: int, sharding: Sharding) -> None:
-        """Constrains an operand of op ``number``. Ops of a block share a constraint, so the first is to come first."""
+        """Constrain an operand of op ``number``. Ops of a block share a constraint, so the first is to come first."""
         op = self.ops[number]
         value = op.operands[place]
         key = value, sharding, operation(op.parent).regions[0] if op.block is None else op.block

@@ -49,7 +49,7 @@ def alive(
     client: Client = OTHERS,
     machine: Machine = IDEAL,
 ) -> Account:
-    """Returns the account of memory of a program: the bytes alive on a device, op by op.
+    """Return the account of memory of a program: the bytes alive on a device, op by op.
 
     ``beside``: bytes that ops need beside operands and results, by the op's number. ``client``: how the backend places
     buffers. ``machine``: for which redistributions are planned.
@@ -88,7 +88,7 @@ class _Steps:
     # ---------------------------------------------------------------- buffers
 
     def _of(self, one: Copy | int) -> Buffer:
-        """Returns the buffer of a copy, or of a value of a manual region (by number), which it makes at the
+        """Return the buffer of a copy, or of a value of a manual region (by number), which it makes at the
         first call.
         """
         buffer = self._numbers.get(one)
@@ -105,7 +105,7 @@ class _Steps:
         return buffer
 
     def _make(self, one: Copy) -> Buffer:
-        """Returns the buffer of a copy that a reshard or a repeated op makes.
+        """Return the buffer of a copy that a reshard or a repeated op makes.
 
         A copy may be made again: an op computes rows, a constraint moves them to columns, and the result is rows again.
         The second one is another buffer, for the rest of its block.
@@ -120,7 +120,7 @@ class _Steps:
         return len(self.sizes) - 1
 
     def _tile(self, value: int, shape: Sequence[int]) -> Buffer:
-        """Makes a buffer for a tile of ``shape`` with the element type of ``value``."""
+        """Make a buffer for a tile of ``shape`` with the element type of ``value``."""
         return self._new(self.program.array(value).element.bytes(prod(shape)))
 
     def _all(self, several: Iterable[Copy | int]) -> tuple[Buffer, ...]:
@@ -154,7 +154,7 @@ class _Steps:
                 pass
 
     def _untouched(self, op: Op, number: int) -> Moment:
-        """Converts an op of per-device code, with the ops inside of it; all are reported at the op ``number``."""
+        """Convert an op of per-device code, with the ops inside of it; all are reported at the op ``number``."""
         blocks = tuple(
             [
                 Block(
@@ -209,7 +209,7 @@ class _Steps:
         yield from self._moved(plan.results, op.number)
 
     def _in_order(self, plan: SplitPlan, rule: Rule, reads: list[Buffer]) -> Iterator[Moment]:
-        """Yields the copies of a product's operands into the memory layouts that the product needs."""
+        """Yield the copies of a product's operands into the memory layouts that the product needs."""
         split = plan.local.split
         shapes = [split.operand_tile(index) for index in range(2)]
         for index, copied in enumerate(copies.of_product(shapes, *_roles(rule))):
@@ -227,7 +227,7 @@ class _Steps:
 
 
 def _roles(rule: Rule) -> tuple[tuple[list[int], ...], tuple[list[int], ...]]:
-    """Returns the batch dimensions and the contracted dimensions of a product: each a list for either operand,
+    """Return the batch dimensions and the contracted dimensions of a product: each a list for either operand,
     in one order.
     """
     places = [{factor: dim for dim, factors in enumerate(side) for factor in factors} for side in rule.operands]

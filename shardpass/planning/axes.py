@@ -7,7 +7,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 def whole_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
-    """Returns the axes that the user named, each as its sub-axes, without the axes of manual regions."""
+    """Return the axes that the user named, each as its sub-axes, without the axes of manual regions."""
     named: dict[str, Axes] = {}
     for number, part in enumerate(mesh.parts):
         named[part.name] = (*named.get(part.name, ()), number)
@@ -15,6 +15,6 @@ def whole_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
 
 
 def sub_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
-    """Returns the axes that the user named, and the prime sub-axes of those that have several."""
+    """Return the axes that the user named, and the prime sub-axes of those that have several."""
     whole = whole_axes(mesh)
     return whole + tuple((part,) for axes in whole if len(axes) > 1 for part in axes)

@@ -74,7 +74,7 @@ UNTOUCHED = Borders((0,), (False,), Flops.NONE)  # what passes a barrier
 
 
 def borders(program: Program) -> Mapping[int, Borders]:
-    """Returns the borders of every op by number. Those of a folded program are the ones that ``know_borders``
+    """Return the borders of every op by number. Those of a folded program are the ones that ``know_borders``
     recorded.
     """
     known = _KNOWN.get(id(program.body))
@@ -82,7 +82,7 @@ def borders(program: Program) -> Mapping[int, Borders]:
 
 
 def know_borders(body: Block, known: Mapping[int, Borders]) -> Mapping[int, Borders]:
-    """Records the borders of a program's ops for as long as ``body`` lives, and returns them."""
+    """Record the borders of a program's ops for as long as ``body`` lives, and return them."""
     if id(body) not in _KNOWN:
         weakref.finalize(body, _KNOWN.pop, id(body), None).atexit = False
     _KNOWN[id(body)] = known
@@ -90,7 +90,7 @@ def know_borders(body: Block, known: Mapping[int, Borders]) -> Mapping[int, Bord
 
 
 def pair_borders(borders: Borders, place: int) -> Borders:
-    """Returns the borders for operand ``place`` and its result alone, for an op that treats each operand
+    """Return the borders for operand ``place`` and its result alone, for an op that treats each operand
     independently.
     """
     return Borders((borders.reads[place],), (borders.writes[place],), borders.flops, borders.in_place)
@@ -150,7 +150,7 @@ class _Analysis:
         self.elsewhere.update(*[inner.returned for inner in _blocks(op)], op.captured)
 
     def _follow(self, op: Op) -> None:
-        """Records whether the op is a view, whether its results are free, and how it uses its operands."""
+        """Record whether the op is a view, whether its results are free, and how it uses its operands."""
         row = self.rows[op.number]
         if self._makes_view(op, row):
             self.bases[op.results[0]] = self._base(op.operands[0])
@@ -179,7 +179,9 @@ class _Analysis:
         return fuses and bool(op.operands) and self.free.issuperset(op.operands)
 
     def _is_in_loop(self, op: Op, place: int) -> bool:
-        """Whether the op that makes operand ``place`` can be in the fusion of ``op``; views in between do not count."""
+        """Return whether the op that makes operand ``place`` can be in the fusion of ``op``; views in between do not
+        count.
+        """
         row = self.rows[op.number]
         if row.operands is not Operands.FUSED or (row.in_place and place == 0):
             return False
@@ -193,7 +195,7 @@ class _Analysis:
         return self.bases.get(value, value)
 
     def _users(self, value: int) -> Iterator[Op]:
-        """Yields the ops that use ``value`` inside of a fusion, directly or through views."""
+        """Yield the ops that use ``value`` inside of a fusion, directly or through views."""
         return (op for op in self.loops.get(value, ()) if not self._is_view(op))
 
     def _is_view(self, op: Op) -> bool:
@@ -202,7 +204,7 @@ class _Analysis:
     # ---------------------------------------------------------------- from the last op to the first
 
     def _decide(self, op: Op) -> None:
-        """Decides whether the op's results are written to memory, and which fusions compute the op."""
+        """Decide whether the op's results are written to memory, and which fusions compute the op."""
         number, row = op.number, self.rows[op.number]
         if self._is_view(op):
             return
@@ -228,7 +230,7 @@ class _Analysis:
         return _Place.BOTH if self._is_small(op) else _Place.WRITTEN
 
     def _fits(self, op: Op, row: Row, roots: tuple[int, ...]) -> bool:
-        """Whether every fusion of ``roots`` may compute the op."""
+        """Return whether every fusion of ``roots`` may compute the op."""
         if row.result is Result.ONCE:
             return len(roots) == 1 and op.number not in self.spread
         if len(roots) == 1 or self.free.issuperset(op.results):
@@ -238,7 +240,7 @@ class _Analysis:
         return self._is_small(op) or not self._is_joined(roots)
 
     def _is_joined(self, roots: tuple[int, ...]) -> bool:
-        """Whether one fusion of ``roots`` depends on another, or more than ``FAR`` fusions lie between."""
+        """Return whether one fusion of ``roots`` depends on another, or more than ``FAR`` fusions lie between."""
         seen: set[int] = set()
         left = [source for root in roots for source in self.sources.get(root, ())]
         while left:
@@ -251,13 +253,13 @@ class _Analysis:
         return False
 
     def _spreads(self, user: Op) -> bool:
-        """Whether a fusion of ``user`` reads one element of its operand for many elements of its result."""
+        """Return whether a fusion of ``user`` reads one element of its operand for many elements of its result."""
         if self.rows[user.number].spreads and self._elements(user.results) > self._elements(user.operands[:1]):
             return True
         return user.number in self.spread and self.places[user.number] is not _Place.WRITTEN
 
     def _is_small(self, op: Op) -> bool:
-        """Whether the op's operands have fewer bytes than its results."""
+        """Return whether the op's operands have fewer bytes than its results."""
         operands = [array.bytes for value in set(op.operands) - self.free if (array := self.program.arrays[value])]
         return sum(operands) < sum(array.bytes for value in op.results if (array := self.program.arrays[value]))
 
@@ -277,7 +279,7 @@ class _Analysis:
         return Borders(reads, tuple(used), flops, row.in_place)
 
     def _reads(self, op: Op, row: Row, place: int, seen: set[tuple[int, int]]) -> int:
-        """Returns how many fusions read operand ``place`` at ``op``.
+        """Return how many fusions read operand ``place`` at ``op``.
 
         ``seen``: the pairs (value, fusion) that were counted before; this call adds to it.
         """
@@ -294,7 +296,7 @@ class _Analysis:
 
 
 def _every_op(body: Block) -> Iterator[tuple[int, Op]]:
-    """Yields each op with the number of its block; an op comes before those of its blocks."""
+    """Yield each op with the number of its block; an op comes before those of its blocks."""
     count = 0
     stack: list[tuple[int, Iterator[Op]]] = [(0, iter(body.ops))]
     while stack:
@@ -324,6 +326,6 @@ def _row_of(op: Op) -> Row:
 
 
 def _is_dense(op: Op) -> bool:
-    """Whether the op is a constant of several numbers: no rule splits one."""
+    """Return whether the op is a constant of several numbers: no rule splits one."""
     rule = None if op.model is None or not op.name.endswith(".constant") else op.model.rule
     return rule is not None and any(factor.kind is Kind.REPLICATED for factor in rule.factors)

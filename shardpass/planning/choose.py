@@ -56,7 +56,7 @@ class ResultChoice(NamedTuple):
 
     @classmethod
     def of(cls, dims: DimAxes, mesh: PrimeMesh) -> ResultChoice:
-        """Returns the choice of a result that is no partial sum."""
+        """Return the choice of a result that is no partial sum."""
         return cls(dims, (), mesh.sharding(dims))
 
 
@@ -84,7 +84,7 @@ class Splits:
         self._plans: dict[tuple[tuple[int, Axes], ...], LocalPlan] = {}
 
     def local(self, factors: dict[int, Axes]) -> LocalPlan:
-        """Returns what one device does where each factor is split over the given sub-axes."""
+        """Return what one device does where each factor is split over the given sub-axes."""
         key = tuple(sorted(factors.items()))
         plan = self._plans.get(key)
         if plan is None:
@@ -93,7 +93,7 @@ class Splits:
         return plan
 
     def own(self, clock: Clock, types: Types, borders: Borders, factors: dict[int, Axes]) -> float:
-        """Returns the seconds of the op's own collectives and of its work on one device, on elements of ``types``."""
+        """Return the seconds of the op's own collectives and of its work on one device, on elements of ``types``."""
         local = self.local(factors)
         sent = sum([clock.collective(one.kind, one.bytes, one.axes, self.mesh) for one in local.collectives])
         return sent + clock.work(self.rule, local.split, types, borders)
@@ -121,7 +121,7 @@ class Decided:
 
 
 def decided_on(mesh: PrimeMesh, machine: Machine = IDEAL) -> Decided:
-    """Returns the decisions that programs on ``mesh`` and ``machine`` share; plans add to them.
+    """Return the decisions that programs on ``mesh`` and ``machine`` share; plan add to them.
 
     A decision depends on nothing but its key, so programs of one process share them: a training step and its evaluation
     have most of their layers in common. Once there are too many, they are dropped and the next program starts with
@@ -158,7 +158,7 @@ class Choices:
         way: Factors | None = None,
         sums: Sums = NO_SUMS,
     ) -> Choice:
-        """Chooses the cheapest split of an op with ``model``.
+        """Choose the cheapest split of an op with ``model``.
 
         ``placed``: its operands. ``types`` and ``wanted``: its results and the shardings that they must have.
         ``borders``: which values go through memory. ``way``: the sub-axes of its factors, where they are decided
@@ -242,7 +242,7 @@ class Choices:
     def _completed(
         self, array: Array, side: Side, dims: DimAxes, partial: Axes, combiner: str, mesh: PrimeMesh
     ) -> tuple[DimAxes, tuple[Completion, ...]]:
-        """Chooses how to complete a partial result, counting the reshard to ``side`` that follows.
+        """Choose how to complete a partial result, counting the reshard to ``side`` that follows.
 
         Example on data=4, model=2, partial over data and wanted in rows over model: scattered to rows over data, and
         then exchanged, a device receives less than in a sum of whole rows.
@@ -271,7 +271,7 @@ class Choices:
 def on_way(
     rule: Rule, operands: Sequence[Side], results: Sequence[Side], factors: dict[int, Axes], mesh: PrimeMesh
 ) -> Assignment:
-    """Returns the splits of an op's operands and results where its factors are split as ``factors`` say."""
+    """Return the splits of an op's operands and results where its factors are split as ``factors`` say."""
     factors = settle(rule, [*operands, *results], factors, mesh.sizes)  # where text says one that no value can say
     inputs, outputs = (
         tuple([unproject(rule, side.dim_map, side.shape, factors, mesh.sizes) for side in sides])
@@ -282,7 +282,7 @@ def on_way(
 
 
 def maskable(rule: Rule, operands: Sequence[PlacedArray]) -> Rule:
-    """Returns ``rule``, without split reductions if padding of an operand could not be masked."""
+    """Return ``rule``, without split reductions if padding of an operand could not be masked."""
     if not rule.combiner or rule.masks:
         return rule
     if all(has_identity(rule.combiner, h.type.element) for h in operands):
@@ -292,7 +292,7 @@ def maskable(rule: Rule, operands: Sequence[PlacedArray]) -> Rule:
 
 
 def masks(rule: Rule, index: int, shape: Sequence[int], dims: DimAxes, mesh: PrimeMesh) -> tuple[Mask, ...]:
-    """Returns the masks of operand ``index``: one for each padded dimension that the op reduces."""
+    """Return the masks of operand ``index``: one for each padded dimension that the op reduces."""
     if rule.masks or not any(dims):
         return ()
     out = []
@@ -307,7 +307,7 @@ def masks(rule: Rule, index: int, shape: Sequence[int], dims: DimAxes, mesh: Pri
 def gather_remarks(
     rule: Rule, placed: Sequence[PlacedArray], chosen: Sequence[DimAxes], mesh: PrimeMesh, prices: Prices
 ) -> tuple[Remark, ...]:
-    """Returns a remark (SP304) for each operand that is gathered because the rule cannot split the dimension it is
+    """Return a remark (SP304) for each operand that is gathered because the rule cannot split the dimension it is
     split along.
 
     A gather that is preferred, as it moves fewer bytes than the alternatives, gets none.

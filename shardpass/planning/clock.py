@@ -59,7 +59,7 @@ class Clock:
     # ---------------------------------------------------------------- collectives
 
     def collective(self, kind: str, received: int, axes: Axes, mesh: PrimeMesh) -> float:
-        """Returns the seconds of one collective over ``axes`` in which a device receives ``received`` bytes."""
+        """Return the seconds of one collective over ``axes`` in which a device receives ``received`` bytes."""
         if not received:
             return 0.0
         key = (kind, received, axes, mesh)
@@ -73,7 +73,7 @@ class Clock:
         return seconds
 
     def line(self, axes: Axes, mesh: PrimeMesh) -> tuple[float, float]:
-        """Returns (latency in seconds, seconds a byte) of an all_gather over ``axes``."""
+        """Return (latency in seconds, seconds a byte) of an all_gather over ``axes``."""
         once, twice = (self.collective(ALL_GATHER, count, axes, mesh) for count in (MANY, 2 * MANY))
         return max(0.0, 2 * once - twice), (twice - once) / MANY
 
@@ -87,7 +87,7 @@ class Clock:
     # ---------------------------------------------------------------- reshards
 
     def move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
-        """Returns the seconds of a reshard as it will be built: of its planned redistribution."""
+        """Return the seconds of a reshard as it will be built: of its planned redistribution."""
         key = (array, source, target, mesh.manual)
         seconds = self._moves.get(key)
         if seconds is None:
@@ -100,7 +100,7 @@ class Clock:
         return seconds
 
     def reshard(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh, prices: Prices) -> float:
-        """Estimates the seconds of a reshard as one collective, to compare candidates. ``prices`` has the bytes."""
+        """Estimate the seconds of a reshard as one collective, to compare candidates. ``prices`` has the bytes."""
         if source is target or source == target:
             return 0.0
         key = (array, source, target, mesh.manual)
@@ -117,7 +117,7 @@ class Clock:
         return seconds
 
     def least_move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
-        """Returns a lower bound in seconds of ``move`` and ``reshard``, without planning a redistribution."""
+        """Return a lower bound in seconds of ``move`` and ``reshard``, without planning a redistribution."""
         key = (array, source, target, mesh.manual)
         seconds = self._leasts.get(key)
         if seconds is None:
@@ -134,29 +134,29 @@ class Clock:
     # ---------------------------------------------------------------- work
 
     def copies(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> float:
-        """Returns the seconds of the local copies in a reshard, which ``move`` includes."""
+        """Return the seconds of the local copies in a reshard, which ``move`` includes."""
         return redistribution(Reshard(Copy(0, source), target, array, mesh, 0, ""), self.machine).local_seconds
 
     def work(self, rule: Rule, split: Split, types: Types, borders: Borders) -> float:
-        """Returns the seconds that one device computes, or moves data through memory, for an op under ``split``."""
+        """Return the seconds that one device computes, or moves data through memory, for an op under ``split``."""
         operands, results = types
         return self.machine.seconds(work_of(rule, split, operands, results, borders))
 
     def least_work(
         self, rule: Rule, operands: Sequence[Array], results: Sequence[Array], parts: int, borders: Borders
     ) -> float:
-        """Returns a lower bound in seconds of ``work`` for all splits into at most ``parts`` parts."""
+        """Return a lower bound in seconds of ``work`` for all splits into at most ``parts`` parts."""
         return self.machine.seconds(least_work_of(rule, operands, results, borders, parts))
 
     def made(self, elements: int, element: ElementType, written: bool = True) -> float:
-        """Returns the seconds to compute ``elements`` elementwise and, if they are ``written``, to write them
+        """Return the seconds to compute ``elements`` elementwise and, if they are ``written``, to write them
         to memory.
         """
         return self.machine.seconds(Work(elements, element.mlir, element.bytes(elements) if written else 0))
 
 
 def _one(received: int, before: DimAxes, after: DimAxes) -> tuple[str, int, Axes]:
-    """Returns the one collective by which a reshard is estimated: (kind, bytes received, axes)."""
+    """Return the one collective by which a reshard is estimated: (kind, bytes received, axes)."""
     gone, moved = set[int](), set[int]()
     kept = {axis: dim for dim, axes in enumerate(after) for axis in axes}
     for dim, (own, other) in enumerate(zip(before, after, strict=True)):
@@ -183,5 +183,5 @@ class WorkClock(Clock):
 
 @lru_cache(maxsize=16)
 def clock_of(machine: Machine) -> Clock:
-    """Returns the clock of ``machine``, which all programs of the process share with its tables."""
+    """Return the clock of ``machine``, which all programs of the process share with its tables."""
     return Clock(machine)

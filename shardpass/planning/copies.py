@@ -45,7 +45,7 @@ class PlacedArray(NamedTuple):
         return self.under(self.sharding)
 
     def under(self, sharding: Sharding) -> Copy:
-        """Returns the copy of the array under ``sharding``."""
+        """Return the copy of the array under ``sharding``."""
         return self.tile if self.tile is not None and sharding == self.sharding else Copy(self.array, sharding)
 
 
@@ -59,7 +59,7 @@ class Copies:
         self._journal: list[tuple[int, tuple[Sharding, ...]]] = []
 
     def is_made(self, value: int) -> bool:
-        """Whether an op made ``value`` already: in a folded program several ops may make one value."""
+        """Return whether an op made ``value`` already: in a folded program several ops may make one value."""
         return value in self.placed
 
     def hold(
@@ -71,7 +71,7 @@ class Copies:
         array: int | None = None,
         tile: Copy | None = None,
     ) -> None:
-        """Records that ``value`` exists under ``sharding``.
+        """Record that ``value`` exists under ``sharding``.
 
         ``array``: another value that is the same array. ``tile``: the copy that this value is.
 
@@ -85,7 +85,7 @@ class Copies:
         self.add(root, sharding)
 
     def add(self, array: int, sharding: Sharding) -> None:
-        """Records a further copy of ``array``, under ``sharding``, for the rest of this block."""
+        """Record a further copy of ``array``, under ``sharding``, for the rest of this block."""
         known = self._at_hand.get(array, ())
         if sharding not in known:
             self._journal.append((array, known))
@@ -95,39 +95,39 @@ class Copies:
         return sharding in self._at_hand.get(array, ())
 
     def of(self, placed: PlacedArray) -> tuple[Sharding, ...]:
-        """Returns the shardings under which copies of the array exist, that of ``placed`` first."""
+        """Return the shardings under which copies of the array exist, that of ``placed`` first."""
         known = self._at_hand.get(placed.array, ())
         if len(known) == 1:
             return (placed.sharding,) if known[0] == placed.sharding else (placed.sharding, *known)
         return (placed.sharding, *(s for s in known if s != placed.sharding))
 
     def entered(self) -> int:
-        """Returns a mark for the beginning of a region, which ``left`` takes."""
+        """Return a mark for the beginning of a region, which ``left`` takes."""
         return len(self._journal)
 
     def left(self, mark: int) -> None:
-        """Removes the copies that were added since ``mark``."""
+        """Remove the copies that were added since ``mark``."""
         while len(self._journal) > mark:
             array, known = self._journal.pop()
             self._at_hand[array] = known
 
     def since(self, mark: int, array: int) -> tuple[Sharding, ...]:
-        """Returns the shardings of the copies of ``array`` that existed at ``mark``."""
+        """Return the shardings of the copies of ``array`` that existed at ``mark``."""
         for one, known in self._journal[mark:]:
             if one == array:
                 return known
         return self._at_hand.get(array, ())
 
     def price(self, placed: PlacedArray, target: Sharding) -> float:
-        """Returns the seconds to bring ``placed`` to ``target`` from the nearest of its copies."""
+        """Return the seconds to bring ``placed`` to ``target`` from the nearest of its copies."""
         return self.nearest(placed, target)[0]
 
     def least(self, placed: PlacedArray, target: Sharding) -> float:
-        """Returns a lower bound in seconds of ``price``."""
+        """Return a lower bound in seconds of ``price``."""
         return min([self.clock.least_move(placed.type, source, target, placed.mesh) for source in self.of(placed)])
 
     def nearest(self, placed: PlacedArray, target: Sharding) -> tuple[float, Sharding]:
-        """Returns (seconds, the copy to start from). Of copies that cost the same, the value's own comes first."""
+        """Return (seconds, the copy to start from). Of copies that cost the same, the value's own comes first."""
         best = (self.between(placed, placed.sharding, target), placed.sharding)
         for source in self.of(placed)[1:] if best[0] else ():
             price = self.between(placed, source, target)
@@ -136,9 +136,9 @@ class Copies:
         return best
 
     def bytes(self, placed: PlacedArray, source: Sharding, target: Sharding) -> int:
-        """Returns the bytes that a device receives to bring ``placed`` from its copy ``source`` to ``target``."""
+        """Return the bytes that a device receives to bring ``placed`` from its copy ``source`` to ``target``."""
         return self.prices.move(placed.type, source, target, placed.mesh)
 
     def between(self, placed: PlacedArray, source: Sharding, target: Sharding) -> float:
-        """Returns the seconds to bring ``placed`` from a copy under ``source`` to ``target``."""
+        """Return the seconds to bring ``placed`` from a copy under ``source`` to ``target``."""
         return self.clock.reshard(placed.type, source, target, placed.mesh, self.prices)

@@ -9,12 +9,12 @@ from shardpass.planning.plan import ProgramPlan
 
 
 def price(plan: ProgramPlan, clock: Clock | None = None) -> float:
-    """Returns the seconds of one run of ``plan``, on the machine for which it is planned unless ``clock`` is given."""
+    """Return the seconds of one run of ``plan``, on the machine for which it is planned unless ``clock`` is given."""
     return plan.price if clock is None else sum(costs(plan, clock).values())
 
 
 def costs(plan: ProgramPlan, clock: Clock, folded: Folded | None = None) -> dict[int, float]:
-    """Returns the seconds of each op by number, and of what main returns under ``RETURNED``.
+    """Return the seconds of each op by number, and of what main returns under ``RETURNED``.
 
     ``folded``: given if ``plan`` is the plan of a folded program.
     """

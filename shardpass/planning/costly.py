@@ -60,12 +60,12 @@ class ComputedWhole:
 
 
 def redistributions(plan: ProgramPlan) -> Iterator[Redistribution]:
-    """Yields every redistribution of the plan, in program order."""
+    """Yield every redistribution of the plan, in program order."""
     yield from _block(plan.body, None, 1)
 
 
 def repeated_work(plan: ProgramPlan) -> Iterator[RepeatedWork]:
-    """Yields the heavy ops, outside of manual regions, that are cut into fewer parts than there are devices."""
+    """Yield the heavy ops, outside of manual regions, that are cut into fewer parts than there are devices."""
     for one in every_op(plan.body):
         if isinstance(one, SplitPlan) and one.op.name in HEAVY and not one.op.mesh.manual:
             parts, devices = one.local.split.count, one.op.mesh.num_devices
@@ -74,7 +74,7 @@ def repeated_work(plan: ProgramPlan) -> Iterator[RepeatedWork]:
 
 
 def computed_whole(plan: ProgramPlan) -> Iterator[ComputedWhole]:
-    """Yields the ops without a rule whose operands must be gathered."""
+    """Yield the ops without a rule whose operands must be gathered."""
     for one in every_op(plan.body):
         if isinstance(one, WholePlan):
             yield from (ComputedWhole(one.op, remark.bytes) for remark in one.remarks)
@@ -94,7 +94,7 @@ class CostlyConstraint:
 
 
 def costly_constraints(plan: ProgramPlan, shardings: Shardings, most: int | None = None) -> Iterator[CostlyConstraint]:
-    """Yields the constraints without which a plan under the same ``shardings`` would receive less, in program order.
+    """Yield the constraints without which a plan under the same ``shardings`` would receive less, in program order.
 
     One plan is built for each constraint, if freeing all of them saves anything. ``most`` limits that to the
     constraints around which most bytes move.
@@ -120,7 +120,7 @@ def costly_constraints(plan: ProgramPlan, shardings: Shardings, most: int | None
 
 
 def every_op(body: BlockPlan) -> Iterator[OpPlan]:
-    """Yields the plans of the ops of a block and of the blocks inside."""
+    """Yield the plans of the ops of a block and of the blocks inside."""
     for block in blocks_of(body):
         yield from block.ops
 

@@ -108,7 +108,7 @@ class Descent:
         self.first = self.best = self._point()
 
     def unfolded(self, point: Point | None = None) -> Shardings:
-        """Returns the shardings of the whole program at ``point``, by default at the best point."""
+        """Return the shardings of the whole program at ``point``, by default at the best point."""
         point = point or self.best
         self.engine.restore(point.splits)
         refused = self.engine.refusals()
@@ -136,7 +136,7 @@ class Descent:
         return changes, point
 
     def _better(self, base: Point, reaches: tuple[Reach, ...]) -> tuple[Move, Point] | None:
-        """Returns a move that makes the plan cheaper, with the point it leads to, or None; remembered for each
+        """Return a move that makes the plan cheaper, with the point it leads to, or None; remembered for each
         point.
         """
         key = (base.splits, reaches)
@@ -165,7 +165,7 @@ class Descent:
         return None
 
     def _is_cheaper(self, point: Point, base: Point) -> bool:
-        """Whether a move to ``point`` pays. Equal prices do not: such moves would go round in circles."""
+        """Return whether a move to ``point`` pays. Equal prices do not: such moves would go round in circles."""
         return point.price < base.price * (1 - LEAST)
 
     def _rebase(self, base: Point) -> None:
@@ -175,13 +175,13 @@ class Descent:
         self.moves.begin()
 
     def _expensive(self, base: Point) -> list[int]:
-        """Returns the numbers of the most expensive ops, in descending order of cost."""
+        """Return the numbers of the most expensive ops, in descending order of cost."""
         least = 0.0 if self.close else EXPENSIVE * base.price
         numbers = [number for number, price in base.costs.items() if price > least and number not in self.spliced]
         return sorted(numbers, key=lambda number: -base.costs[number])
 
     def _options(self, op: int, reaches: Sequence[Reach], limit: float = math.inf) -> list[tuple[float, int, Move]]:
-        """Returns the moves of an op that were not tried yet: (estimated price, exact up to ``limit``; index; move)."""
+        """Return the moves of an op that were not tried yet: (estimated price, exact up to ``limit``; index; move)."""
         options: list[tuple[float, int, Move]] = []
         for move in self.moves.of_op(op, reaches):
             options.append((self._estimated(move, limit), len(options), move))
@@ -193,7 +193,7 @@ class Descent:
         return SearchChange(move.message(self.engine), op, before.price, after.price)
 
     def _estimated(self, move: Move, limit: float) -> float:
-        """Estimates the price in seconds after ``move``; beyond ``limit`` any price above it. The engine keeps
+        """Estimate the price in seconds after ``move``; beyond ``limit`` any price above it. The engine keeps
         its splits.
         """
         self.tried += 1
@@ -206,7 +206,7 @@ class Descent:
         return price
 
     def _point(self) -> Point:
-        """Plans the engine's present splits, unless they are planned, and returns their point."""
+        """Plan the engine's present splits, unless they are planned, and return their point."""
         splits = self.engine.snapshot()
         point = self._points.get(splits)
         if point is None:
@@ -214,7 +214,7 @@ class Descent:
         return point
 
     def _planned(self, ways: Mapping[int, Factors], partial: Mapping[int, Axes] | None = None) -> Point:
-        """Plans the engine's present splits with the ops split as ``ways`` and the values that wait as
+        """Plan the engine's present splits with the ops split as ``ways`` and the values that wait as
         ``partial`` sums.
         """
         shardings = replace(self.propagated.present(), ways=ways, partial=partial or {})
@@ -224,7 +224,7 @@ class Descent:
 
 
 def spliced(program: Program) -> frozenset[int]:
-    """Returns the numbers of concatenates of slices, and of these slices.
+    """Return the numbers of concatenates of slices, and of these slices.
 
     Partitioning joins them into one op that costs far less. No move starts at them, as it would avoid a price that is
     never paid.

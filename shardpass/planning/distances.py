@@ -39,7 +39,7 @@ MOST_TABLES = 1 << 11  # that are kept from program to program
 
 @lru_cache(maxsize=8)
 def _tables(clock: Clock, axes: tuple[Axes, ...]) -> dict[Any, Costs]:
-    """Returns the tables that depend on the formula alone, which programs share."""
+    """Return the tables that depend on the formula alone, which programs share."""
     return {}
 
 
@@ -59,7 +59,7 @@ class Distances:
         self._kept: dict[tuple[int, Axes, Axes, PrimeMesh], float] = {}
 
     def of(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Costs:
-        """Returns the seconds of one reshard from each of ``sources`` to each of ``targets``, as [sources, targets]."""
+        """Return the seconds of one reshard from each of ``sources`` to each of ``targets``, as [sources, targets]."""
         key = (array, mesh, tuple(sources), tuple(targets))
         costs = self._known.get(key)
         if costs is None:
@@ -68,7 +68,7 @@ class Distances:
         return costs
 
     def _received(self, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]) -> Costs:
-        """Returns the bytes that a device receives in each reshard, as [sources, targets]."""
+        """Return the bytes that a device receives in each reshard, as [sources, targets]."""
         kept = np.ones((len(sources), len(targets)))
         elements = np.ones(len(targets))
         for dim, size in enumerate(array.shape):
@@ -85,7 +85,7 @@ class Distances:
     def _plan(
         self, received: Costs, array: Array, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]
     ) -> None:
-        """Replaces the bytes of the pairs whose tiles change owners by planned ones, unless there are too many
+        """Replace the bytes of the pairs whose tiles change owners by planned ones, unless there are too many
         such pairs.
         """
         assert self.prices is not None
@@ -98,7 +98,7 @@ class Distances:
             received[row, column] = self.prices.move(array, mesh.sharding(source), mesh.sharding(target), mesh)
 
     def _fraction(self, size: int, source: Axes, target: Axes, mesh: PrimeMesh) -> float:
-        """Returns the fraction of the target tile that a device owns already, along one dimension."""
+        """Return the fraction of the target tile that a device owns already, along one dimension."""
         key = (size, source, target, mesh)
         fraction = self._kept.get(key)
         if fraction is None:
@@ -114,7 +114,7 @@ class Distances:
     def _priced(
         self, received: Costs, mesh: PrimeMesh, sources: Sequence[DimAxes], targets: Sequence[DimAxes]
     ) -> Costs:
-        """Converts bytes into seconds: each reshard is one collective over the slowest of the axes that change."""
+        """Convert bytes into seconds: each reshard is one collective over the slowest of the axes that change."""
         price = np.zeros_like(received)
         for axes in self.axes:
             latency, each = self.clock.line(axes, mesh)
@@ -125,7 +125,7 @@ class Distances:
 
 
 def _diverge(source: DimAxes, target: DimAxes) -> bool:
-    """Whether along some dimension neither split is a prefix of the other, so that tiles change owners."""
+    """Return whether along some dimension neither split is a prefix of the other, so that tiles change owners."""
     for own, other in zip(source, target, strict=True):
         common = min(len(own), len(other))
         if own[:common] != other[:common]:
@@ -134,14 +134,14 @@ def _diverge(source: DimAxes, target: DimAxes) -> bool:
 
 
 def _distinct(axes: Sequence[Axes]) -> tuple[list[Axes], Costs]:
-    """Returns the distinct entries, and for each of ``axes`` the index of its entry."""
+    """Return the distinct entries, and for each of ``axes`` the index of its entry."""
     places: dict[Axes, int] = {}
     rows = np.array([places.setdefault(one, len(places)) for one in axes])
     return list(places), rows
 
 
 def _place(dims: DimAxes, axes: Axes) -> int:
-    """Returns a number for the dimension that ``axes`` split and their position there; -1 if they split none."""
+    """Return a number for the dimension that ``axes`` split and their position there; -1 if they split none."""
     for dim, own in enumerate(dims):
         if axes[0] in own:
             return dim * 64 + own.index(axes[0])

@@ -61,7 +61,7 @@ class Undivided:
 
 
 def undivided(plan: ProgramPlan) -> list[Undivided]:
-    """Lists the sizes for which the plan redistributes, each once at its op, with the bytes of all that it causes."""
+    """List the sizes for which the plan redistributes, each once at its op, with the bytes of all that it causes."""
     walk = _Walk(plan)
     total: dict[Undivided, int] = {}
     for one in redistributions(plan):
@@ -84,13 +84,13 @@ class _Walk:
         self.heads = set(self._heads())
 
     def exchanges(self) -> Iterator[tuple[Op, int]]:
-        """Yields the reshapes that send rows themselves, with the bytes that a device receives."""
+        """Yield the reshapes that send rows themselves, with the bytes that a device receives."""
         for one in self.plans.values():
             if isinstance(one, SplitPlan) and one.op.name == RESHAPE and (sent := one.local.collectives):
                 yield one.op, sum(each.bytes for each in sent)
 
     def causes(self, one: Redistribution) -> Iterator[Undivided]:
-        """Yields the sizes that cause a redistribution."""
+        """Yield the sizes that cause a redistribution."""
         reshard, mesh = one.reshard, one.reshard.mesh
         have = mesh.dims(reshard.source.sharding, reshard.type.rank)
         want = mesh.dims(reshard.target, reshard.type.rank)
@@ -124,7 +124,7 @@ class _Walk:
                     todo.append(earlier)
 
     def _before(self, op: Op, value: int, dim: int) -> Iterator[tuple[int, int]]:
-        """Yields the dimensions of operands that run with dimension ``dim`` of the result ``value``."""
+        """Yield the dimensions of operands that run with dimension ``dim`` of the result ``value``."""
         if op.kind is OpKind.CONSTRAINT:
             yield op.operands[0], dim
         elif op.kind is OpKind.SPLIT and op.model is not None:
@@ -134,7 +134,7 @@ class _Walk:
                 yield from ((operand, at) for at, own in enumerate(dims) if factors & set(own))
 
     def at(self, op: Op, dim: int, axes: Axes | None, *, result: bool = False) -> Iterator[Undivided]:
-        """Yields the sizes at a reshape that do not divide: of its dimension ``dim``, or of all with ``axes`` None.
+        """Yield the sizes at a reshape that do not divide: of its dimension ``dim``, or of all with ``axes`` None.
 
         ``result``: ``dim`` is one of the result's, otherwise of the operand's.
         """
@@ -157,7 +157,7 @@ class _Walk:
             yield Undivided(op, array, first, axes, op.mesh)
 
     def _heads(self) -> Iterator[tuple[tuple[int, ...], Axes]]:
-        """Yields the features of several heads, with the axes that split heads and features as one dimension."""
+        """Yield the features of several heads, with the axes that split heads and features as one dimension."""
         for op in self.program.body.every_op():
             if op.name == RESHAPE and op.number in self.plans:
                 source, target = self.program.array(op.operands[0]), self.program.array(op.results[0])
@@ -167,7 +167,7 @@ class _Walk:
                         yield tuple(target.shape[dim] for dim in parts[1:]), given[merged]
 
     def _given(self, op: Op) -> Sequence[Axes]:
-        """Returns the split of a reshape's operand before any redistribution for it."""
+        """Return the split of a reshape's operand before any redistribution for it."""
         rank = self.program.array(op.operands[0]).rank
         plan = self.plans.get(op.number)
         if not isinstance(plan, SplitPlan):
@@ -178,7 +178,7 @@ class _Walk:
 
 
 def _merged(source: Sequence[int], target: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yields each dimension of ``source`` that becomes several of ``target``, with these; a 1 may lead them."""
+    """Yield each dimension of ``source`` that becomes several of ``target``, with these; a 1 may lead them."""
     for group in groups_of(source, target):
         merged = [dim for dim in group.source if source[dim] > 1]
         parts = [dim for dim in group.target if target[dim] > 1]

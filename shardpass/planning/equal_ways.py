@@ -26,7 +26,7 @@ EQUAL = 1e-12  # of the greatest price in a sum: rounding
 def most_split(
     tables: Iterable[Table], ways: Mapping[int, Sequence[Way]], mesh: PrimeMesh, values: Mapping[int, int]
 ) -> dict[int, int]:
-    """Returns the assignment ``values`` with ways of the same price that split more. ``ways``: by variable."""
+    """Return the assignment ``values`` with ways of the same price that split more. ``ways``: by variable."""
     of_way: dict[int, list[Table]] = {variable: [] for variable in ways}
     for table in tables:
         for variable in table.variables:
@@ -46,5 +46,5 @@ def most_split(
 
 
 def parts(way: Way, mesh: PrimeMesh) -> int:
-    """Counts the devices over which ``way`` splits its op."""
+    """Count the devices over which ``way`` splits its op."""
     return mesh.count(tuple(itertools.chain.from_iterable(axes for _, axes in way.factors)))

@@ -96,7 +96,7 @@ class Estimate:
                     self.around.setdefault(value, []).append(op.number)
 
     def _kind(self, op: Op) -> object:
-        """Returns an object that all ops share whose split depends on the shardings in the same way."""
+        """Return an object that all ops share whose split depends on the shardings in the same way."""
         arrays = [self.program.arrays[value] for value in (*op.operands, *op.results)]
         key = (op.model, op.mesh.manual, self.borders[op.number], *arrays)
         return self._decided.kinds.setdefault(key, object())
@@ -104,7 +104,7 @@ class Estimate:
     # ---------------------------------------------------------------- the base
 
     def rebase(self, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]) -> float:
-        """Makes ``shardings`` (by value) and those of main's ``results`` the base, and returns its price in seconds."""
+        """Make ``shardings`` (by value) and those of main's ``results`` the base, and return its price in seconds."""
         before, self.shardings = self.shardings, dict(shardings)
         moved: Iterable[int] = self.around
         numbers: Iterable[int] = (*self.ops, RETURNED)
@@ -133,7 +133,7 @@ class Estimate:
     def change(
         self, fresh: Mapping[int, Sharding], results: tuple[Sharding | None, ...], limit: float = math.inf
     ) -> float:
-        """Returns the price in seconds with the ``fresh`` shardings in place of the base's, which stays.
+        """Return the price in seconds with the ``fresh`` shardings in place of the base's, which stays.
 
         ``results``: the shardings of main's results. Above ``limit`` the price may be anything above it (``_Change``).
         """
@@ -148,7 +148,7 @@ class Estimate:
     # ---------------------------------------------------------------- terms
 
     def _moved(self, value: int) -> float:
-        """Returns the seconds of all reshards of ``value`` in the base: one for each sharding that its users need."""
+        """Return the seconds of all reshards of ``value`` in the base: one for each sharding that its users need."""
         targets: dict[Sharding, list[int]] = {}
         for number, to in self.demanded.get(value, ()):
             targets.setdefault(to, []).append(number)
@@ -156,7 +156,7 @@ class Estimate:
         return sum(prices)
 
     def often(self, value: int, ops: Sequence[int]) -> float:
-        """Returns how often ``value`` is copied for ``ops`` (by number), counting all values that it stands for."""
+        """Return how often ``value`` is copied for ``ops`` (by number), counting all values that it stands for."""
         often, stands = self.times.get(value, 1.0), self._stands[value]
         if stands == 1:
             return often
@@ -169,14 +169,14 @@ class Estimate:
         return often * len(values) / stands
 
     def move(self, value: int, shardings: Mapping[int, Sharding], target: Sharding) -> float:
-        """Returns the seconds of one reshard of ``value`` from its sharding to ``target``."""
+        """Return the seconds of one reshard of ``value`` from its sharding to ``target``."""
         array, own = self.program.arrays[value], shardings.get(value)
         if array is None or own is None or value in self.free:
             return 0.0
         return self.clock.move(array, own, target, self.meshes[value])
 
     def least_move(self, value: int, shardings: Mapping[int, Sharding], target: Sharding) -> float:
-        """Returns a lower bound of ``move``, without planning."""
+        """Return a lower bound of ``move``, without planning."""
         array, own = self.program.arrays[value], shardings.get(value)
         if array is None or own is None or value in self.free:
             return 0.0
@@ -185,7 +185,7 @@ class Estimate:
     def known(
         self, number: int, shardings: Mapping[int, Sharding], results: tuple[Sharding | None, ...]
     ) -> Term | None:
-        """Returns the term of an op, or None if a split must be chosen for it first."""
+        """Return the term of an op, or None if a split must be chosen for it first."""
         kind = self._kinds.get(number)
         if kind is None:
             return self.term(number, shardings, results)
@@ -193,7 +193,7 @@ class Estimate:
         return None if known is None else _of_operands(kind[1], known[0])
 
     def least(self, number: int) -> float:
-        """Returns a lower bound of an op's term: its work, spread over all devices."""
+        """Return a lower bound of an op's term: its work, spread over all devices."""
         least = self._leasts.get(number)
         if least is None:
             op = self.ops[number][0]
@@ -269,14 +269,14 @@ class Estimate:
 
 
 def _signature(kind: object, values: Sequence[int], shardings: Mapping[int, Sharding]) -> object:
-    """Returns the key on which a split op's term depends. Each sharding of a mesh is one object, so its id is
+    """Return the key on which a split op's term depends. Each sharding of a mesh is one object, so its id is
     enough.
     """
     return (kind, *[id(shardings.get(value)) for value in values])
 
 
 def _of_operands(values: Sequence[int], term: Term) -> Term:
-    """Returns ``term`` with its demands by value instead of by the operand's index into ``values``."""
+    """Return ``term`` with its demands by value instead of by the operand's index into ``values``."""
     return (term[0], tuple([(values[place], to) for place, to in term[1]])) if term[1] else term
 
 
@@ -301,7 +301,7 @@ class _Change:
         self.targets: dict[int, dict[Sharding, tuple[float, list[int]]]] = {}
 
     def open(self, value: int) -> None:
-        """Removes the base's reshards of ``value`` from the price, so that they are counted anew."""
+        """Remove the base's reshards of ``value`` from the price, so that they are counted anew."""
         if value in self.targets or value not in self.base.moves:
             return
         self.price -= self.base.moves[value]

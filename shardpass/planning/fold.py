@@ -76,7 +76,7 @@ class Folded:
         return len(made) > len(set(made))
 
     def unfolded(self, decided: Shardings) -> Shardings:
-        """Converts shardings of the folded program into those of the whole program."""
+        """Convert shardings of the folded program into those of the whole program."""
         of = {value: decided.of[rep] for value, rep in enumerate(self.of) if rep in decided.of}
         results = tuple(decided.results[place] for place in self.results)
         conflicts = {
@@ -88,7 +88,7 @@ class Folded:
 
 
 def fold(program: Program, barriers: Mapping[int, str]) -> Folded:
-    """Returns ``program`` folded.
+    """Return ``program`` folded.
 
     ``barriers``: for each constraint (by op number) the direction in which shardings may pass it.
     """
@@ -141,7 +141,7 @@ class _Colours:
             self.users[value].append((("result", one), _END))
 
     def refine(self) -> None:
-        """Recolours all values once by the colours of the values around them."""
+        """Recolour all values once by the colours of the values around them."""
         now = self.colours
         known: dict[Hashable, int] = {}
         around: dict[int, int] = {}
@@ -227,5 +227,5 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
 
 @lru_cache(maxsize=1024)
 def passes(rule: Rule) -> OpModel[LocalPlan]:
-    """Returns the model of one operand of a barrier, which passes unchanged."""
+    """Return the model of one operand of a barrier, which passes unchanged."""
     return Pointwise(rule)

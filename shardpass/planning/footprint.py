@@ -62,7 +62,7 @@ class Footprint:
         return count
 
     def _moments(self, lives: Sequence[Life], moments: int) -> Floats:
-        """Counts what is alive at each moment after which a value dies; at any other moment no more is alive
+        """Count what is alive at each moment after which a value dies; at any other moment no more is alive
         than then.
         """
         begin: dict[int, list[Life]] = {}
@@ -82,7 +82,7 @@ class Footprint:
     # ---------------------------------------------------------------- bytes
 
     def tile(self, array: Array, sharding: Sharding | None) -> int:
-        """Returns the bytes of one device's tile, of the whole array where it has no sharding."""
+        """Return the bytes of one device's tile, of the whole array where it has no sharding."""
         if sharding is None or not sharding.is_tiled:
             return array.bytes
         size = self._tiles.get((array, sharding))
@@ -91,23 +91,23 @@ class Footprint:
         return size
 
     def sizes(self, shardings: Mapping[int, Sharding]) -> Floats:
-        """Returns the bytes of the tile of each representative."""
+        """Return the bytes of the tile of each representative."""
         pairs = zip(self.column, self.arrays, strict=True)
         return np.array([self.tile(array, shardings.get(rep)) for rep, array in pairs], np.float64)
 
     def peak(self, shardings: Mapping[int, Sharding]) -> float:
-        """Returns the greatest number of bytes alive at once on a device."""
+        """Return the greatest number of bytes alive at once on a device."""
         sizes = self.sizes(shardings)
         return float((self.rows @ aligned(sizes)).max() + self.fixed @ sizes)
 
 
 def aligned(sizes: Floats) -> Floats:
-    """Rounds ``sizes`` up to the bytes that buffers of these sizes occupy."""
+    """Round ``sizes`` up to the bytes that buffers of these sizes occupy."""
     return np.ceil(sizes / ALIGNED) * ALIGNED
 
 
 def _steps(block: Block) -> Steps:
-    """Converts the ops of a block into steps over values."""
+    """Convert the ops of a block into steps over values."""
     return Steps(block.arguments, tuple(map(_step, block.ops)), block.returned)
 
 

@@ -52,7 +52,7 @@ class Frame:
 
     @classmethod
     def of(cls, op: Op, mark: int) -> Frame:
-        """Returns the frame of ``op``. A loop of 0 trips counts as a branch: steps before it would be wasted."""
+        """Return the frame of ``op``. A loop of 0 trips counts as a branch: steps before it would be wasted."""
         if not op.is_loop or op.trips == 0:
             return cls(False, mark)
         return cls(True, mark, frozenset(value for block in op.blocks for value in _made(block)))
@@ -73,22 +73,22 @@ class Hoists:
         return frozenset(value for op in ops if op.name == BARRIER for value in op.operands)
 
     def enter(self, op: Op) -> None:
-        """Opens the frame of ``op``, before its blocks are planned."""
+        """Open the frame of ``op``, before its blocks are planned."""
         self.frames.append(Frame.of(op, self.copies.entered()))
 
     def leave(self) -> tuple[Hoisted, ...]:
-        """Closes the innermost frame and returns the steps to run before it."""
+        """Close the innermost frame and return the steps to run before it."""
         return tuple(self.frames.pop().before)
 
     def left(self) -> None:
-        """Records the copies made before the loops again, after a block has ended and dropped its copies."""
+        """Record the copies made before the loops again, after a block has ended and dropped its copies."""
         for frame in self.frames:
             for hoisted in frame.before:
                 for step in hoisted.steps:
                     self.copies.add(step.made.array, step.made.sharding)
 
     def place(self, operand: OperandPlan, op: Op, index: int) -> OperandPlan:
-        """Moves the steps of ``operand`` before the outermost loop that allows it; returns the operand without them."""
+        """Move the steps of ``operand`` before the outermost loop that allows it; return the operand without them."""
         frame = self._frame(operand) if operand.steps and self.frames else None
         at_barrier = op.name == BARRIER or (op.kind is OpKind.CONSTRAINT and op.results[0] in self.barred)
         if frame is None or at_barrier:
@@ -100,7 +100,7 @@ class Hoists:
         return OperandPlan(operand.copy, (), operand.masks)
 
     def _frame(self, operand: OperandPlan) -> Frame | None:
-        """Returns the outermost loop before which the steps of ``operand`` may run, or None."""
+        """Return the outermost loop before which the steps of ``operand`` may run, or None."""
         made = {step.made for step in operand.steps}
         sources = {source for step in operand.steps for source in sources_of(step)} - made
         outermost = None
@@ -111,7 +111,7 @@ class Hoists:
         return outermost
 
     def _is_before(self, frame: Frame, copy: Copy) -> bool:
-        """Whether ``copy`` exists before ``frame`` begins."""
+        """Return whether ``copy`` exists before ``frame`` begins."""
         if copy.array in frame.made:
             return False
         hoisted = any(step.made == copy for one in frame.before for step in one.steps)
@@ -140,7 +140,7 @@ class Trips:
                 self._read(inner, runs * (op.trips or 1) if op.is_loop else runs)
 
     def of(self, value: int, op: int, before: Sequence[int], after: Sequence[int]) -> NDArray[np.float64]:
-        """Returns [before, after]: how often ``op`` copies ``value``, where a copy before the loops counts 1.
+        """Return [before, after]: how often ``op`` copies ``value``, where a copy before the loops counts 1.
 
         ``before``, ``after``: the bytes of a tile under each source and each target split.
         """
@@ -150,7 +150,7 @@ class Trips:
 
 
 def room_in(program: Program, machine: Machine) -> float:
-    """Returns the bytes of copies that may stay alive through the loops of ``program``."""
+    """Return the bytes of copies that may stay alive through the loops of ``program``."""
     return min(machine.memory, math.inf if program.memory is None else program.memory) / PART
 
 
@@ -160,7 +160,7 @@ def _made(block: Block) -> list[int]:
 
 
 def _grown(step: Step) -> int:
-    """Returns the bytes of the copy that ``step`` makes, 0 if its source is no smaller."""
+    """Return the bytes of the copy that ``step`` makes, 0 if its source is no smaller."""
     if not isinstance(step, Reshard):
         return 0
     before, after = (

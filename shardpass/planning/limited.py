@@ -58,7 +58,7 @@ class Fitting:
 
 
 def fitting(problem: Problem, limit: int) -> Fitting:
-    """Returns the cheapest shardings whose plan keeps ``limit`` (bytes), or those of the least peak if none do."""
+    """Return the cheapest shardings whose plan keeps ``limit`` (bytes), or those of the least peak if none do."""
     task = problem.task
     index, arguments = problem.propagated.index, task.folded.program.body.arguments
     places = [[index[value]] for value in arguments if value in index]
@@ -97,7 +97,7 @@ def decide_within(
     settle_results: bool = False,
     asked: bool = True,
 ) -> Decision:
-    """Decides as ``decide``, with at most ``limit`` bytes alive at once on a device in the plan.
+    """Decide as ``decide``, with at most ``limit`` bytes alive at once on a device in the plan.
 
     Returns the cheapest shardings if they keep the limit. If none do, raises ShardpassError (SP804) with the least
     bytes that any plan reached; if nobody ``asked`` for the limit, a remark says so and the cheapest shardings are

@@ -42,7 +42,7 @@ ADDING = frozenset({"stablehlo.add", "stablehlo.subtract"})
 
 
 def together(op: Op, program: Program) -> tuple[int, ...]:
-    """Returns the indices of the operands in which ``op`` is linear together; empty for an op that is not linear."""
+    """Return the indices of the operands in which ``op`` is linear together; empty for an op that is not linear."""
     row = ADDING_REDUCE if op.name == "stablehlo.reduce" else LINEAR.get(op.name)
     if row is None or not row.planned:
         return ()
@@ -79,7 +79,7 @@ class Accumulation(NamedTuple):
 
 
 def accumulations(program: Program) -> Mapping[int, Accumulation]:
-    """Returns the ops that add to what a loop of known trips carries and nothing else reads, by number.
+    """Return the ops that add to what a loop of known trips carries and nothing else reads, by number.
 
     Example, gradients of microbatches: ``total = total + gradient`` in a scan. Each device may add up its own summands,
     and all are summed once, behind the loop.
@@ -104,7 +104,7 @@ def accumulations(program: Program) -> Mapping[int, Accumulation]:
 
 
 def _read(block: Block) -> Iterator[int]:
-    """Yields the values that ops of ``block`` and of its inner blocks take, and that it returns, once for each use."""
+    """Yield the values that ops of ``block`` and of its inner blocks take, and that it returns, once for each use."""
     for op in block.ops:
         yield from (*op.operands, *op.captured)
         for inner in op.blocks:
@@ -113,7 +113,7 @@ def _read(block: Block) -> Iterator[int]:
 
 
 def waiting(program: Program, fixed: Iterable[int]) -> Waiting:
-    """Returns the values of ``program`` that may wait. ``fixed``: values whose shardings the user annotated,
+    """Return the values of ``program`` that may wait. ``fixed``: values whose shardings the user annotated,
     which may not.
     """
     ops = list(_with_blocks(program.body))
@@ -133,7 +133,7 @@ def waiting(program: Program, fixed: Iterable[int]) -> Waiting:
 
 
 def makes_sums(op: Op, program: Program) -> bool:
-    """Whether ``op`` leaves partial sums under some split."""
+    """Return whether ``op`` leaves partial sums under some split."""
     if op.kind is not OpKind.SPLIT or op.model is None or len(op.results) != 1 or op.mesh.manual:
         return False
     rule = op.model.rule
@@ -147,7 +147,7 @@ Places = Mapping[int, tuple[int, ...]]
 
 
 def _with_blocks(body: Block) -> Iterator[tuple[Op, int]]:
-    """Yields each op with the number of its block; an op comes before those of its blocks."""
+    """Yield each op with the number of its block; an op comes before those of its blocks."""
     blocks = [body]
     for number, block in enumerate(blocks):
         for op in block.ops:
@@ -156,7 +156,7 @@ def _with_blocks(body: Block) -> Iterator[tuple[Op, int]]:
 
 
 def _summands(ops: Placed, places: Places, program: Program) -> set[int]:
-    """Returns the values that an op may leave as partial sums (case 1)."""
+    """Return the values that an op may leave as partial sums (case 1)."""
     reached: set[int] = set()
     for _ in range(2):
         for op, _ in ops:
@@ -166,7 +166,7 @@ def _summands(ops: Placed, places: Places, program: Program) -> set[int]:
 
 
 def _needed_whole(ops: Placed, places: Places, program: Program) -> set[int]:
-    """Returns the values with a use that is not linear, or that is in another block (case 2)."""
+    """Return the values with a use that is not linear, or that is in another block (case 2)."""
     made = {value: block for op, block in ops for value in op.results}
     reached = {*program.body.returned}
     for op, block in ops:
@@ -185,12 +185,12 @@ def _takes(op: Op, places: Places, values: set[int]) -> bool:
 
 
 def _is_number(element: ElementType) -> bool:
-    """Whether elements can be added: for truth values "add" is a disjunction."""
+    """Return whether elements can be added: for truth values "add" is a disjunction."""
     return element.mlir != "i1"
 
 
 def _holds(wide: ElementType, narrow: ElementType) -> bool:
-    """Whether a float of type ``wide`` holds every number of type ``narrow``."""
+    """Return whether a float of type ``wide`` holds every number of type ``narrow``."""
     if wide.dtype is None or narrow.dtype is None:
         return False
     try:

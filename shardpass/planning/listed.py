@@ -60,7 +60,7 @@ class Sent:
     over: Axes = ()
 
     def seconds(self, machine: Machine) -> float:
-        """Returns the seconds that the collective takes once on ``machine``.
+        """Return the seconds that the collective takes once on ``machine``.
 
         For a permute of a collective matmul, returns its share of what the loop takes beyond its products.
         """
@@ -73,7 +73,7 @@ class Sent:
 
 
 def listed(body: BlockPlan, machine: Machine) -> Iterator[Sent]:
-    """Yields every collective of ``body`` and of the blocks inside. ``machine``: for which redistributions are
+    """Yield every collective of ``body`` and of the blocks inside. ``machine``: for which redistributions are
     planned.
     """
     yield from _block(body, machine, Times(1, True), None)
@@ -116,7 +116,7 @@ def sent_by_op(local: LocalPlan, op: Op, times: Times) -> Iterator[Sent]:
 
 
 def _at(mesh: PrimeMesh, axes: Axes, positions: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the ids of the devices at ``positions`` along ``axes``."""
+    """Return the ids of the devices at ``positions`` along ``axes``."""
     return tuple(mesh.groups(axes)[:, list(positions)].ravel().tolist())
 
 
@@ -133,7 +133,7 @@ def sent_by_results(results: Results, op: Op, machine: Machine, times: Times) ->
 
 
 def redistribution(reshard: Reshard, machine: Machine) -> Plan:
-    """Returns the redistribution plan of a reshard, from the default planner on ``machine``."""
+    """Return the redistribution plan of a reshard, from the default planner on ``machine``."""
     shape, mesh = reshard.type.shape, reshard.mesh
     source, target = reshard.source.sharding, reshard.target
     if mesh.manual:
@@ -144,7 +144,7 @@ def redistribution(reshard: Reshard, machine: Machine) -> Plan:
 
 
 def _on(sharding: Sharding, mesh: PrimeMesh) -> Sharding:
-    """Returns ``sharding`` over the axes of the mesh if it can be written so; steps of its plan then name these
+    """Return ``sharding`` over the axes of the mesh if it can be written so; steps of its plan then name these
     axes.
     """
     return sharding.on(mesh.mesh) or sharding

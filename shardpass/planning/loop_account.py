@@ -27,7 +27,7 @@ Key = tuple[int, Reshard | None]
 
 
 def sent_in_turn(sent: Iterable[Sent], loops: Sequence[MatmulLoop]) -> Iterator[Sent]:
-    """Yields ``sent`` with each collective of ``loops`` replaced by the permutes of its loop."""
+    """Yield ``sent`` with each collective of ``loops`` replaced by the permutes of its loop."""
     of = {(loop.at, loop.step): loop for loop in loops}
     for one in sent:
         loop = None if one.op is None else of.get((one.op.number, one.reshard))
@@ -42,12 +42,12 @@ def sent_in_turn(sent: Iterable[Sent], loops: Sequence[MatmulLoop]) -> Iterator[
 
 
 def held_in_turn(loops: Sequence[MatmulLoop]) -> dict[int, int]:
-    """Returns for each product (by op number) the bytes that its loop needs beside operands and result."""
+    """Return for each product (by op number) the bytes that its loop needs beside operands and result."""
     return {number: loop.resident_bytes for loop in loops for number, _ in loop.products}
 
 
 def in_turn(body: BlockPlan, loops: Sequence[MatmulLoop]) -> BlockPlan:
-    """Returns ``body`` for the account of memory: products take tiles, and arrays that the loops do not make
+    """Return ``body`` for the account of memory: products take tiles, and arrays that the loops do not make
     are left out.
     """
     return _InTurn(loops).block(body) if loops else body
@@ -79,7 +79,7 @@ class _InTurn:
         return tuple(one for one in steps if not isinstance(one, Reshard) or (number, one) not in self.left_out)
 
     def _results(self, results: Results, number: int) -> Results:
-        """Removes the partial sum of a scattered product, and keeps a result unchanged that loops gather for
+        """Remove the partial sum of a scattered product, and keep a result unchanged that loops gather for
         products.
         """
         changed = []

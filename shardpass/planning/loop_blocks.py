@@ -31,7 +31,7 @@ class Product:
         return prod(self.result) * prod(self.shapes[0][dim] for dim in self.contract[0])
 
     def along(self, side: int, dim: int) -> Blocks:
-        """Returns the cut of the product into blocks along dimension ``dim`` of operand ``side``."""
+        """Return the cut of the product into blocks along dimension ``dim`` of operand ``side``."""
         other = 1 - side
         if dim in self.contract[side]:
             return Blocks(side, dim, self.contract[other][self.contract[side].index(dim)], None)
@@ -42,7 +42,7 @@ class Product:
         return Blocks(side, dim, None, before + self.free(side).index(dim))
 
     def along_result(self, dim: int) -> Blocks:
-        """Returns the cut of the product along dimension ``dim`` of the result; a batch dimension is cut on the
+        """Return the cut of the product along dimension ``dim`` of the result; a batch dimension is cut on the
         left operand.
         """
         batch, left = len(self.batch[0]), len(self.free(0))
@@ -68,7 +68,7 @@ class Blocks:
 
 
 def reshaped(before: Shape, after: Shape, dim: int, count: int) -> int | None:
-    """Returns the dimension of ``after`` along which ``count`` tiles lie that lie along ``dim`` of ``before``; None if
+    """Return the dimension of ``after`` along which ``count`` tiles lie that lie along ``dim`` of ``before``; None if
     there is none.
 
     Example: dim 1 of [256, 4, 128] becomes dim 1 of [256, 512], as equally many elements come before it.

@@ -87,29 +87,29 @@ class LoopTerms:
     one_way: bool = False
 
     def machine(self, usual: Machine) -> Machine:
-        """Returns the machine whose time is modelled: the one that ``which`` names, otherwise ``usual``."""
+        """Return the machine whose time is modelled: the one that ``which`` names, otherwise ``usual``."""
         return usual if self.which in (OFF, ALL, MEMORY) else chosen(self.which)
 
     def both_ways(self, pair: Pair) -> bool:
-        """Whether tiles go both ways round the ring: not for 4 devices or fewer, which would then hold all
+        """Return whether tiles go both ways round the ring: not for 4 devices or fewer, which would then hold all
         tiles at once.
         """
         return not self.one_way and pair.count > 4
 
     def take(self, pair: Pair, cost: Price) -> bool:
-        """Whether ``pair`` becomes a loop."""
+        """Return whether ``pair`` becomes a loop."""
         if self.which == MEMORY:
             return resident_bytes(pair, self.both_ways(pair)) < pair.bytes
         return self.which == ALL or (self.which != OFF and cost.in_turn < cost.apart)
 
 
 def rounds(count: int, both_ways: bool) -> list[int]:
-    """Returns how many of ``count`` blocks are computed in each round after the first: ``[2, 1]`` for 4, both ways."""
+    """Return how many of ``count`` blocks are computed in each round after the first: ``[2, 1]`` for 4, both ways."""
     return [2] * ((count - 1) // 2) + [1] * ((count - 1) % 2) if both_ways else [1] * (count - 1)
 
 
 def price(pair: Pair, machine: Machine, sub_axes: SubAxes, both_ways: bool) -> Price:
-    """Returns the modelled seconds of ``pair`` on ``machine``, overlapped and not."""
+    """Return the modelled seconds of ``pair`` on ``machine``, overlapped and not."""
     count, groups = pair.count, pair.groups
     kind = ALL_GATHER if pair.is_gather else REDUCE_SCATTER
     collective = seconds(machine, kind, bytes_received(kind, pair.bytes, count), groups, sub_axes.borders)
@@ -124,7 +124,7 @@ def price(pair: Pair, machine: Machine, sub_axes: SubAxes, both_ways: bool) -> P
 
 
 def _seconds(part: Part, count: int, machine: Machine) -> float:
-    """Returns the seconds of one block of a product that is cut into ``count`` blocks."""
+    """Return the seconds of one block of a product that is cut into ``count`` blocks."""
     blocks = part.blocks
     is_cut = [side == blocks.side or blocks.other is not None for side in (0, 1)] + [blocks.result is not None]
     touched = sum(size // count if cut else size for size, cut in zip(part.bytes, is_cut, strict=True))
@@ -132,7 +132,7 @@ def _seconds(part: Part, count: int, machine: Machine) -> float:
 
 
 def resident_bytes(pair: Pair, both_ways: bool) -> int:
-    """Returns the bytes that a loop keeps instead of the array that it does not make.
+    """Return the bytes that a loop keeps instead of the array that it does not make.
 
     These are the present tile and the next one, each way; and one more term where the blocks are terms of a sum.
     """

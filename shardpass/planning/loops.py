@@ -56,7 +56,7 @@ Uses = dict[Copy, list[Use | None]]  # None: a use that is no operand of an op t
 
 
 def with_loops(plan: ProgramPlan, terms: LoopTerms) -> ProgramPlan:
-    """Returns ``plan`` with the loops that ``terms`` choose."""
+    """Return ``plan`` with the loops that ``terms`` choose."""
     if terms.which == OFF:
         return plan
     machine = terms.machine(plan.machine)
@@ -84,7 +84,7 @@ class _Candidates:
             self.uses.setdefault(copy, []).append(use)
 
     def loops(self) -> Iterator[MatmulLoop]:
-        """Yields the loops of the block: gathers in program order, then scatters in program order."""
+        """Yield the loops of the block: gathers in program order, then scatters in program order."""
         for plan in self.block.ops:
             for step in _reshards(plan):
                 yield from self._gather(step, plan.op.number)
@@ -118,7 +118,7 @@ class _Candidates:
         yield self._loop("all_gather", at, step, products, between, ",".join(last.axes), pair)
 
     def _followed(self, copy: Copy, shape: Shape, dim: int, count: int) -> list[Taking]:
-        """Returns the products that read ``copy``: which operand, along which dimension, behind which ops.
+        """Return the products that read ``copy``: which operand, along which dimension, behind which ops.
 
         ``copy`` is a tile of ``shape``, which consists of ``count`` tiles along ``dim``. Returns [] if anything else
         reads it.
@@ -177,7 +177,7 @@ class _Candidates:
 
 
 def _uses(block: BlockPlan, nested: bool) -> Iterator[tuple[Copy, Use | None]]:
-    """Yields each use of each copy in ``block`` and the blocks inside of it, where a use is never part of a pair."""
+    """Yield each use of each copy in ``block`` and the blocks inside of it, where a use is never part of a pair."""
     for plan in block.ops:
         for step in steps_of(plan):
             for copy in sources_of(step):
@@ -209,7 +209,7 @@ def _reshards(plan: OpPlan) -> Iterator[Reshard]:
 
 
 def _along(plan: SplitPlan, shape: Shape, dim: int, count: int) -> int | None:
-    """Returns the dimension of the result along which the tiles lie; None if they lie along none."""
+    """Return the dimension of the result along which the tiles lie; None if they lie along none."""
     if plan.op.name == "stablehlo.reshape":
         return reshaped(shape, plan.local.split.result_tile(0), dim, count)
     assert plan.op.model is not None
@@ -218,7 +218,7 @@ def _along(plan: SplitPlan, shape: Shape, dim: int, count: int) -> int | None:
 
 
 def _product(plan: SplitPlan) -> Product:
-    """Returns the dot_general of one device's tiles."""
+    """Return the dot_general of one device's tiles."""
     assert plan.op.model is not None
     rule, split = plan.op.model.rule, plan.local.split
     (left, right), result = rule.operands, rule.results[0]

@@ -63,7 +63,7 @@ class Move:
         return self.given and self.reach in FAR
 
     def message(self, engine: Propagation) -> str:
-        """Describes the move to the user: "batch (f1 of stablehlo.dot_general, size 4096) over data"."""
+        """Describe the move to the user: "batch (f1 of stablehlo.dot_general, size 4096) over data"."""
         step = engine.steps[self.step]
         size = step.rule.factors[self.factor].size
         way = "split over" if self.given else "not split over"
@@ -85,12 +85,12 @@ class Moves:
             self._steps.setdefault(step.op, []).append(number)
 
     def begin(self) -> None:
-        """Forgets the moves that were listed, after the engine has moved to another point."""
+        """Forget the moves that were listed, after the engine has moved to another point."""
         self._seen = set()
         self._reached = {}
 
     def of_op(self, op: int, reaches: Sequence[Reach]) -> Iterator[Move]:
-        """Yields the moves that start at op number ``op`` and were not listed since ``begin``.
+        """Yield the moves that start at op number ``op`` and were not listed since ``begin``.
 
         Between moves the caller may change the engine's splits, and must restore them before it takes the next.
         """
@@ -103,7 +103,7 @@ class Moves:
                     yield Move(number, factor, axes, given, reach, splits)
 
     def _splits(self, start: tuple[Place, ...], axes: Axes, given: bool, reach: Reach) -> Mapping[int, DimAxes] | None:
-        """Returns the new splits of a move; None if nothing changes, or if a listed move makes the same change."""
+        """Return the new splits of a move; None if nothing changes, or if a listed move makes the same change."""
         across, far = _CARRIED[reach]
         reached = self._reached.setdefault((axes, given, across), set()) if far else set()
         if not reached.isdisjoint(start):
@@ -118,7 +118,7 @@ class Moves:
         return spread.splits
 
     def _any_split(self, places: Iterable[Place], axes: Axes) -> bool:
-        """Whether one of ``axes`` splits one of the dimensions at ``places``."""
+        """Return whether one of ``axes`` splits one of the dimensions at ``places``."""
         values = self.engine.values
         for value, dim in places:
             split = values[value].dims[dim]
@@ -127,7 +127,7 @@ class Moves:
         return False
 
     def _starts_of(self, number: int) -> list[Start]:
-        """Returns the factors of a step at which moves may start, with the dimensions of each."""
+        """Return the factors of a step at which moves may start, with the dimensions of each."""
         starts = self._starts.get(number)
         if starts is None:
             factors = self.engine.steps[number].rule.factors
@@ -139,7 +139,7 @@ class Moves:
         return starts
 
     def _places(self, number: int, factor: int, results: bool) -> tuple[Place, ...]:
-        """Returns the dimensions of a step's values (or of its results alone) of which ``factor`` is the major
+        """Return the dimensions of a step's values (or of its results alone) of which ``factor`` is the major
         factor.
         """
         step = self.engine.steps[number]

@@ -39,7 +39,7 @@ Results = tuple[ResultPlan | None, ...]
 
 
 def operands_of(plan: OpPlan) -> Operands:
-    """Returns the plans of the operands of ``plan``, in order."""
+    """Return the plans of the operands of ``plan``, in order."""
     match plan:
         case SplitPlan() | ControlFlowPlan():
             return plan.operands
@@ -54,7 +54,7 @@ def operands_of(plan: OpPlan) -> Operands:
 
 
 def results_of(plan: OpPlan) -> Results:
-    """Returns the plans of the results of ``plan``, None for each unused result."""
+    """Return the plans of the results of ``plan``, None for each unused result."""
     match plan:
         case SplitPlan() | WholePlan() | ControlFlowPlan():
             return plan.results
@@ -65,7 +65,7 @@ def results_of(plan: OpPlan) -> Results:
 
 
 def operand_steps(plan: OpPlan) -> tuple[Step, ...]:
-    """Returns the steps that bring the operands of ``plan``, in order."""
+    """Return the steps that bring the operands of ``plan``, in order."""
     if isinstance(plan, LeftOutPlan):
         return plan.steps
     if isinstance(plan, ControlFlowPlan) and plan.before:
@@ -75,7 +75,7 @@ def operand_steps(plan: OpPlan) -> tuple[Step, ...]:
 
 
 def steps_of(plan: OpPlan) -> Iterator[Step]:
-    """Yields the steps that bring the operands of ``plan``, then the reshards of its results."""
+    """Yield the steps that bring the operands of ``plan``, then the reshards of its results."""
     yield from operand_steps(plan)
     for result in results_of(plan):
         if result is not None and result.reshard is not None:
@@ -83,7 +83,7 @@ def steps_of(plan: OpPlan) -> Iterator[Step]:
 
 
 def operand_copies(plan: OpPlan) -> tuple[Copy, ...]:
-    """Returns the copies that the op itself reads, once its operands are brought."""
+    """Return the copies that the op itself reads, once its operands are brought."""
     match plan:
         case ConstraintPlan():  # its result is the operand's array
             return ()
@@ -94,12 +94,12 @@ def operand_copies(plan: OpPlan) -> tuple[Copy, ...]:
 
 
 def sources_of(step: Step) -> tuple[Copy, ...]:
-    """Returns the copies that ``step`` reads."""
+    """Return the copies that ``step`` reads."""
     return (step.source,) if isinstance(step, Reshard) else step.operands
 
 
 def blocks_of(block: BlockPlan) -> Iterator[BlockPlan]:
-    """Yields ``block`` and the blocks inside of it, outer ones first."""
+    """Yield ``block`` and the blocks inside of it, outer ones first."""
     yield block
     for plan in block.ops:
         if isinstance(plan, ControlFlowPlan):
@@ -108,7 +108,7 @@ def blocks_of(block: BlockPlan) -> Iterator[BlockPlan]:
 
 
 def with_parts(plan: OpPlan, operands: Operands, results: Results) -> OpPlan:
-    """Returns ``plan`` with other ``operands`` and ``results``, as many of each as before."""
+    """Return ``plan`` with other ``operands`` and ``results``, as many of each as before."""
     match plan:
         case SplitPlan():
             return replace(plan, operands=operands, results=results)

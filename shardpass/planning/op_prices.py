@@ -40,7 +40,7 @@ RETURNED = -1  # the "op" of what main returns
 
 
 def op_prices(program: Program, body: BlockPlan, clock: Clock, folded: Folded | None = None) -> dict[int, float]:
-    """Returns the seconds of each op by number, and of what main returns under ``RETURNED``.
+    """Return the seconds of each op by number, and of what main returns under ``RETURNED``.
 
     ``body``: the plan of ``program``. ``folded``: given if ``program`` is a folded program.
     """
@@ -109,7 +109,7 @@ class _Walk:
                 self.copy(operand.copy, number, runs)
 
     def copy(self, copy: Copy, number: int, runs: int) -> None:
-        """Adds the reshard of a copy for those of the op's values for which no op before left the copy."""
+        """Add the reshard of a copy for those of the op's values for which no op before left the copy."""
         values, known = self.operand_values.get((number, copy.array)), self.brought.get(copy)
         if values is None or known is None:
             return
@@ -149,7 +149,7 @@ class _Walk:
         self.add(number, runs * self.clock.work(op.model.rule, local.split, self.program.elements(op), at))
 
     def untouched(self, op: Op, number: int, runs: float) -> None:
-        """Adds the work of per-device code on the tiles that it is given."""
+        """Add the work of per-device code on the tiles that it is given."""
         if op.alone is not None:
             operands, results = ([self.program.array(value) for value in side] for side in (op.operands, op.results))
             at = borders(self.program)[op.number]

@@ -73,17 +73,17 @@ class Partial(tuple[Axes, ...]):
 
 
 def over(layout: DimAxes | None) -> Axes:
-    """Returns the axes over which a value of ``layout`` is partial."""
+    """Return the axes over which a value of ``layout`` is partial."""
     return layout.over if isinstance(layout, Partial) else ()
 
 
 def split_of(layout: DimAxes) -> DimAxes:
-    """Returns the split of ``layout`` without its partial axes."""
+    """Return the split of ``layout`` without its partial axes."""
     return tuple(layout) if isinstance(layout, Partial) else layout
 
 
 def layouts(splits: Sequence[DimAxes], axes: Sequence[Axes]) -> Iterator[Partial]:
-    """Yields the partial layouts of a value whose possible splits are ``splits``, over whole ``axes``."""
+    """Yield the partial layouts of a value whose possible splits are ``splits``, over whole ``axes``."""
     for summed in _sets(axes):
         for dims in splits:
             if not any(axis in summed for one in dims for axis in one):
@@ -91,7 +91,7 @@ def layouts(splits: Sequence[DimAxes], axes: Sequence[Axes]) -> Iterator[Partial
 
 
 def _sets(axes: Sequence[Axes]) -> Iterator[Axes]:
-    """Yields the sets of axes over which a value may be partial, each in the order of the mesh."""
+    """Yield the sets of axes over which a value may be partial, each in the order of the mesh."""
     most = len(axes) if len(axes) <= FEW_AXES else 1
     for count in range(1, most + 1):
         for chosen in itertools.combinations(axes, count):
@@ -99,7 +99,7 @@ def _sets(axes: Sequence[Axes]) -> Iterator[Axes]:
 
 
 def matched(costs: Costs, sources: Sequence[DimAxes], targets: Sequence[DimAxes], *, made: bool) -> Costs:
-    """Extends ``costs`` of reshards between splits to the layouts ``sources`` and ``targets``.
+    """Extend ``costs`` of reshards between splits to the layouts ``sources`` and ``targets``.
 
     A whole value may become a summand where an op reads it, but not where an op has ``made`` it.
     """
@@ -117,7 +117,7 @@ def matched(costs: Costs, sources: Sequence[DimAxes], targets: Sequence[DimAxes]
 
 
 def weighed(costs: Costs, weight: Costs | float) -> Costs:
-    """Multiplies ``costs`` by ``weight``, where a weight of 0 gives 0 even for an infinite cost."""
+    """Multiply ``costs`` by ``weight``, where a weight of 0 gives 0 even for an infinite cost."""
     weights = np.broadcast_to(weight, costs.shape)
     out: Costs = np.multiply(costs, weights, out=np.zeros_like(costs), where=weights > 0)
     return out
@@ -136,7 +136,7 @@ def partial_ways(
     waits: bool,
     trips: int = 1,
 ) -> tuple[Way, ...]:
-    """Returns the ways of an op that takes the operands at ``places`` partial, or whose result ``waits`` partial, or
+    """Return the ways of an op that takes the operands at ``places`` partial, or whose result ``waits`` partial, or
     both.
 
     ``trips``: of the loop behind which its result is summed, if it is summed there. Returns none if there are too many.
@@ -183,7 +183,7 @@ def _operand(
 def _results(
     made: Array, rule: Rule, split: Split, sums: Axes, waits: bool, axes: Sequence[Axes], clock: Clock
 ) -> Iterator[tuple[DimAxes, float]]:
-    """Yields the layouts of a result that is partial over ``sums``, with the seconds to complete it there."""
+    """Yield the layouts of a result that is partial over ``sums``, with the seconds to complete it there."""
     mesh = split.mesh
     summed = [each for each in axes if each[0] in sums]
     wait, sets = made.rank, set(_sets(axes))

@@ -68,7 +68,7 @@ class ProgramPlan:
         return sum(not sent.times_known for sent in self.collectives)
 
     def seconds(self, machine: str | Machine | None = None) -> float:
-        """Returns the seconds of all collectives, one after the other.
+        """Return the seconds of all collectives, one after the other.
 
         ``machine``: by default that for which the program is planned. Collectives that overlap with products count what
         both take beyond the products alone.
@@ -77,13 +77,13 @@ class ProgramPlan:
         return sum(sent.seconds(on) * sent.times for sent in self.collectives)
 
     def compute_seconds(self, machine: str | Machine | None = None) -> float:
-        """Returns the seconds in which a device computes and copies by itself in one run; ``machine`` as in
+        """Return the seconds in which a device computes and copies by itself in one run; ``machine`` as in
         ``seconds``.
         """
         return sum(self.compute_by_op(machine).values())
 
     def step_seconds(self, machine: str | Machine | None = None) -> float:
-        """Returns the seconds of one run in which nothing overlaps: ``seconds`` and ``compute_seconds`` together."""
+        """Return the seconds of one run in which nothing overlaps: ``seconds`` and ``compute_seconds`` together."""
         return self.seconds(machine) + self.compute_seconds(machine)
 
     @cached_property
@@ -113,7 +113,7 @@ class ProgramPlan:
         return Timeline(self.body, self.machine, self.compute_by_op())
 
     def compute_by_op(self, machine: str | Machine | None = None) -> dict[int, float]:
-        """Returns ``compute_seconds`` by op number, -1 for what main returns."""
+        """Return ``compute_seconds`` by op number, -1 for what main returns."""
         return self._work if machine is None else op_prices(self.program, self.body, WorkClock(chosen(machine)))
 
     @cached_property
@@ -131,7 +131,7 @@ class ProgramPlan:
         return alive(in_turn(self.body, loops), self.program, held_in_turn(loops), client, self.machine)
 
     def with_loops(self, loops: tuple[MatmulLoop, ...]) -> ProgramPlan:
-        """Returns the same plan with ``loops`` overlapped."""
+        """Return the same plan with ``loops`` overlapped."""
         return replace(self, loops=loops)
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ class ProgramPlan:
         return f"<ProgramPlan {first}; {len(self.collectives)} collectives, on machine {self.machine.name}>"
 
     def _repr_html_(self) -> str:
-        """Returns the table that notebooks show: the collectives in descending order of bytes received."""
+        """Return the table that notebooks show: the collectives in descending order of bytes received."""
         first = next(lines(self.body, self.collectives, self.program))
         most_bytes = sorted(self.collectives, key=lambda sent: -sent.bytes * sent.times)
         rows = [

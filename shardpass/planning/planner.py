@@ -71,7 +71,7 @@ def plan_program(
     folded: bool = False,
     machine: Machine = IDEAL,
 ) -> ProgramPlan:
-    """Returns the plan of ``program`` under ``shardings`` on ``machine``.
+    """Return the plan of ``program`` under ``shardings`` on ``machine``.
 
     ``decided``: decisions of earlier plans on a machine, which then replaces ``machine``; this plan adds to them.
     ``folded``: whether ``fold`` made the program.
@@ -81,7 +81,7 @@ def plan_program(
 
 
 def plan_decided(program: Program, shardings: Shardings, decided: Decided) -> tuple[ProgramPlan, Shardings]:
-    """Returns the plan, and ``shardings`` reduced to the ways of ops that change the plan."""
+    """Return the plan, and ``shardings`` reduced to the ways of ops that change the plan."""
     planner = _Planner(program, shardings, decided)
     plan = without_unused(planner.run(), False)
     return plan, replace(shardings, ways=planner.ways, partial=planner.summands.over)
@@ -130,7 +130,7 @@ class _Planner:
         return tuple(out)
 
     def wanted(self, value: int, type_: Array, mesh: PrimeMesh) -> Sharding:
-        """Returns the sharding that propagation gave ``value``, replicated if it gave none."""
+        """Return the sharding that propagation gave ``value``, replicated if it gave none."""
         sharding = self.shardings.of.get(value)
         if sharding is None or sharding.is_unknown or (mesh.manual and sharding.is_replicated):
             return mesh.replicated(type_.rank)
@@ -166,7 +166,7 @@ class _Planner:
                 return UntouchedPlan(op)
 
     def _explained(self, cause: str, op: Op) -> str:
-        """Returns ``cause``, followed by the conflict that propagation had to decide at ``op``, if any."""
+        """Return ``cause``, followed by the conflict that propagation had to decide at ``op``, if any."""
         why = self.shardings.conflicts.get(op.number)
         return f"{cause}; {why}" if why else cause
 
@@ -209,7 +209,7 @@ class _Planner:
         return SplitPlan(op, tuple(operands), choice.local, results, choice.remarks)
 
     def _first(self, op: Op, index: int, choice: Choice) -> Sharding | None:
-        """Returns the copy to make first for an op that takes one array twice, None if it makes neither nearer.
+        """Return the copy to make first for an op that takes one array twice, None if it makes neither nearer.
 
         Example, the Gram matrix ``x @ x.T`` of rows: the right operand is gathered whole, and the left one cut from it.
         """
@@ -229,7 +229,7 @@ class _Planner:
         return None
 
     def _summand(self, op: Op, index: int, chosen: OperandChoice, over: Axes) -> OperandPlan:
-        """Plans an operand that the op reads as a summand: a partial one unchanged, a whole one zeroed on all
+        """Plan an operand that the op reads as a summand: a partial one unchanged, a whole one zeroed on all
         devices but the first.
         """
         value = op.operands[index]
@@ -239,7 +239,7 @@ class _Planner:
         return self._bring(value, chosen.sharding, cause, (*chosen.masks, Alone(over)))
 
     def _result(self, op: Op, value: int, type_: Array, made: ResultChoice, wanted: Sharding) -> ResultPlan:
-        """Plans a result that is computed as ``made`` and needed as ``wanted``, and records its copy."""
+        """Plan a result that is computed as ``made`` and needed as ``wanted``, and record its copy."""
         computed = made.computed
         reshard = None
         wanted = computed if computed.unreduced else wanted
@@ -256,7 +256,7 @@ class _Planner:
         return ResultPlan(value, made.dims, made.completions, computed, wanted, reshard)
 
     def _whole(self, op: Op) -> WholePlan:
-        """Plans an op that every device computes on whole operands; its results are sliced."""
+        """Plan an op that every device computes on whole operands; its results are sliced."""
         gathered = 0
         operands: list[tuple[int, OperandPlan]] = []
         for value in dict.fromkeys((*op.operands, *op.captured)):
@@ -281,7 +281,7 @@ class _Planner:
         return WholePlan(op, tuple(operands), tuple(results), remarks)
 
     def _summed(self, made: ResultChoice, type_: Array, wanted: Sharding, mesh: PrimeMesh) -> ResultChoice:
-        """Completes on all devices a result that one device holds and that is zero on the others."""
+        """Complete on all devices a result that one device holds and that is zero on the others."""
         side = Side(type_.shape, (), mesh.dims(wanted, type_.rank), type_.element)
         combiner = "or" if type_.element.mlir == "i1" else "add"
         dims, done = complete(side, made.dims, tuple(range(len(mesh.sizes))), combiner, mesh)
@@ -301,7 +301,7 @@ class _Planner:
     # ---------------------------------------------------------------- manual regions
 
     def _enter_region(self, op: Op) -> BorderPlan:
-        """Plans the entry of a region that is manual over some axes: the tile of the array passes unchanged."""
+        """Plan the entry of a region that is manual over some axes: the tile of the array passes unchanged."""
         value, result = op.operands[0], op.results[0]
         type_, placed = self.program.array(result), self.copies.placed[value]
         wanted = self.wanted(result, type_, op.mesh)
@@ -349,7 +349,7 @@ class _Planner:
     def _summed_behind(
         self, loop: Op, operands: list[OperandPlan], blocks: list[BlockPlan]
     ) -> tuple[ResultPlan | None, ...]:
-        """Moves the completions of what ``loop`` adds up behind it, and returns its results that they complete.
+        """Move the completions of what ``loop`` adds up behind it, and return its results that they complete.
 
         They move where they are all_reduces, and the op reads what is carried, and returns its result, as it lies. The
         operand of the loop is then a summand: zero on all devices but the first.
@@ -378,7 +378,7 @@ class _Planner:
         return tuple(results) if any(results) else ()
 
     def _region(self, op: Op, block: Block, carried: Sequence[Sharding], targets: Sequence[Sharding]) -> BlockPlan:
-        """Plans the ops of ``block``, and brings what its terminator returns to ``targets``."""
+        """Plan the ops of ``block``, and bring what its terminator returns to ``targets``."""
         arguments = []
         for value, sharding in zip(block.arguments, carried if op.is_loop else (), strict=True):
             self.copies.hold(value, self.program.array(value), sharding, op.mesh)

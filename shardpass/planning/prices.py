@@ -39,7 +39,7 @@ class Prices:
         return len(self._known) + len(self._least)
 
     def move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> int:
-        """Returns the bytes that a device receives to bring an array from ``source`` to ``target``."""
+        """Return the bytes that a device receives to bring an array from ``source`` to ``target``."""
         if source is target or source == target:
             return 0
         key = (array, source, target, mesh.manual)
@@ -55,7 +55,7 @@ class Prices:
         return known
 
     def least(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> int:
-        """Returns a lower bound in bytes of ``move``, without planning a redistribution."""
+        """Return a lower bound in bytes of ``move``, without planning a redistribution."""
         if source is target or source == target:
             return 0
         key = (array, source, target, mesh.manual)
@@ -69,7 +69,7 @@ class Prices:
 
 
 def least_received(array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> tuple[int, bool]:
-    """Returns a lower bound of the bytes that some device receives, and whether the planner reaches it."""
+    """Return a lower bound of the bytes that some device receives, and whether the planner reaches it."""
     before, after = mesh.dims(source, array.rank), mesh.dims(target, array.rank)
     if before is None or after is None or array.element.bits % 8:
         return 0, False
@@ -89,7 +89,7 @@ def least_received(array: Array, source: Sharding, target: Sharding, mesh: Prime
 def stack_manual_axes(
     shape: tuple[int, ...], source: Sharding, target: Sharding, mesh: PrimeMesh
 ) -> tuple[tuple[int, ...], Sharding, Sharding]:
-    """Converts a redistribution inside of a partly manual region to one of whole arrays: (shape, source, target)."""
+    """Convert a redistribution inside of a partly manual region to one of whole arrays: (shape, source, target)."""
     outside = prime_mesh(mesh.mesh)
     sides = []
     for sharding in (source, target):

@@ -94,7 +94,7 @@ class Problem:
         return SPLICED if spliced(self.task.folded.program) else self.solver.left_out
 
     def shardings(self, answer: Answer) -> Shardings:
-        """Converts ``answer`` into shardings of all values of the whole program."""
+        """Convert ``answer`` into shardings of all values of the whole program."""
         engine = self.propagated.engine
         before = engine.snapshot()
         engine.restore(answer.splits)
@@ -105,7 +105,7 @@ class Problem:
         return self.task.folded.unfolded(shardings)
 
     def ties(self, several: Iterable[Sequence[int]]) -> list[Table]:
-        """Returns tables that force the values of the engine in each group of ``several`` to one split."""
+        """Return tables that force the values of the engine in each group of ``several`` to one split."""
         out = []
         for first, *others in several:
             one = self.solver.place(first)
@@ -124,7 +124,7 @@ class Problem:
         charge: Charge | None = None,
         start: Answer | None = None,
     ) -> Answer:
-        """Returns the cheapest splits.
+        """Return the cheapest splits.
 
         ``fixed``: splits that are given, as far as the tables list them. ``ties``: tables to add, dropped if ``fixed``
         contradicts them. ``charge``: a price for bytes alive. ``start``: an answer nearby.
@@ -148,7 +148,7 @@ class Problem:
         return Answer(*parts, result.values, sizes, peak)
 
     def sizes(self, splits: Sequence[DimAxes]) -> Floats:
-        """Returns the bytes of a device's tile for each column of the footprint."""
+        """Return the bytes of a device's tile for each column of the footprint."""
         out = []
         for variable, sizes in self._columns:
             domain = () if variable is None else self.solver.place(variable).domain
@@ -157,7 +157,7 @@ class Problem:
         return np.array(out)
 
     def alive(self, sizes: Floats) -> Floats:
-        """Returns the bytes alive at each moment, for tiles of these ``sizes``."""
+        """Return the bytes alive at each moment, for tiles of these ``sizes``."""
         total: Floats = self.footprint.rows @ aligned(sizes) + self.footprint.fixed @ sizes
         return total
 
@@ -170,7 +170,7 @@ class Problem:
         return [Table((variable,), cost) for variable, cost in costs.items()]
 
     def uncharged(self, charge: Charge) -> float:
-        """Returns the bytes alive at the moments of ``charge`` that cannot be split and that no table charges."""
+        """Return the bytes alive at the moments of ``charge`` that cannot be split and that no table charges."""
         rows = self.footprint.rows[list(charge.moments)].mean(axis=0)
         whole = [sizes[0] if variable is None or len(sizes) == 1 else 0.0 for variable, sizes in self._columns]
         sizes = np.array(whole)

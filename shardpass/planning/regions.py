@@ -14,7 +14,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 def passing(inner: DimAxes | None, part: tuple[int, ...], whole: tuple[int, ...], mesh: PrimeMesh) -> DimAxes:
-    """Returns the part of the split ``inner`` that holds on both sides of a region's border.
+    """Return the part of the split ``inner`` that holds on both sides of a region's border.
 
     ``part``: the size of each dimension inside; ``whole``: outside.
     """
@@ -27,7 +27,7 @@ def passing(inner: DimAxes | None, part: tuple[int, ...], whole: tuple[int, ...]
 
 
 def with_manual(outer: DimAxes | None, mesh: PrimeMesh, inner: DimAxes | None) -> DimAxes:
-    """Returns the split of the whole array: the manual axes of ``outer`` on each dimension, then the axes of
+    """Return the split of the whole array: the manual axes of ``outer`` on each dimension, then the axes of
     ``inner``.
     """
     if outer is None or inner is None:

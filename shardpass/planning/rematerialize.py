@@ -43,7 +43,7 @@ class Movers:
         self.makers: dict[int, Op] = {}
 
     def made_by(self, op: Op) -> None:
-        """Records ``op`` as one to compute again, if it is cheap and parallel. To be called before its results
+        """Record ``op`` as one to compute again, if it is cheap and parallel. To be called before its results
         have copies.
         """
         again = [value for value in op.results if self.copies.is_made(value)]
@@ -57,7 +57,7 @@ class Movers:
             self.makers[op.results[0]] = op
 
     def bring(self, value: int, target: Sharding, cause: str, steps: list[Step]) -> Copy:
-        """Returns the copy of ``value`` under ``target``, and appends to ``steps`` what makes it, if it does
+        """Return the copy of ``value`` under ``target``, and appends to ``steps`` what makes it, if it does
         not exist yet.
         """
         placed = self.copies.placed[value]
@@ -91,7 +91,7 @@ class Movers:
         steps.append(Recompute(op, Copy(placed.array, target), plan_of(op.model, split), operands))
 
     def _price(self, placed: PlacedArray, target: Sharding, limit: float, depth: int) -> float:
-        """Returns the least seconds to move ``placed`` to ``target`` or compute it again; exact only below
+        """Return the least seconds to move ``placed`` to ``target`` or compute it again; exact only below
         ``limit``.
         """
         best = min(limit, self.copies.price(placed, target))
@@ -109,7 +109,7 @@ class Movers:
         return total
 
     def _operand_dims(self, placed: PlacedArray, target: Sharding) -> list[DimAxes] | None:
-        """Returns the splits of the operands from which the result comes out as ``target``; None if there are none."""
+        """Return the splits of the operands from which the result comes out as ``target``; None if there are none."""
         op = self.makers.get(placed.array)
         dims = None if target.is_maximal else placed.mesh.dims(target, placed.type.rank)
         if op is None or op.model is None or dims is None:
@@ -127,5 +127,5 @@ class Movers:
 
 
 def _is_parallel(rule: Rule) -> bool:
-    """Whether every device computes its tile of the result from its tiles of the operands."""
+    """Return whether every device computes its tile of the result from its tiles of the operands."""
     return not rule.independent and all(one.kind is Kind.PARALLEL and not one.elastic for one in rule.factors)

@@ -50,7 +50,7 @@ class Moves:
         self._planned: set[tuple[int, int]] = set()
 
     def plan(self, source: int, target: int) -> None:
-        """Plans the redistribution of one pair of splits, and raises its entry if it costs more."""
+        """Plan the redistribution of one pair of splits, and raise its entry if it costs more."""
         ends = self.sources[source], self.targets[target]
         if (source, target) in self._planned or ends[0] == ends[1] or over(ends[0]):
             return
@@ -86,7 +86,7 @@ class Reshards:
         *,
         made: bool = False,
     ) -> Moves:
-        """Returns the matrix from ``sources`` to ``targets``. ``made``: whether an op makes the array in
+        """Return the matrix from ``sources`` to ``targets``. ``made``: whether an op makes the array in
         ``sources``.
         """
         key = (array, mesh, tuple(sources), tuple(targets), made)

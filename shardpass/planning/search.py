@@ -105,7 +105,7 @@ class Bound:
 
     @classmethod
     def of(cls, plan: float, price: float, least: float, why: str) -> Bound:
-        """Returns the bound of a solution of the tables; empty if ``plan`` is below ``least``."""
+        """Return the bound of a solution of the tables; empty if ``plan`` is below ``least``."""
         if plan < least * (1 - SAME):
             return cls(plan, why=SHARED)
         return cls(plan, price, min(least, plan), why)
@@ -128,7 +128,7 @@ class Bound:
         return max(0.0, 1 - self.least_makespan / self.makespan)
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the fields for JSON; ``text`` is for readers."""
+        """Return the fields for JSON; ``text`` is for readers."""
         return {"text": str(self), "gap": self.gap, **asdict(self), "makespan_gap": self.makespan_gap}
 
     def __str__(self) -> str:
@@ -198,7 +198,7 @@ def decide(
     *,
     settle_results: bool = False,
 ) -> Decision:
-    """Returns shardings of all values of ``program``.
+    """Return shardings of all values of ``program``.
 
     ``barriers``: for each constraint (by op number) the direction in which shardings may pass it. ``effort``: 0
     propagates only; 1 solves; 2 then descends, over parts of axes too. ``machine``: on which the program will run.
@@ -237,7 +237,7 @@ class _Best:
         self.why = ""
 
     def consider(self, point: Point, changes: tuple[SearchChange, ...], weighed: bool = False) -> None:
-        """Plans the program at ``point``, and keeps the plan where it pays. ``weighed``: its tables were."""
+        """Plan the program at ``point``, and keep the plan where it pays. ``weighed``: its tables were."""
         search, before = self.search, self.plan
         plan, shardings = plan_decided(self.program, search.unfolded(point), search.decided)
         moved = bool(search.settles) and shardings.results != self.results
@@ -266,8 +266,8 @@ class _Best:
 
 
 def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool, enough: float) -> bool:
-    """Whether ``plan`` is faster, or as fast with a lower sum; with ``moved`` open results, whether less communication
-    pays for that. ``enough``: of a makespan, for which the sum may be higher.
+    """Return whether ``plan`` is faster, or as fast with a lower sum; with ``moved`` open results, whether less
+    communication pays for that. ``enough``: of a makespan, for which the sum may be higher.
     """
     if moved:
         sends_less = plan.bytes_received < before.bytes_received or len(plan.collectives) < len(before.collectives)
@@ -279,7 +279,7 @@ def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool, enough: float) ->
 
 
 def _hideable(plan: ProgramPlan) -> float:
-    """Returns the part of the makespan of ``plan`` that is communication for which work is left that could hide it."""
+    """Return the part of the makespan of ``plan`` that is communication for which work is left that could hide it."""
     work = plan.compute_seconds()
     left = work - max(0.0, price(plan) - plan.makespan)
     return min(plan.makespan - work, left) / plan.makespan if plan.makespan else 0.0
@@ -304,7 +304,7 @@ class Search(Descent):
     bounds: tuple[tuple[float, float, float], ...] = ()  # (compute, hideable, least) of each solution of the tables
 
     def settle_results(self) -> None:
-        """Fixes the results of main that follow from annotations, and tiles that ops show to the user. Precedes
+        """Fix the results of main that follow from annotations, and tiles that ops show to the user. Precedes
         ``run``.
         """
         self.settles = True
@@ -315,7 +315,7 @@ class Search(Descent):
         self.open_results = tuple(result for result in results if not self.engine.values[result].fixed)
 
     def _shown(self) -> Iterator[int]:
-        """Yields the values of the engine whose tiles an op shows to the user, and that are not fixed."""
+        """Yield the values of the engine whose tiles an op shows to the user, and that are not fixed."""
         for op in self.program.body.every_op():
             if op.model is not None and op.model.shows_tiles:
                 for value in op.operands:
@@ -324,7 +324,7 @@ class Search(Descent):
                         yield index
 
     def run(self) -> None:
-        """Solves the tables, and descends from the best point if they leave something out."""
+        """Solve the tables, and descends from the best point if they leave something out."""
         self.candidates = []
         solver = self._solver()
         if solver is not None:
@@ -336,7 +336,7 @@ class Search(Descent):
                 self._consider(point, (*before, *changes))
 
     def bound(self, plan: ProgramPlan, why: str) -> Bound:
-        """Returns how near the decision ``plan`` is to the best sharding in the tables. ``why`` there is no closer
+        """Return how near the decision ``plan`` is to the best sharding in the tables. ``why`` there is no closer
         bound, where the tables do not say.
         """
         if self.why or self.solved is None:
@@ -357,7 +357,7 @@ class Search(Descent):
         return replace(bound, makespan=plan.makespan, least_makespan=min(least, plan.makespan))
 
     def least(self) -> float:
-        """Returns a lower bound of the makespans of all shardings in the tables, 0 where there is none.
+        """Return a lower bound of the makespans of all shardings in the tables, 0 where there is none.
 
         Of a plan with the work W, the communication C, and C beyond the slacks of its edges E, one collective at a
         time: its makespan is at least W, at least C, and at least E and the least work of each op, L. So for weights
@@ -370,7 +370,7 @@ class Search(Descent):
         return max([work, *[(least + (1 - hide) * work) / (1 + compute) for compute, hide, least in self.bounds]])
 
     def _solver(self) -> Solver | None:
-        """Builds the tables; returns None and sets ``why`` if they would not describe the program."""
+        """Build the tables; return None and set ``why`` if they would not describe the program."""
         if self.spliced:
             self.why = SPLICED
         else:
@@ -399,12 +399,12 @@ class Search(Descent):
         self._propose(solution, solver.complete)
 
     def _present_results(self, solver: Solver) -> dict[int, int]:
-        """Returns the choice of each open result that leaves it as it was propagated, by variable."""
+        """Return the choice of each open result that leaves it as it was propagated, by variable."""
         places = [(solver.place(index), self.engine.values[index].dims) for index in self.open_results]
         return {place.variable: place.domain.index(dims) for place, dims in places if dims in place.domain}
 
     def _propose(self, solution: Solution, complete: bool) -> None:
-        """Proposes a solution of the tables; where a descent may follow, with folded plans."""
+        """Propose a solution of the tables; where a descent may follow, with folded plans."""
         points = [self._solution(solution)]
         if self.effort > 1 or not complete:
             self.engine.assign(solution.splits, settle=False)
@@ -416,7 +416,7 @@ class Search(Descent):
             self._consider(point, self._change_to(solution, point), solved=True)
 
     def _solution(self, solution: Solution) -> Point:
-        """Returns the point of a solution of the tables, at their price and without a plan."""
+        """Return the point of a solution of the tables, at their price and without a plan."""
         self.engine.restore(self.first.splits)
         self.engine.assign(solution.splits, settle=False)
         partial = {self.values[index]: axes for index, axes in solution.partial.items()}
@@ -428,7 +428,7 @@ class Search(Descent):
         return (SearchChange(f"{len(solution.splits)} values at once", None, self.first.price, point.price),)
 
     def _consider(self, point: Point, changes: tuple[SearchChange, ...], solved: bool = False) -> None:
-        """Keeps ``point`` as a candidate if its folded plan is cheaper than the best one.
+        """Keep ``point`` as a candidate if its folded plan is cheaper than the best one.
 
         A point that the tables ``solved`` is a candidate at any folded price, unless it changes no sharding: the price
         of a fold may be too high, so the whole plan is compared.
@@ -440,7 +440,7 @@ class Search(Descent):
             self.candidates.append((point, changes))
 
     def with_sums_that_wait(self, plain: ProgramPlan, best: ProgramPlan) -> Candidate | None:
-        """Returns the propagated shardings with sums that wait, as later passes join them (``passes.combine``); None
+        """Return the propagated shardings with sums that wait, as later passes join them (``passes.combine``); None
         where such a plan cannot be faster than ``best``.
         """
         solver = self.solver
@@ -461,7 +461,7 @@ class Search(Descent):
         return self._candidate(solution)
 
     def weighed(self, plan: ProgramPlan, compute: float, hideable: float) -> Candidate | None:
-        """Returns the solution of the tables in which what can be hidden counts in part; None if it is known.
+        """Return the solution of the tables in which what can be hidden counts in part; None if it is known.
 
         ``plan``: the best so far, for which the slacks are.
         """
@@ -472,7 +472,7 @@ class Search(Descent):
         return self._candidate(solution) if solution.result.values else None
 
     def _solved(self, slack: Slack, compute: float, hideable: float, entries: int = ROUNDS) -> Solution:
-        """Solves the tables with weights, from their solution, and adds the bound; once without ``entries``."""
+        """Solve the tables with weights, from their solution, and add the bound; once without ``entries``."""
         assert self.solver is not None
         assert self.solved is not None
         solver = self.solver
@@ -485,7 +485,7 @@ class Search(Descent):
         return solution
 
     def _candidate(self, solution: Solution) -> Candidate | None:
-        """Returns a solution of the tables, without a folded plan; None if it is known."""
+        """Return a solution of the tables, without a folded plan; None if it is known."""
         point = self._solution(solution)
         if any((point.splits, _key(point)) == (other.splits, _key(other)) for other, _ in self.candidates):
             return None
@@ -494,5 +494,5 @@ class Search(Descent):
 
 
 def _key(point: Point) -> frozenset[object]:
-    """Returns what a point decides beside the splits of values."""
+    """Return what a point decides beside the splits of values."""
     return frozenset([*point.ways.items(), *point.partial.items()])

@@ -36,7 +36,7 @@ Edges = dict[tuple[int, int], list[float]]
 
 
 def hidden(costs: Costs, slack: Samples, weight: float) -> Costs:
-    """Returns ``costs`` of one run, of which what fits into ``slack`` counts by ``weight`` alone."""
+    """Return ``costs`` of one run, of which what fits into ``slack`` counts by ``weight`` alone."""
     if slack is None or weight >= 1:
         return costs
     finite = np.where(np.isfinite(costs), costs, 0.0)
@@ -61,19 +61,19 @@ class Slack:
         self._block(program.body, 1, {}, 0.0)
 
     def operand(self, op: int, value: int) -> Samples:
-        """Of what brings ``value`` to ``op``."""
+        """Return the samples of what brings ``value`` to ``op``."""
         return _few(self._operands.get((op, value), ()))
 
     def shared(self, value: int) -> Samples:
-        """Of what brings ``value`` to all ops that take it."""
+        """Return the samples of what brings ``value`` to all ops that take it."""
         return _few(self._shared.get(value, {}).values())
 
     def result(self, op: int) -> Samples:
-        """Of what brings the results of ``op`` to where they are read."""
+        """Return the samples of what brings the results of ``op`` to where they are read."""
         return _few(self._results.get(op, ()))
 
     def returned(self, value: int) -> Samples:
-        """Of what brings ``value`` to a result of main."""
+        """Return the samples of what brings ``value`` to a result of main."""
         return _few(self._returned.get(value, ()))
 
     def _seconds(self, op: Op, runs: int) -> float:
@@ -81,7 +81,7 @@ class Slack:
         return 0.0 if op.blocks else min(once, self.least.get(self.folded.ops.get(op.number, -1), once))
 
     def _block(self, block: Block, runs: int, outside: Mapping[int, float], after_all: float) -> None:
-        """Reads a block. ``outside``: slacks of what the block takes from outside, around it; ``after_all``: of what
+        """Read a block. ``outside``: slacks of what the block takes from outside, around it; ``after_all``: of what
         it completes, for one run.
         """
         ops = block.ops
@@ -130,7 +130,7 @@ class Slack:
 
 
 def _reads(op: Op) -> set[int]:
-    """Returns the values that ``op`` reads, those that its blocks read from outside included."""
+    """Return the values that ``op`` reads, those that its blocks read from outside included."""
     read = {*op.operands, *op.captured}
     for block in op.blocks:
         inside = {value for each in block.ops for value in _reads(each)} | set(block.returned)
@@ -140,7 +140,7 @@ def _reads(op: Op) -> set[int]:
 
 
 def _weighed(sets: Sequence[int], seconds: NDArray[np.float64]) -> list[float]:
-    """Returns the seconds of each set of ops."""
+    """Return the seconds of each set of ops."""
     count = len(seconds)
     width = (count + 7) // 8
     out: list[float] = []

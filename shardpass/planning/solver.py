@@ -69,11 +69,11 @@ class Solver:
         return f"{count} values have more splits, or an op beside them more ways, than are listed" if count else ""
 
     def place(self, index: int) -> Place:
-        """Returns the variable of a value of the engine, with its splits."""
+        """Return the variable of a value of the engine, with its splits."""
         return self.network.place(index)
 
     def price(self, values: Mapping[int, int]) -> float:
-        """Returns the price of an assignment; after ``solve`` its reshards are priced as planned."""
+        """Return the price of an assignment; after ``solve`` its reshards are priced as planned."""
         return total(self.network.tables, values)
 
     def solve(
@@ -84,7 +84,7 @@ class Solver:
         budget: Budget | None = None,
         entries: int = ENTRIES,
     ) -> Solution:
-        """Returns the cheapest assignment, as the splits of the engine's values that it changes.
+        """Return the cheapest assignment, as the splits of the engine's values that it changes.
 
         ``more``: further tables of these variables. ``fixed``: values of some variables. ``start``: values of all, from
         a solution of similar tables. ``budget``: of each search; ``entries``: of the tables in all
@@ -137,7 +137,7 @@ class Solver:
         return Solution(out, Result(values, price, bound, why), ways, partial)
 
     def among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
-        """Yields tables that decide between assignments of equal price. ``price``: of the present assignment."""
+        """Yield tables that decide between assignments of equal price. ``price``: of the present assignment."""
         if not 0 < price < math.inf:
             return
         program, values = self.network.program, self.engine.values
@@ -153,7 +153,7 @@ class Solver:
 
 
 def _ways_at(tables: Sequence[Table], present: Mapping[int, int]) -> dict[int, int]:
-    """Returns the best value of each variable that is not ``present``, with the others at their present values."""
+    """Return the best value of each variable that is not ``present``, with the others at their present values."""
     costs: dict[int, Costs] = {}
     for table in tables:
         free = [variable for variable in table.variables if variable not in present]

@@ -33,7 +33,7 @@ class Space:
 
 
 def space_of(engine: Propagation) -> Space:
-    """Returns the classes and conflicts of the program that ``engine`` propagates."""
+    """Return the classes and conflicts of the program that ``engine`` propagates."""
     spreading = Spreading(engine)
     of: dict[Place, int] = {}
     count = 0
@@ -58,7 +58,7 @@ def space_of(engine: Propagation) -> Space:
 
 
 def _flood(spreading: Spreading, start: Place, number: int, of: dict[Place, int]) -> None:
-    """Gives class ``number`` to ``start`` and to all dimensions tied to it."""
+    """Give class ``number`` to ``start`` and to all dimensions tied to it."""
     todo = [start]
     of[start] = number
     while todo:

@@ -244,7 +244,7 @@ class MatmulLoop:
         return resident_bytes(self.pair, self.both_ways)
 
     def price(self, machine: Machine) -> Price:
-        """Returns the modelled seconds on ``machine``."""
+        """Return the modelled seconds on ``machine``."""
         return price(self.pair, machine, self.sub_axes, self.both_ways)
 
 

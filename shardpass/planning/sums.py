@@ -35,13 +35,13 @@ class Sums:
     later: Axes = ()
 
     def completed(self, own: Axes) -> Axes:
-        """Returns the axes over which the op completes its result. ``own``: those of a contraction that it
+        """Return the axes over which the op completes its result. ``own``: those of a contraction that it
         splits itself.
         """
         return tuple([axis for axis in (*self.over, *own) if axis not in self.later])
 
     def made(self, dims: DimAxes, mesh: PrimeMesh) -> Sharding:
-        """Returns the sharding of a result that is split as ``dims``, partial over ``later``."""
+        """Return the sharding of a result that is split as ``dims``, partial over ``later``."""
         return mesh.partial(dims, self.later) if self.later else mesh.sharding(dims)
 
 
@@ -61,7 +61,7 @@ class Summands:
                 self.users.setdefault(value, []).append(op)
 
     def at(self, op: Op) -> Sums:
-        """Returns the partial sums at ``op`` and records those of its result. Its operands must be planned."""
+        """Return the partial sums at ``op`` and record those of its result. Its operands must be planned."""
         if not self.shardings.partial:
             return NO_SUMS
         places = self.waiting.places.get(op.number, ())
@@ -74,11 +74,11 @@ class Summands:
         return Sums(over, later)
 
     def is_summand(self, op: Op, place: int) -> bool:
-        """Whether ``op`` may take operand ``place`` as a partial sum."""
+        """Return whether ``op`` may take operand ``place`` as a partial sum."""
         return place in self.waiting.places.get(op.number, ())
 
     def _later(self, op: Op, over: Axes) -> Axes:
-        """Returns the axes over which the result of ``op`` waits, () if one of its users needs it complete."""
+        """Return the axes over which the result of ``op`` waits, () if one of its users needs it complete."""
         value = op.results[0] if len(op.results) == 1 else -1
         axes, way = self.shardings.partial.get(value, ()), self.shardings.ways.get(op.number)
         if not axes or value not in self.waiting.values or op.model is None or way is None:
@@ -96,7 +96,7 @@ class Summands:
         return axes if agrees else ()
 
     def _agrees(self, user: Op, value: int, axes: Axes, dims: DimAxes) -> bool:
-        """Whether ``user`` takes ``value`` as the partial sum it is, without a reshard."""
+        """Return whether ``user`` takes ``value`` as the partial sum it is, without a reshard."""
         places = self.waiting.places.get(user.number, ())
         way = self.shardings.ways.get(user.number)
         if user.model is None or way is None:

@@ -73,7 +73,7 @@ class _Priced:
         self._changes = 0
 
     def forget(self) -> None:
-        """Builds the table again when it is asked for."""
+        """Build the table again when it is asked for."""
         self._table = None
 
     @property
@@ -93,7 +93,7 @@ class Place:
 
 
 def alike(one: Place, other: Place) -> Table | None:
-    """Returns a table that forces two values to the same split; None if they share a variable."""
+    """Return a table that forces two values to the same split; None if they share a variable."""
     if one.variable == other.variable:
         return None
     unlike = [[0.0 if first == second else np.inf for second in other.domain] for first in one.domain]
@@ -156,14 +156,14 @@ class ProgramTables:
         return [one if isinstance(one, Table) else one.table for one in (*self.own, *self.priced)]
 
     def weigh(self, slack: Slack, compute: float, hideable: float) -> None:
-        """Weighs all tables: seconds of work by ``compute``, and what can be hidden in ``slack`` by ``hideable``."""
+        """Weigh all tables: seconds of work by ``compute``, and what can be hidden in ``slack`` by ``hideable``."""
         self.slack, self.compute, self.hideable = slack, compute, hideable
         for one in (*self.own, *self.priced):
             if isinstance(one, _Priced):
                 one.forget()
 
     def _hidden(self, costs: Costs, slack_of: Callable[[Slack], Samples], copied: Costs | float = 0.0) -> Costs:
-        """Returns ``costs`` of one run, of which what fits into the slack counts by its weight; ``copied``: of these,
+        """Return ``costs`` of one run, of which what fits into the slack counts by its weight; ``copied``: of these,
         work.
         """
         if self.slack is None:
@@ -171,7 +171,7 @@ class ProgramTables:
         return hidden(costs - copied, slack_of(self.slack), self.hideable) + self.compute * copied
 
     def plan(self, values: Values) -> bool:
-        """Plans the reshards of an assignment; returns whether one costs more than its entry in the tables."""
+        """Plan the reshards of an assignment; return whether one costs more than its entry in the tables."""
         before = sum([moves.changes for moves in self.reshards.every])
         for priced in self.priced:
             for moves, source, target in priced.pairs(values):
@@ -185,7 +185,7 @@ class ProgramTables:
         return self._next
 
     def place(self, index: int) -> Place:
-        """Returns the variable of a value of the engine, with its splits."""
+        """Return the variable of a value of the engine, with its splits."""
         variable = self._leaders.get(index, index)
         domain = self.domains.get(variable)
         if domain is None:
@@ -193,7 +193,7 @@ class ProgramTables:
         return Place(variable, domain)
 
     def _of(self, value: int) -> Place | None:
-        """Returns the variable of a value of the program; None for one without a split."""
+        """Return the variable of a value of the program; None for one without a split."""
         index = self.propagated.index.get(value)
         return None if index is None or index in self.propagated.own else self.place(index)
 
@@ -207,7 +207,7 @@ class ProgramTables:
                 self._leaders.update(dict.fromkeys(indices, leader))
 
     def _domain(self, value: Value, variable: int) -> tuple[DimAxes, ...]:
-        """Returns the splits that a value may have; its present one alone if there are too many."""
+        """Return the splits that a value may have; its present one alone if there are too many."""
         if value.fixed or self.propagated.meshes[variable].manual:
             return (value.dims,)
         every = [dims for dims in self._splits(value.shape) if _allowed(value, dims, self.program.mesh)]
@@ -217,14 +217,14 @@ class ProgramTables:
         return (value.dims,)
 
     def _splits(self, shape: tuple[int, ...]) -> tuple[DimAxes, ...]:
-        """Returns every split of an array of ``shape`` over whole axes into no more parts than it has elements."""
+        """Return every split of an array of ``shape`` over whole axes into no more parts than it has elements."""
         splits = self._every.get(shape)
         if splits is None:
             splits = self._every[shape] = tuple(every_split(shape, self.axes, self.program.mesh))
         return splits
 
     def _share(self, value: int) -> None:
-        """Adds the copy of ``value`` that several users may share; the user fixed its sharding."""
+        """Add the copy of ``value`` that several users may share; the user fixed its sharding."""
         place = self._of(value)
         array = self.program.array(value)
         if place is None or len(place.domain) > 1 or value in self.estimate.free or not array.bytes:
@@ -280,7 +280,7 @@ class ProgramTables:
             self._whole(op)
 
     def _follow(self, op: Op) -> None:
-        """Ties the results of an op to the splits of the operands that it passes on."""
+        """Tie the results of an op to the splits of the operands that it passes on."""
         for value, result in zip(op.operands, op.results, strict=False):
             source, target = self._of(value), self._of(result)
             if source is not None and target is not None:
@@ -289,7 +289,7 @@ class ProgramTables:
                     self.own.append(table)
 
     def _group(self, members: Sequence[int]) -> None:
-        """Ties the values of a sharding group to one split, where all of them may have it."""
+        """Tie the values of a sharding group to one split, where all of them may have it."""
         first, *others = map(self.place, members)
         for other in others:
             table = alike(first, other)
@@ -297,14 +297,14 @@ class ProgramTables:
                 self.own.append(table)
 
     def _same(self, value: int, target: Place | None, times: float, reader: int | None = None) -> None:
-        """Adds the reshard of ``value`` to the split of ``target``, for the op ``reader``; None: for what a block
+        """Add the reshard of ``value`` to the split of ``target``, for the op ``reader``; None: for what a block
         returns.
         """
         if target is not None:
             self._operand(value, target.variable, target.domain, times, reader)
 
     def _constraint(self, op: Op) -> None:
-        """Adds the reshard from the operand of a constraint to its result.
+        """Add the reshard from the operand of a constraint to its result.
 
         If the constraint is only a wish, users may read either, and a result that no one reads is not made.
         """
@@ -335,7 +335,7 @@ class ProgramTables:
         self._before[result] = (source, made)
 
     def _whole(self, op: Op) -> None:
-        """Adds the gathers of an op that needs its operands whole."""
+        """Add the gathers of an op that needs its operands whole."""
         for value in op.operands if op.kind is OpKind.WHOLE else ():
             array = self.program.arrays[value]
             if array is not None:
@@ -353,7 +353,7 @@ class ProgramTables:
         reader: int | None,
         op: int | None = None,
     ) -> None:
-        """Adds the reshards of ``value`` to each split in ``wanted``, one for each value of ``variable``.
+        """Add the reshards of ``value`` to each split in ``wanted``, one for each value of ``variable``.
 
         ``times``: how often they run. ``reader``: the op that takes it; None: a block returns it. ``op``: the op whose
         way the variable is, if it is one.
@@ -425,7 +425,7 @@ class ProgramTables:
             )
 
     def _again(self, value: int, source: Place, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
-        """Adds the cost to compute ``value`` again, which any device can, under each split in ``wanted``."""
+        """Add the cost to compute ``value`` again, which any device can, under each split in ``wanted``."""
         array, mesh = self.program.array(value), self.estimate.meshes[value]
         written = any(self.estimate.borders[self.makers[value]].writes)
         rows = {dims: row for row, dims in enumerate(source.domain)}
@@ -487,7 +487,7 @@ class ProgramTables:
                 )
 
     def _weighed(self, op: Op, strategies: Sequence[Way]) -> Costs:
-        """Returns the cost of each way of ``op``."""
+        """Return the cost of each way of ``op``."""
         costs: Costs = np.array([way.cost for way in strategies])
         if self.slack is None:
             return costs
@@ -495,7 +495,7 @@ class ProgramTables:
         return self.compute * (costs - sent) + self._hidden(sent, lambda slack: slack.result(op.number))
 
     def _made(self, moves: Moves, variable: int, target: int, often: float, op: int) -> None:
-        """Adds the reshards from an op's ways to the splits of a result."""
+        """Add the reshards from an op's ways to the splits of a result."""
         self.priced.append(
             _Priced(
                 (variable, target),
@@ -506,7 +506,7 @@ class ProgramTables:
         )
 
     def _hold(self, value: int) -> None:
-        """Leaves the value at its present split, as an op beside it has too many ways to list."""
+        """Leave the value at its present split, as an op beside it has too many ways to list."""
         place = self._of(value)
         self.narrowed += 1
         if place is not None and len(place.domain) > 1:
@@ -516,12 +516,12 @@ class ProgramTables:
 
 
 def _bytes_of(array: Array, mesh: PrimeMesh, layout: DimAxes) -> int:
-    """Returns the bytes of one device's tile."""
+    """Return the bytes of one device's tile."""
     return array.element.bytes(math.prod(mesh.tile(array.shape, split_of(layout))))
 
 
 def _stacked(one: Costs, other: Costs) -> Costs:
-    """Returns a table [before, made, variable]: ``one`` if a constraint's result is not made, else the lesser
+    """Return a table [before, made, variable]: ``one`` if a constraint's result is not made, else the lesser
     of both.
     """
     return np.stack([one, np.minimum(one, other)], axis=1)

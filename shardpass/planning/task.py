@@ -39,5 +39,5 @@ class Task:
 
 
 def holding(peak: float, clock: Clock) -> float:
-    """Returns the seconds that ``peak`` bytes of memory are worth."""
+    """Return the seconds that ``peak`` bytes of memory are worth."""
     return peak * RESIDENT * clock.byte

@@ -14,7 +14,7 @@ from shardpass.program.program import Program
 
 
 def lines(body: BlockPlan, collectives: Sequence[Sent], program: Program) -> Iterator[str]:
-    """Yields the lines of the text."""
+    """Yield the lines of the text."""
     total = sum(sent.bytes * sent.times for sent in collectives)
     runs = sum(sent.times for sent in collectives)
     loops = len({id(sent.loop) for sent in collectives if sent.loop is not None})
@@ -41,7 +41,7 @@ def _told(sent: Sent) -> str:
 
 
 def _loop(loop: MatmulLoop) -> str:
-    """Describes a loop: its products, the bytes it keeps and its seconds, each beside the figure without the loop."""
+    """Describe a loop: its products, the bytes it keeps and its seconds, each beside the figure without the loop."""
     numbers = " and ".join(str(number) for number, _ in loop.products)
     cost = loop.price(loop.machine)
     ways = "both ways round" if loop.both_ways else "one way round"
@@ -52,7 +52,7 @@ def _loop(loop: MatmulLoop) -> str:
 
 
 def _splits(block: BlockPlan, program: Program) -> Iterator[tuple[int, str]]:
-    """Yields (number, tiles and axes) of each op that is split by a model."""
+    """Yield (number, tiles and axes) of each op that is split by a model."""
     for plan in block.ops:
         if isinstance(plan, SplitPlan):
             split = plan.local.split
@@ -70,7 +70,7 @@ def _shape(tile: tuple[int, ...]) -> str:
 
 
 def sized(count: int) -> str:
-    """Formats a number of bytes: 512 bytes, 1.5 KiB, 2.0 GiB."""
+    """Format a number of bytes: 512 bytes, 1.5 KiB, 2.0 GiB."""
     if count < 1024:
         return f"{count} bytes"
     size, units = count / 1024, ("KiB", "MiB", "GiB", "TiB")

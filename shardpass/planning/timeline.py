@@ -98,7 +98,7 @@ class _Blocks:
             yield Task("returned", left, (COMPUTE,), tuple(range(len(block.tasks))))
 
     def block(self, plan: BlockPlan, runs: int) -> _Block:
-        """Returns the tasks of a block. ``runs``: how often a run of the program runs it."""
+        """Return the tasks of a block. ``runs``: how often a run of the program runs it."""
         out = _Block()
         for each in plan.ops:
             self.op(each, out, runs)
@@ -135,7 +135,7 @@ class _Blocks:
             out.made[step.made] = self.sent(sent, needs, out)
 
     def sent(self, sent: Iterable[Sent], needs: Sequence[int], out: _Block) -> int:
-        """Adds collectives, one after the other; returns the place of the last task."""
+        """Add collectives, one after the other; return the place of the last task."""
         place = -1
         for one in sent:
             task = Task("sent", one.seconds(self.machine), links(one.axes.split(",")), bytes=one.bytes)
@@ -152,7 +152,7 @@ class _Blocks:
         out.made[Copy(result.value, result.wanted)] = wanted
 
     def control_flow(self, plan: ControlFlowPlan, out: _Block, before: int, runs: int) -> int:
-        """Adds a loop as its condition and body; of a conditional all branches, one after the other."""
+        """Add a loop as its condition and body; of a conditional all branches, one after the other."""
         op = plan.op
         trips = (op.trips or 1) if op.is_loop else 1
         blocks = [self.block(block, runs * trips) for block in plan.blocks]

@@ -42,7 +42,7 @@ class Trade:
 
     @classmethod
     def between(cls, plain: ProgramPlan, plan: ProgramPlan, than: str = ALONE) -> Trade | None:
-        """Returns the trade from ``plain`` to ``plan``; None if ``plan`` neither receives nor stores more."""
+        """Return the trade from ``plain`` to ``plan``; None if ``plan`` neither receives nor stores more."""
         received = max(0, plan.bytes_received - plain.bytes_received)
         stored = max(0, plan.stored - plain.stored, plan.alive.peak - plain.alive.peak)
         before = plain.makespan
@@ -51,7 +51,7 @@ class Trade:
         return cls(received, stored, 1 - plan.makespan / before, saves_starts(plain, plan), than)
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the fields for JSON; ``text`` is for readers."""
+        """Return the fields for JSON; ``text`` is for readers."""
         return {"text": str(self), **asdict(self)}
 
     def __str__(self) -> str:
@@ -62,8 +62,8 @@ class Trade:
 
 
 def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
-    """Whether ``plan``, which is cheaper than ``plain``, spends more memory or bytes than its saving may cost, or does
-    not fit where ``plain`` does.
+    """Return whether ``plan``, which is cheaper than ``plain``, spends more memory or bytes than its saving may cost,
+    or does not fit where ``plain`` does.
     """
     sizes = (plan.alive.peak, plain.alive.peak), (plan.stored, plain.stored)
     if any(size > plan.machine.memory >= before for size, before in sizes):
@@ -78,11 +78,13 @@ def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
 
 
 def spends_memory(plain: ProgramPlan, plan: ProgramPlan) -> bool:
-    """Whether ``plan`` stores more than ``MUCH`` times as much as ``plain``, with what it fetches ahead or without."""
+    """Return whether ``plan`` stores more than ``MUCH`` times as much as ``plain``, with what it fetches ahead or
+    without.
+    """
     return plan.stored > MUCH * plain.stored or plan.alive.peak > MUCH * plain.alive.peak
 
 
 def saves_starts(plain: ProgramPlan, plan: ProgramPlan) -> bool:
-    """Whether most of the seconds that ``plan`` saves are starts of collectives."""
+    """Return whether most of the seconds that ``plan`` saves are starts of collectives."""
     saved, without = plain.price - plan.price, plain.price_without_starts - plan.price_without_starts
     return saved > 0 and saved - without > without

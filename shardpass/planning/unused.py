@@ -45,7 +45,7 @@ from shardpass.planning.steps import (
 
 
 def without_unused(plan: ProgramPlan, folded: bool = False) -> ProgramPlan:
-    """Returns ``plan`` without what neither its results nor ops with effects depend on.
+    """Return ``plan`` without what neither its results nor ops with effects depend on.
 
     ``folded``: whether the program is folded, where an op may come before the one whose result it uses.
     """
@@ -60,14 +60,14 @@ class _Remembered(set[Copy]):
     """Copies of a folded program: one that is used anywhere counts as used everywhere."""
 
     def discard(self, element: object) -> None:
-        """Keeps ``element``, as another op may make it too."""
+        """Keep ``element``, as another op may make it too."""
 
     def difference_update(self, *s: Iterable[object]) -> None:
-        """Keeps all elements."""
+        """Keep all elements."""
 
 
 def _block(block: BlockPlan, live: set[Copy]) -> BlockPlan:
-    """Returns the used parts of ``block``, and adds the copies that it uses from outside to ``live``."""
+    """Return the used parts of ``block``, and add the copies that it uses from outside to ``live``."""
     returned = tuple([None if one is None else _operand(one, live) for one in reversed(block.returned)])[::-1]
     ops = [_op(plan, live) for plan in reversed(block.ops)]
     live.difference_update(Copy(value, sharding) for value, sharding in block.arguments)
@@ -96,7 +96,7 @@ def _op(plan: OpPlan, live: set[Copy]) -> OpPlan:
 
 
 def _may_go(plan: SplitPlan | WholePlan | BorderPlan) -> bool:
-    """Whether an op may be left out once none of its planned results is used."""
+    """Return whether an op may be left out once none of its planned results is used."""
     match plan:
         case SplitPlan():
             return plan.op.pure
@@ -107,7 +107,7 @@ def _may_go(plan: SplitPlan | WholePlan | BorderPlan) -> bool:
 
 
 def _left_out(plan: OpPlan, live: set[Copy]) -> LeftOutPlan:
-    """Returns the plan without its op: of the steps for its operands, those stay whose copies later ops use."""
+    """Return the plan without its op: of the steps for its operands, those stay whose copies later ops use."""
     return LeftOutPlan(plan.op, _steps(operand_steps(plan), live))
 
 
@@ -128,7 +128,7 @@ def _control_flow(plan: ControlFlowPlan, live: set[Copy]) -> OpPlan:
 
 
 def _results(results: Results, live: set[Copy]) -> Results:
-    """Returns the results, with None for unused ones and without unused reshards."""
+    """Return the results, with None for unused ones and without unused reshards."""
     out: list[ResultPlan | None] = []
     for result in results:
         if result is None:
@@ -147,7 +147,7 @@ def _results(results: Results, live: set[Copy]) -> Results:
 
 
 def _operands(operands: Operands, live: set[Copy], ignored: frozenset[int] = frozenset()) -> Operands:
-    """Returns the operands, and marks their copies used, except at the indices ``ignored``."""
+    """Return the operands, and mark their copies used, except at the indices ``ignored``."""
     out = []
     for place in reversed(range(len(operands))):
         out.append(operands[place] if place in ignored else _operand(operands[place], live))

@@ -59,7 +59,7 @@ def ways(
     clock: Clock,
     borders: Borders,
 ) -> tuple[Way, ...]:
-    """Returns all ways of an op with operands of ``types`` and results ``made``, none if there are too many.
+    """Return all ways of an op with operands of ``types`` and results ``made``, none if there are too many.
 
     ``axes`` split factors as wholes.
     """
@@ -94,7 +94,7 @@ def _splits(
     made: tuple[Array, ...],
     machine: Machine,
 ) -> tuple[tuple[Factors, Split], ...]:
-    """Returns every split over ``axes``; ops of one rule and equal types share the result."""
+    """Return every split over ``axes``; ops of one rule and equal types share the result."""
     shapes = tuple([array.shape for array in types]), tuple([array.shape for array in made])
     chosen = distributions(rule, places, axes, mesh, sides_of(rule, types, made))
     return tuple([(tuple(sorted(one.items())), Split.of(rule, mesh, one, *shapes, machine)) for one in chosen])
@@ -108,7 +108,7 @@ def sides_of(rule: Rule, types: Sequence[Array], made: Sequence[Array]) -> list[
 def distributions(
     rule: Rule, places: Sequence[int], axes: Sequence[Axes], mesh: PrimeMesh, sides: Sequence[Side]
 ) -> Iterator[dict[int, Axes]]:
-    """Yields every assignment of ``axes`` to the factors at ``places`` that all sides can express."""
+    """Yield every assignment of ``axes`` to the factors at ``places`` that all sides can express."""
     plain = _is_plain(rule, sides)
     for chosen in itertools.product((None, *places), repeat=len(axes)):
         split: dict[int, list[Axes]] = {}
@@ -123,7 +123,7 @@ def distributions(
 
 
 def _is_plain(rule: Rule, sides: Sequence[Side]) -> bool:
-    """Whether each dimension is one whole factor or none, so that every assignment can be expressed."""
+    """Return whether each dimension is one whole factor or none, so that every assignment can be expressed."""
     return all(
         not factors or (len(factors) == 1 and rule.factors[factors[0]].covers(size))
         for side in sides
@@ -132,7 +132,7 @@ def _is_plain(rule: Rule, sides: Sequence[Side]) -> bool:
 
 
 def orders(several: Sequence[Axes], count: int) -> list[Axes]:
-    """Returns the orders in which ``several`` axes, of ``count`` axes of the mesh, may split one dimension.
+    """Return the orders in which ``several`` axes, of ``count`` axes of the mesh, may split one dimension.
 
     On a mesh of more than two axes only the mesh's own order: others are many and seldom wanted.
     """
@@ -141,7 +141,7 @@ def orders(several: Sequence[Axes], count: int) -> list[Axes]:
 
 
 def every_split(shape: tuple[int, ...], axes: Sequence[Axes], mesh: PrimeMesh) -> list[DimAxes]:
-    """Returns every split of an array of ``shape`` over whole ``axes`` into no more parts than it has elements."""
+    """Return every split of an array of ``shape`` over whole ``axes`` into no more parts than it has elements."""
     out = []
     for chosen in itertools.product(range(-1, len(shape)), repeat=len(axes)):
         split = [[each for place, each in zip(chosen, axes, strict=True) if place == dim] for dim in range(len(shape))]
@@ -154,7 +154,7 @@ def every_split(shape: tuple[int, ...], axes: Sequence[Axes], mesh: PrimeMesh) -
 def _completed(
     rule: Rule, split: Split, made: Sequence[Array], clock: Clock, axes: Sequence[Axes]
 ) -> list[tuple[tuple[DimAxes, ...], float]]:
-    """Returns the splits in which results can come out, with the seconds to complete them."""
+    """Return the splits in which results can come out, with the seconds to complete them."""
     mesh = split.mesh
     partial = () if rule.self_completing else partial_axes(rule, split.factors)
     if not partial:
@@ -182,7 +182,7 @@ def _reached(
     mesh: PrimeMesh,
     clock: Clock,
 ) -> tuple[tuple[DimAxes, float], ...]:
-    """Returns (split, seconds) of one result for each way to lay ``summed`` on ``rank`` dimensions or none."""
+    """Return (split, seconds) of one result for each way to lay ``summed`` on ``rank`` dimensions or none."""
     out = []
     for places in itertools.product(range(-1, rank), repeat=len(summed)):
         wanted = list(dims)

@@ -40,7 +40,7 @@ SAME = 1e-9  # a part of a price that is rounding
 
 
 def within(problem: Problem, ties: Sequence[Table], limit: int | None, places: Sequence[Sequence[int]]) -> Answer:
-    """Returns the cheapest splits that the search reaches within ``limit``, or those of the least memory if none are.
+    """Return the cheapest splits that the search reaches within ``limit``, or those of the least memory if none are.
 
     ``places``: groups of the engine's values, each split by one annotation. ``least`` of the answer bounds all answers
     within the limit.
@@ -102,7 +102,7 @@ class _Search:
         return self.best.price <= self.bound * (1 + CLOSE)
 
     def _alive(self, answer: Answer) -> float:
-        """Returns the bytes to which the charge applies."""
+        """Return the bytes to which the charge applies."""
         return float(self.problem.alive(answer.sizes)[list(self.moments)].mean())
 
     def _solve(self, seconds: float) -> Answer:
@@ -114,7 +114,7 @@ class _Search:
         return answer
 
     def _unsplit(self) -> float:
-        """Returns the bytes alive to which no charge applies, as nothing may split them."""
+        """Return the bytes alive to which no charge applies, as nothing may split them."""
         return self.problem.uncharged(self.charge)
 
     def _give_back(self, places: Sequence[Sequence[int]]) -> None:

@@ -47,7 +47,7 @@ ONE_DEVICE = prime_mesh(Mesh((("one", 1),)))
 def work_of(
     rule: Rule, split: Split, operands: Sequence[ElementType], results: Sequence[ElementType], borders: Borders
 ) -> Work:
-    """Returns the work of one device for an op with ``rule`` under ``split``. Types are those of its values, in
+    """Return the work of one device for an op with ``rule`` under ``split``. Types are those of its values, in
     order.
     """
     widest = max(operands or results, key=lambda element: element.bits)
@@ -60,7 +60,7 @@ def work_of(
 def least_work_of(
     rule: Rule, operands: Sequence[Array], results: Sequence[Array], borders: Borders, parts: int
 ) -> Work:
-    """Returns a lower bound of ``work_of``, in flops and in bytes, for all splits into at most ``parts`` parts."""
+    """Return a lower bound of ``work_of``, in flops and in bytes, for all splits into at most ``parts`` parts."""
     shapes, made = (tuple([array.shape for array in side]) for side in (operands, results))
     unsplit = [tuple([((),) * len(shape) for shape in side]) for side in (shapes, made)]
     split = Split(ONE_DEVICE, ((),) * len(rule.factors), unsplit[0], unsplit[1], shapes, made)
@@ -93,7 +93,7 @@ def _flops(rule: Rule, split: Split, count: Flops) -> float:
 
 
 def _uncut(rule: Rule, split: Split) -> int:
-    """Returns the number of elements of the dimensions that no split cuts: a sorted row, the points of a transform."""
+    """Return the number of elements of the dimensions that no split cuts: a sorted row, the points of a transform."""
     sides = zip((*rule.operands, *rule.results), (*split.operand_shapes, *split.result_shapes), strict=True)
     return max(
         prod(

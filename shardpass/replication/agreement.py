@@ -34,7 +34,7 @@ class Agreement:
     labels: Ints
 
     def joins(self, one: int, other: int) -> bool:
-        """Whether the two devices certainly hold the same value."""
+        """Return whether the two devices certainly hold the same value."""
         return bool(self.labels[one] == self.labels[other])
 
 
@@ -49,7 +49,7 @@ class Agreements:
         self.nowhere = self.of(np.arange(devices, dtype=np.int64))
 
     def of(self, rows: npt.NDArray[np.generic]) -> Agreement:
-        """Makes devices agree whose rows are equal; ``rows``: [devices, ...], or [1, ...] for all devices."""
+        """Make devices agree whose rows are equal; ``rows``: [devices, ...], or [1, ...] for all devices."""
         if rows.shape[0] == 1:
             return self.everywhere
         flat = rows.reshape(rows.shape[0], -1)
@@ -66,7 +66,7 @@ class Agreements:
         return self._known.setdefault(labels.tobytes(), Agreement(labels))
 
     def all_of(self, relations: Iterable[Agreement]) -> Agreement:
-        """Intersects relations: two devices agree if they agree in each of them."""
+        """Intersect relations: two devices agree if they agree in each of them."""
         return reduce(self._pair, relations, self.everywhere)
 
     def _pair(self, one: Agreement, other: Agreement) -> Agreement:
@@ -80,12 +80,12 @@ class Agreements:
         return self._both[key]
 
     def chosen(self, which: Ints, among: list[Agreement]) -> Agreement:
-        """Relates devices that take their values from ``among[which[d]]``: they agree if the same choice agrees."""
+        """Relate devices that take their values from ``among[which[d]]``: they agree if the same choice agrees."""
         labels = np.stack([agreement.labels for agreement in among])[which, np.arange(self.devices)]
         return self.of(which * self.devices + labels)
 
     def of_rows(self, agreement: Agreement, rows: Ints, *, placed: bool = False) -> Agreement:
-        """Relates devices that receive the values of a row of devices, in order.
+        """Relate devices that receive the values of a row of devices, in order.
 
         ``rows``: [devices, n], row d the devices from which d receives, ``NOBODY`` where a row is shorter. Devices
         agree whose rows hold equal values place by place; with ``placed``, also at the same place of their own row.

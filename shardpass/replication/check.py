@@ -26,7 +26,7 @@ MOST_NOTES = 8
 
 
 def check_replication(main: Any, devices: int, mesh: Mesh) -> Iterator[Diagnostic]:
-    """Yields a diagnostic for each output of a manual region of ``main``, imported, that may break its promise."""
+    """Yield a diagnostic for each output of a manual region of ``main``, imported, that may break its promise."""
     flow = Flow(main, devices)
     returned = {
         value: index for index, value in enumerate(operation(main.regions[0].blocks[0].operations[-1]).operands)
@@ -50,7 +50,7 @@ def check_replication(main: Any, devices: int, mesh: Mesh) -> Iterator[Diagnosti
 
 
 def varying(main: Any, devices: int, mesh: Mesh) -> Iterator[str]:
-    """Yields a line for each value inside of manual regions of ``main``: the mesh axes over which it may vary."""
+    """Yield a line for each value inside of manual regions of ``main``: the mesh axes over which it may vary."""
     flow = Flow(main, devices)
     for value, (op, index) in flow.made_by.items():
         if index < 0 or marked_scope(op) is None or custom_call_target(op) == TO_FULL:
@@ -63,13 +63,13 @@ def varying(main: Any, devices: int, mesh: Mesh) -> Iterator[str]:
 
 
 def _axes_of(labels: Ints, mesh: Mesh) -> list[str]:
-    """Returns the axes along which two devices that differ in no other may hold different values."""
+    """Return the axes along which two devices that differ in no other may hold different values."""
     grid = labels[mesh.devices]
     return [name for axis, name in enumerate(mesh.names) if np.ptp(grid, axis=axis).any()]
 
 
 def _broken(exit_: Exit, mesh: Mesh) -> tuple[Sequence[str], Pair] | None:
-    """Returns the axes over which the claim is broken, and two devices that show it; None where the claim holds."""
+    """Return the axes over which the claim is broken, and two devices that show it; None where the claim holds."""
     claimed, actual = exit_.claimed.labels, exit_.actual.labels
     axes: list[str] = []
     pairs: list[Pair] = []
@@ -90,7 +90,7 @@ def _broken(exit_: Exit, mesh: Mesh) -> tuple[Sequence[str], Pair] | None:
 
 
 def _pair_along(grid: Ints, axis: int, claimed: Ints, actual: Ints) -> Pair | None:
-    """Finds the first two devices that differ on one axis alone, should agree, and may not."""
+    """Find the first two devices that differ on one axis alone, should agree, and may not."""
     pairs: list[Pair] = []
     for shift in range(1, grid.shape[axis]):
         other = np.roll(grid, -shift, axis)
@@ -102,7 +102,7 @@ def _pair_along(grid: Ints, axis: int, claimed: Ints, actual: Ints) -> Pair | No
 
 
 def _axes_between(mesh: Mesh, pair: Pair) -> list[str]:
-    """Returns the axes on which the two devices differ."""
+    """Return the axes on which the two devices differ."""
     one, other = (np.unravel_index(mesh.position[device], mesh.shape) for device in pair)
     return [name for name, a, b in zip(mesh.names, one, other, strict=True) if a != b]
 
@@ -112,7 +112,7 @@ def _quoted(axes: Sequence[str]) -> str:
 
 
 def _notes(flow: Flow, steps: Sequence[ReasonStep], mesh: Mesh) -> tuple[Diagnostic, ...]:
-    """Explains the difference, a note for each source line; the middle of a long explanation is left out."""
+    """Explain the difference, a note for each source line; the middle of a long explanation is left out."""
     rows: list[Diagnostic] = []
     for step in steps:
         over = _quoted(_axes_between(mesh, step.pair))

@@ -29,7 +29,7 @@ Rule = Callable[[Any, Sequence[Known]], Known]
 
 
 def compute(op: Any, operands: Sequence[Known | None], devices: int) -> Known | None:
-    """Computes the single result of ``op`` on each device; None where it is not known."""
+    """Compute the single result of ``op`` on each device; None where it is not known."""
     rule = _SOURCES.get(op.name)
     if rule is None and (not operands or any(value is None for value in operands)):
         return None
@@ -83,7 +83,7 @@ def _iota(op: Any) -> Known:
 
 
 def _quotient(a: Known, b: Known) -> Known:
-    """Divides, rounding to zero. Raises ZeroDivisionError: the result of division by 0 depends on the machine."""
+    """Divide, rounding to zero. Raises ZeroDivisionError: the result of division by 0 depends on the machine."""
     if (b == 0).any():
         raise ZeroDivisionError
     return np.abs(a) // np.abs(b) * (np.sign(a) * np.sign(b)) if a.dtype.kind == "i" else a // b
@@ -158,7 +158,7 @@ def _slice(op: Any, values: Sequence[Known]) -> Known:
 
 
 def _dynamic_slice(op: Any, values: Sequence[Known]) -> Known:
-    """Slices at each device's own start, clamped to the array as in StableHLO."""
+    """Slice at each device's own start, clamped to the array as in StableHLO."""
     array, *starts = values
     sizes = ints(op.attributes["slice_sizes"])
     rows = max(value.shape[0] for value in values)

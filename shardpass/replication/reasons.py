@@ -38,7 +38,7 @@ class ReasonStep:
 
 
 def reasons(flow: Flow, value: Any, pair: Pair) -> list[ReasonStep]:
-    """Finds the fewest steps from ``value``, on which the devices of ``pair`` may disagree, back to an origin."""
+    """Find the fewest steps from ``value``, on which the devices of ``pair`` may disagree, back to an origin."""
     came_from: dict[tuple[Any, Pair], tuple[Any, Pair] | None] = {(value, pair): None}
     todo = deque(came_from)
     while todo:
@@ -66,7 +66,7 @@ def _way(flow: Flow, came_from: Mapping[Any, Any], last: tuple[Any, Pair], why: 
 
 
 def _origin(op: Any, pair: Pair) -> str:
-    """Explains why devices differ at ``op``, where the path ends; "" for an op at which it continues."""
+    """Explain why devices differ at ``op``, where the path ends; "" for an op at which it continues."""
     if custom_call_target(op) == TO_SHARD:
         return f"the region's input has different tiles on devices {pair[0]} and {pair[1]}"
     return _ORIGINS.get(op.name, "")
@@ -90,7 +90,7 @@ _ENDS = {
 
 
 def _read_by(flow: Flow, op: Any, index: int, pair: Pair) -> Iterator[tuple[Any, Pair]]:
-    """Lists the values on which result ``index`` of ``op`` (or a block argument) depends, with device pairs."""
+    """List the values on which result ``index`` of ``op`` (or a block argument) depends, with device pairs."""
     if op.name == "stablehlo.while":
         condition, body = (_last(region.blocks[0]) for region in op.regions)
         is_argument = index < 0

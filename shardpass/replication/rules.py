@@ -54,7 +54,7 @@ class Site:
 
 
 def facts_of(site: Site) -> list[Fact]:
-    """Computes the facts of the op's results."""
+    """Compute the facts of the op's results."""
     rule = RULES.get(site.op.name)
     if rule is not None:
         return rule(site)
@@ -100,7 +100,7 @@ def _select(site: Site) -> list[Fact]:
 
 
 def _received(site: Site, rows: Ints, *, placed: bool = False) -> list[Fact]:
-    """Computes the facts of a collective in which device d receives from the devices ``rows[d]``."""
+    """Compute the facts of a collective in which device d receives from the devices ``rows[d]``."""
     facts = []
     for fact in site.operands[: len(site.op.results)]:
         agreement = site.all.of_rows(fact.agreement, rows, placed=placed)
@@ -109,7 +109,7 @@ def _received(site: Site, rows: Ints, *, placed: bool = False) -> list[Fact]:
 
 
 def _complete(site: Site, rows: Ints) -> Agreement:
-    """Relates devices whose senders execute the op together with them; the others agree with none."""
+    """Relate devices whose senders execute the op together with them; the others agree with none."""
     labels = np.append(site.together.labels, NOBODY)
     own = site.together.labels[:, None]
     alone = ((labels[rows] != own) & (rows != NOBODY)).any(axis=1)
@@ -117,7 +117,7 @@ def _complete(site: Site, rows: Ints) -> Agreement:
 
 
 def senders(op: Any, devices: int) -> Ints | None:
-    """Returns row d: the devices whose operands a collective brings to d, in order; None if it joins no partitions."""
+    """Return row d: the devices whose operands a collective brings to d, in order; None if it joins no partitions."""
     if "channel_handle" not in op.attributes:
         return None
     if op.name == "stablehlo.collective_permute":

@@ -49,7 +49,7 @@ def memory_facts(module: Any, machine: str, built_ops: BuiltOps | None = None) -
 
 
 def _at(memory: ModuleMemory, built_ops: BuiltOps) -> list[tuple[int, int]]:
-    """Bytes by the numbers of the program's ops; an op without a number counts for the op before it."""
+    """Return bytes by the numbers of the program's ops; an op without a number counts for the op before it."""
     out, number = [], END
     for place, size in memory.account.at:
         known = None if place == END else built_ops.number(memory.ops[place])

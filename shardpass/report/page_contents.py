@@ -88,7 +88,7 @@ def contents(report: Report) -> Plain:
 
 
 def _sum(bare: Mapping[int, float], one: Folded) -> float | None:
-    """Seconds of rows that are alike; None where they are not known."""
+    """Return seconds of rows that are alike; None where they are not known."""
     return sum(bare[id(row)] for row in one.rows) if bare else None
 
 
@@ -177,7 +177,7 @@ def _group(one: Group, report: Report, numbers: Mapping[int, int]) -> Plain:
 
 
 def _bars(report: Report) -> Plain:
-    """Bytes by direction and by kind, each in parts by axes."""
+    """Return bytes by direction and by kind, each in parts by axes."""
     ways = {way: [row for row in report.rows if row.direction == way] for way in (FORWARD, BACKWARD)}
     return {
         "direction": [_bar(Group(way, tuple(rows))) for way, rows in ways.items()],

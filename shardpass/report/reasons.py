@@ -199,7 +199,7 @@ class Reasons:
         return op.results[origin.index] if origin.index < len(op.results) else None
 
     def _called(self, op: Op) -> str:
-        """Names the op by JAX's primitive."""
+        """Name the op by JAX's primitive."""
         name = self.names.stack(op).rsplit("/", 1)[-1]
         return name if name.replace("_", "").replace("-", "").isalnum() else op.called.removeprefix("stablehlo.")
 
@@ -209,5 +209,5 @@ def _plain(cause: str) -> str:
 
 
 def _lost(source: DimAxes, target: DimAxes) -> list[int]:
-    """Axes that split a dimension in ``source`` and not in ``target``."""
+    """Return axes that split a dimension in ``source`` and not in ``target``."""
     return [a for before, after in zip(source, target, strict=True) for a in before if a not in after]

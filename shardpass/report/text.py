@@ -61,7 +61,7 @@ def table_lines(
 
 
 def _below(report: Report) -> int:
-    """Lines that stand under the groups, at most."""
+    """Return lines that stand under the groups, at most."""
     changes = 2 + 3 * min(MOST_DECISIONS, len(report.decided or report.changes)) if report.changes else 0
     hints = 2 + 3 * len(report.hints) if report.hints is not None else 0
     loops = 2 + 2 * len(report.loops) if report.loops else 0
@@ -275,7 +275,7 @@ def figures_text(one: Finding) -> str:
 
 
 def _totals(report: Report) -> Iterator[str]:
-    """Sums the collectives and bytes of each kind."""
+    """Sum the collectives and bytes of each kind."""
     for kind, (count, size) in report.by_kind.items():
         yield f"{count} x {kind}: {show_bytes(size)}"
 

@@ -46,7 +46,7 @@ class Difference:
         return self.greatest / self.scale if self.scale else self.greatest
 
     def within(self, times: float) -> Difference:
-        """Returns the same difference under ``times`` the tolerance."""
+        """Return the same difference under ``times`` the tolerance."""
         tolerance = times * self.tolerance
         return replace(self, tolerance=tolerance, passed=self.passed or self.relative <= tolerance)
 
@@ -57,7 +57,7 @@ class Difference:
 
 
 def compare(actual: Sequence[Any], wanted: Sequence[Any]) -> list[Difference]:
-    """Returns the difference of each result, in order."""
+    """Return the difference of each result, in order."""
     return [
         difference(index, np.asarray(mine), np.asarray(theirs))
         for index, (mine, theirs) in enumerate(zip(actual, wanted, strict=True))
@@ -84,7 +84,7 @@ def difference(index: int, actual: Array, wanted: Array) -> Difference:
 
 
 def tolerance_of(dtype: Any) -> float:
-    """Returns the relative tolerance; 0 for integers and booleans."""
+    """Return the relative tolerance; 0 for integers and booleans."""
     if dtype.name in TOLERANCES:
         return TOLERANCES[dtype.name]
     return COARSE if dtype.name.startswith("float") else 0.0

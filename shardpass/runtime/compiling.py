@@ -43,7 +43,7 @@ def compile(
     *,
     machine: str | os.PathLike[str] | Machine | None = None,
 ) -> Executable:
-    """Compiles a partitioned module (text, bytecode or ``ir.Module``), which is left unchanged.
+    """Compile a partitioned module (text, bytecode or ``ir.Module``), which is left unchanged.
 
     ``devices``: as many jax devices as the module has partitions, in the program's order; by default the first
     of ``jax.devices()``, of several processes the first of each. Those processes must all compile it. ``machine``: that
@@ -97,7 +97,7 @@ def _devices(given: Any) -> tuple[Any, ...]:
 
 
 def refuse_callbacks(module: Any) -> None:
-    """Raises ShardpassError (SP508) where ``module`` calls a Python function, which no text contains."""
+    """Raise ShardpassError (SP508) where ``module`` calls a Python function, which no text contains."""
     for op in named(OpLists(module.operation).blocks, ("stablehlo.custom_call",)):
         target = custom_call_target(op)
         if "python" in target and "callback" in target:
@@ -105,13 +105,13 @@ def refuse_callbacks(module: Any) -> None:
 
 
 def load(module: Any, signature: Signature, devices: Sequence[Any], *, shardy: bool = False) -> Executable:
-    """Compiles ``module`` unchanged, for a known signature."""
+    """Compile ``module`` unchanged, for a known signature."""
     loaded = compile_by_client(module, devices, shardy=shardy)
     return Executable(signature, loaded, devices)
 
 
 def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = False, donate: bool = False) -> Any:
-    """Compiles by XLA's client. Raises ShardpassError (SP511) with XLA's message."""
+    """Compile by XLA's client. Raises ShardpassError (SP511) with XLA's message."""
     if not donate:
         drop_donation(module)
     drop_inspections(module)
@@ -124,7 +124,7 @@ def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = Fal
 
 
 def own_copy(module: Any) -> Any:
-    """Copies a module into a separate context."""
+    """Copy a module into a separate context."""
     if isinstance(module, str | bytes | LargeFile):
         return parse_module(module)
     return parse_module(bytecode(module), trusted=True)
@@ -140,7 +140,7 @@ def drop_donation(module: Any) -> None:
 
 
 def choose_devices(needed: int, devices: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Chooses the devices to run on. Raises ShardpassError (SP510) where there are too few; SP563."""
+    """Choose the devices to run on. Raises ShardpassError (SP510) where there are too few; SP563."""
     available = tuple(jax.devices() if devices is None else devices)
     if len(available) < needed:
         platform = available[0].platform if available else "none"

@@ -48,11 +48,11 @@ class Executable:
         self._results = [_Placement(b, self.devices) for b in signature.results]
 
     def __call__(self, *arrays: Any) -> list[Any]:
-        """Places whole arrays on the devices and runs the program: ``run(*place(*arrays))``."""
+        """Place whole arrays on the devices and run the program: ``run(*place(*arrays))``."""
         return self.run(*self.place(*arrays))
 
     def place(self, *arrays: Any, padding: Any = 0) -> list[Any]:
-        """Converts whole arrays (NumPy or jax.Array) to sharded jax.Arrays, one for each argument of main.
+        """Convert whole arrays (NumPy or jax.Array) to sharded jax.Arrays, one for each argument of main.
 
         An argument that its devices do not divide is padded at its end, and so is the array returned; ``padding``
         is the value there, or a function from the Boundary to it (a correct program ignores it).
@@ -64,7 +64,7 @@ class Executable:
         return [p.place(a, padding) for p, a in zip(self._arguments, arrays, strict=True)]
 
     def run(self, *placed: Any) -> list[Any]:
-        """Runs the program on results of ``place``, or on results of runs with the same sharding.
+        """Run the program on results of ``place``, or on results of runs with the same sharding.
 
         Returns whole jax.Arrays, sharded as the program left them; one that its devices do not divide comes
         back on the first device, since JAX has no sharding for it (over several processes, a copy on each device).
@@ -79,7 +79,7 @@ class Executable:
         return [p.whole(tiles) for p, tiles in zip(self._results, results, strict=True)]
 
     def run_tiles(self, *placed: Any) -> list[list[Any]]:
-        """Runs as ``run``, but returns each device's own tile: ``[result][device]``, with padding.
+        """Run as ``run``, but returns each device's own tile: ``[result][device]``, with padding.
 
         None for tiles on devices of other processes.
         """
@@ -99,7 +99,7 @@ class Executable:
             raise code.error(reason=reason) from None
 
     def _by_device(self, results: list[list[Any]]) -> list[list[Any]]:
-        """Restores places of all devices: XLA returns the tiles of this process's devices alone."""
+        """Restore places of all devices: XLA returns the tiles of this process's devices alone."""
         here = [device.process_index == jax.process_index() for device in self.devices]
         if all(here):
             return results
@@ -107,15 +107,15 @@ class Executable:
         return [[next(tiles) if mine else None for mine in here] for tiles in rows]
 
     def hlo_text(self) -> str:
-        """Returns the optimised HLO that runs on each device."""
+        """Return the optimised HLO that runs on each device."""
         return str(self._loaded.hlo_modules()[0].to_string())
 
     def memory_stats(self) -> Any:
-        """Returns XLA's CompiledMemoryStats, of one device: sizes in bytes of arguments, outputs and temporaries."""
+        """Return XLA's CompiledMemoryStats, of one device: sizes in bytes of arguments, outputs and temporaries."""
         return self._loaded.get_compiled_memory_stats()
 
     def cost_analysis(self) -> dict[str, float]:
-        """Returns XLA's count of a device's work, of a loop's body once: "flops", "bytes accessed", and more."""
+        """Return XLA's count of a device's work, of a loop's body once: "flops", "bytes accessed", and more."""
         return dict(self._loaded.cost_analysis())
 
 
@@ -152,7 +152,7 @@ class _Placement:
             return jax.make_array_from_callback(host.shape, self.sharding, lambda index: host[index])
 
     def operand(self, index: int, array: Any) -> Any:
-        """Returns the buffers in the program's device order, as XLA needs them."""
+        """Return the buffers in the program's device order, as XLA needs them."""
         boundary = self.boundary
         if not (
             isinstance(array, jax.Array)
@@ -185,7 +185,7 @@ class _Placement:
             return jax.device_put(join([np.asarray(tile) for tile in tiles], boundary), self.devices[0])
 
     def _from_one(self, tiles: list[Any]) -> Any:
-        """Copies one device's array to all devices, as other processes cannot address that device."""
+        """Copy one device's array to all devices, as other processes cannot address that device."""
         with jax.enable_x64(True):
             rows = [tile[None] for tile in tiles if tile is not None]
             by_device = NamedSharding(self.per_device.mesh, PartitionSpec("device"))

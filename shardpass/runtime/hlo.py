@@ -45,7 +45,7 @@ class HloCollective:
 
 
 def added_by_xla(hlo_text: str, module: Any) -> list[HloCollective]:
-    """Lists collectives that the partitioned module does not account for; empty when XLA added none."""
+    """List collectives that the partitioned module does not account for; empty when XLA added none."""
     left = Counter(exchange.key for exchange in emitted(module))
     added = []
     for exchange in collectives_in(hlo_text, module.operation.attributes[NUM_PARTITIONS].value):
@@ -57,7 +57,7 @@ def added_by_xla(hlo_text: str, module: Any) -> list[HloCollective]:
 
 
 def emitted(module: Any) -> list[HloCollective]:
-    """Lists the collectives of a partitioned module, in the order of its text."""
+    """List the collectives of a partitioned module, in the order of its text."""
     ops = (inner for op in module.body.operations for inner in every_op(operation(op)))
     devices = module.operation.attributes[NUM_PARTITIONS].value
     return [_of_op(op, devices) for op in ops if op.name in OPS]
@@ -80,7 +80,7 @@ _OP = re.compile(
 
 
 def collectives_in(hlo_text: str, devices: int) -> Iterator[HloCollective]:
-    """Lists the collectives of optimised HLO, in the order of the text; an asynchronous pair counts once.
+    """List the collectives of optimised HLO, in the order of the text; an asynchronous pair counts once.
 
     Replica groups are read in the three forms that XLA prints: lists, iota tiles and mesh axes.
     """
@@ -89,7 +89,7 @@ def collectives_in(hlo_text: str, devices: int) -> Iterator[HloCollective]:
 
 
 def collective_lines(hlo_text: str) -> Iterator[tuple[str, str]]:
-    """Lists (kind, line) of each collective of optimised HLO, as ``collectives_in`` counts them."""
+    """List (kind, line) of each collective of optimised HLO, as ``collectives_in`` counts them."""
     for match in _OP.finditer(hlo_text):
         end = hlo_text.find("\n", match.end())
         yield match[1].replace("-", "_"), hlo_text[match.start() : end if end >= 0 else None]
@@ -100,7 +100,7 @@ _FLOAT_EXTREME = re.compile(r"= b?f\d\w*\[\]\S* (?:maximum|minimum)\(")
 
 
 def has_float_extremes(hlo_text: str) -> bool:
-    """Whether collectives of optimised HLO take the max or min of floats."""
+    """Return whether collectives of optimised HLO take the max or min of floats."""
     applied = {match[1] for _, line in collective_lines(hlo_text) if (match := _APPLIED.search(line))}
     bodies = (re.search(rf"^%?{re.escape(name)} .*?^\}}", hlo_text, re.MULTILINE | re.DOTALL) for name in applied)
     return any(body is not None and _FLOAT_EXTREME.search(body[0]) for body in bodies)

@@ -35,7 +35,7 @@ class Received:
 
 
 def received(hlo: str, devices: int) -> Received:
-    """Counts one run of ``hlo``."""
+    """Count one run of ``hlo``."""
     counts = Received()
     for row in HloCollectives(read_program(hlo), devices).rows:
         if row.counted:

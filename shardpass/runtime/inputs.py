@@ -12,7 +12,7 @@ from shardpass.runtime.tiles import Array
 
 
 def random_inputs(arguments: Sequence[Boundary], seed: int = 0) -> list[Array]:
-    """Makes floats, and parts of complex numbers, in [-1, 1]; integers in [0, 8), as far as the type reaches."""
+    """Make floats, and parts of complex numbers, in [-1, 1]; integers in [0, 8), as far as the type reaches."""
     rng = np.random.default_rng(seed)
     return [_random(rng, boundary) for boundary in arguments]
 
@@ -23,7 +23,7 @@ EVERY, MOST = 64, 3  # of so many elements one is NaN; but so many at most: a ma
 
 
 def special_inputs(arguments: Sequence[Boundary], seed: int = 0) -> list[list[Array]]:
-    """Makes inputs for several runs: as ``random_inputs``, but with NaN, -0 and infinities at some places.
+    """Make inputs for several runs: as ``random_inputs``, but with NaN, -0 and infinities at some places.
 
     Each array of floats, or of complex numbers (their real part), has them in one of the runs. In the others it is
     ordinary, as a product of two arrays that have them is NaN nearly everywhere. Scalars stay as they are where there
@@ -38,7 +38,7 @@ def special_inputs(arguments: Sequence[Boundary], seed: int = 0) -> list[list[Ar
 
 
 def _specials(dtype: np.dtype[Any]) -> list[float]:
-    """Lists those of SPECIAL that the type has."""
+    """List those of SPECIAL that the type has."""
     if not (dtype.kind == "c" or dtype.name.startswith(("float", "bfloat"))):
         return []
     with np.errstate(invalid="ignore"):
@@ -47,7 +47,7 @@ def _specials(dtype: np.dtype[Any]) -> list[float]:
 
 
 def _with_specials(rng: np.random.Generator, array: Array) -> Array:
-    """Puts special values into up to half of the elements of ``array``; most of NaN and -0."""
+    """Put special values into up to half of the elements of ``array``; most of NaN and -0."""
     many = min(MOST, max(1, array.size // EVERY))
     values = _specials(array.dtype)
     values += [v for v in values if not np.isinf(v)] * (many - 1)
@@ -76,7 +76,7 @@ def _random(rng: np.random.Generator, boundary: Boundary) -> Array:
 
 
 def poison(boundary: Boundary) -> Any:
-    """Returns a padding value of an argument that exposes a program that reads padding."""
+    """Return a padding value of an argument that exposes a program that reads padding."""
     name = boundary.element.mlir
     if name == "i1":
         return True

@@ -45,7 +45,7 @@ def interpret(
     isolated: bool = True,
     timeout: float | None = None,
 ) -> list[Array]:
-    """Runs a partitioned module (text, bytecode or ``ir.Module``) on whole arrays; returns whole arrays.
+    """Run a partitioned module (text, bytecode or ``ir.Module``) on whole arrays; return whole arrays.
 
     ``padding`` is as in ``Executable.place``; ``threads``: a thread for each device,
     instead of all in step; ``isolated``: in a process of its own; ``timeout`` in seconds.
@@ -75,7 +75,7 @@ def run_tiles(
     isolated: bool = True,
     timeout: float | None = None,
 ) -> list[list[Array]]:
-    """Runs [argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``own_copy``."""
+    """Run [argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``own_copy``."""
     devices = signature.num_devices
     with module.context, ir.Location.unknown():
         write_out_chlo(module)
@@ -95,7 +95,7 @@ def run_tiles(
 
 
 def _refuse_waiting(step: Lockstep, noted: Sequence[int]) -> None:
-    """Raises ShardpassError (SP541) where devices wait for one another, SP540 where the run cannot tell."""
+    """Raise ShardpassError (SP541) where devices wait for one another, SP540 where the run cannot tell."""
     if not noted[0]:
         return
     waits = step.waiting(noted)
@@ -130,7 +130,7 @@ _CARRIERS = {
 
 
 def _wrap(module: Any, signature: Signature, step: Lockstep | None) -> Any:
-    """Renames main to @spmd, and makes a new main that runs it on every device, with all devices' arguments in a row.
+    """Rename main to @spmd, and make a new main that runs it on every device, with all devices' arguments in a row.
 
     Returns the old main, which the new one does not call where all devices run in ``step``.
     """
@@ -156,7 +156,7 @@ def _wrap(module: Any, signature: Signature, step: Lockstep | None) -> Any:
 
 
 def _copy_what_is_scattered_into(module: Any) -> None:
-    """Gives each scatter operands of its own: the interpreter (jaxlib 0.10.2) writes into them, whatever else reads
+    """Give each scatter operands of its own: the interpreter (jaxlib 0.10.2) writes into them, whatever else reads
     them.
     """
     for top in module.body.operations:
@@ -181,7 +181,7 @@ def _threads(program: Any, arguments: Any, signature: Signature) -> list[Any]:
 
 
 def _in_step(step: Lockstep, program: Any, arguments: Any, signature: Signature) -> list[Any]:
-    """Emits the program of all devices; returns their results, and the note of those that chose differently."""
+    """Emit the program of all devices; return their results, and the note of those that chose differently."""
     devices, count = signature.num_devices, len(signature.arguments)
     copies = [[arguments[device * count + k] for device in range(devices)] for k in range(count)]
     step.functions[SPMD] = operation(program)
@@ -223,7 +223,7 @@ def _uncarried(parts: Any, boundary: Boundary) -> Array:
 
 
 def evaluate(module: bytes, arguments: Sequence[Array]) -> list[Array]:
-    """Runs main of bytecode in this process, which the interpreter may abort."""
+    """Run main of bytecode in this process, which the interpreter may abort."""
     context = make_context()
     _stablehlo.register_interpreter_dialect(context)
     with context, ir.Location.unknown():
@@ -238,7 +238,7 @@ def evaluate(module: bytes, arguments: Sequence[Array]) -> list[Array]:
 
 
 def _in_child(module: bytes, arguments: Sequence[Array], timeout: float | None) -> list[Array] | str:
-    """Runs ``evaluate`` in a child process; returns its results, or its last error message."""
+    """Run ``evaluate`` in a child process; return its results, or its last error message."""
     try:
         child = subprocess.run(
             [sys.executable, "-c", "from shardpass.runtime.interpreter import serve; serve()"],
@@ -258,6 +258,6 @@ def _in_child(module: bytes, arguments: Sequence[Array], timeout: float | None) 
 
 
 def serve() -> None:
-    """Runs in the child process: a pickled (module, arguments) on stdin, pickled results on stdout."""
+    """Run in the child process: a pickled (module, arguments) on stdin, pickled results on stdout."""
     module, arguments = pickle.load(sys.stdin.buffer)
     sys.stdout.buffer.write(pickle.dumps(evaluate(module, arguments)))

@@ -51,14 +51,14 @@ class Lockstep:
         self.noted: Any = None
 
     def function(self, name: str, arguments: Sequence[Values]) -> list[Values]:
-        """Returns the results of a function, each on all devices."""
+        """Return the results of a function, each on all devices."""
         if self.noted is None:
             self.noted = _integers([0] * (1 + self.devices))
         (block,) = self.functions[name].regions[0].blocks
         return self.run(block, dict(zip(block.arguments, arguments, strict=True)))
 
     def run(self, block: Any, table: Table) -> list[Values]:
-        """Returns the operands of the block's terminator, each on all devices."""
+        """Return the operands of the block's terminator, each on all devices."""
         *ops, last = map(operation, block.operations)
         for op in ops:
             results = self.emit(op, [table[value] for value in op.operands], table)
@@ -66,7 +66,7 @@ class Lockstep:
         return [table[value] for value in last.operands]
 
     def emit(self, op: Any, operands: list[Values], table: Table) -> list[Values]:
-        """Emits one op; returns its results, each on all devices."""
+        """Emit one op; return its results, each on all devices."""
         if op.name == "func.call":
             return self.function(op.attributes["callee"].value, operands)
         if op.name == "stablehlo.partition_id":
@@ -79,7 +79,7 @@ class Lockstep:
         return [list(row) for row in zip(*(copy.results for copy in copies), strict=True)]
 
     def communicates(self, op: Any) -> bool:
-        """Whether a collective is inside, or in a function called there."""
+        """Return whether a collective is inside, or in a function called there."""
         return any(
             inner.name in OPS
             or (inner.name == "func.call" and self.communicates(self.functions[inner.attributes["callee"].value]))
@@ -87,7 +87,7 @@ class Lockstep:
         )
 
     def together(self, op: Any, operands: list[Values], table: Table) -> list[Values]:
-        """Emits a control-flow op over the values of all devices; device 0 decides its branch."""
+        """Emit a control-flow op over the values of all devices; device 0 decides its branch."""
         number = self._number(op)
         if op.name == "stablehlo.while":
             return self._loop(op, operands, table, number)
@@ -108,7 +108,7 @@ class Lockstep:
         return self.rows(results)
 
     def _loop(self, op: Any, operands: list[Values], table: Table, number: int) -> list[Values]:
-        """Emits a loop, which ends once devices choose differently; its condition is asked again after the loop."""
+        """Emit a loop, which ends once devices choose differently; its condition is asked again after the loop."""
         given = [*(v for row in operands for v in row), self.noted]
         types = [v.type for v in given]
         condition, body = (region.blocks[0] for region in op.regions)
@@ -136,7 +136,7 @@ class Lockstep:
         return self.chosen.index(op) + 1
 
     def _differing(self, number: int, choices: Values) -> Any:
-        """Emits the vector of an op's number and the devices' choices, which is 0 where these are one."""
+        """Emit the vector of an op's number and the devices' choices, which is 0 where these are one."""
         one = ir.RankedTensorType.get([1], ir.IntegerType.get_signless(32))
         scalar = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
         numbers = [stablehlo.reshape(one, stablehlo.convert(scalar, choice)) for choice in choices]
@@ -149,7 +149,7 @@ class Lockstep:
         return self._select(some, vector, _integers([0] * (1 + self.devices)))
 
     def _first(self, earlier: Any, later: Any) -> Any:
-        """Emits the earlier note, or the later one where that is 0."""
+        """Emit the earlier note, or the later one where that is 0."""
         one = stablehlo.slice(earlier, *map(ir.DenseI64ArrayAttr.get, ([0], [1], [1])))
         some = stablehlo.compare(one, _integers([0]), stablehlo.ComparisonDirectionAttr.get("NE"))
         return self._select(some, earlier, later)
@@ -159,7 +159,7 @@ class Lockstep:
         return stablehlo.select(stablehlo.broadcast_in_dim(wide, which, ir.DenseI64ArrayAttr.get([0])), yes, no)
 
     def waiting(self, noted: Sequence[int]) -> tuple[Any, int, int, Any] | None:
-        """Returns (collective, device that waits there, device that never comes, op at which the two part).
+        """Return (collective, device that waits there, device that never comes, op at which the two part).
 
         ``noted``: the vector that the run gave. None where no device waits for certain: each may then go on, and what
         it computes is not known.
@@ -175,7 +175,7 @@ class Lockstep:
         return None
 
     def _met(self, op: Any, region: int) -> list[Any]:
-        """Returns the collectives that a device meets in a region, up to the first op that may pass some by."""
+        """Return the collectives that a device meets in a region, up to the first op that may pass some by."""
         result = []
         for inner in map(operation, op.regions[region].blocks[0].operations if region >= 0 else ()):
             if inner.name in OPS:
@@ -190,18 +190,18 @@ class Lockstep:
         return result
 
     def _waits(self, collective: Any, device: int, other: int) -> bool:
-        """Whether ``device`` takes something from ``other``: of a permute only the target waits."""
+        """Return whether ``device`` takes something from ``other``: of a permute only the target waits."""
         if collective.name != "stablehlo.collective_permute":
             return True
         return [other, device] in np.array(collective.attributes["source_target_pairs"]).tolist()
 
     def rows(self, values: Any) -> list[Values]:
-        """Splits a flat list, device by device within each value, into [value][device]."""
+        """Split a flat list, device by device within each value, into [value][device]."""
         flat = list(values)
         return [flat[k : k + self.devices] for k in range(0, len(flat), self.devices)]
 
     def clone(self, op: Any, device: int, operands: list[Any], table: Table) -> Any:
-        """Clones the op on one device, with outside values that its regions use."""
+        """Clone the op on one device, with outside values that its regions use."""
         copy = op.clone()
         for index, value in enumerate(operands):
             copy.operands[index] = value
@@ -224,7 +224,7 @@ class Lockstep:
 
 
 def _by_group(run: Lockstep, op: Any, operands: list[Values], compute: Callable[[Values], Values]) -> list[Values]:
-    """Applies ``compute`` to the values of each group of each operand; returns them by device."""
+    """Apply ``compute`` to the values of each group of each operand; return them by device."""
     results = []
     for values in operands:
         row: Values = [None] * run.devices
@@ -286,21 +286,21 @@ _CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 
 
 def _branch(op: Any, choice: int) -> int:
-    """Returns the region that a device with ``choice`` enters; -1 where it leaves a loop."""
+    """Return the region that a device with ``choice`` enters; -1 where it leaves a loop."""
     if op.name == "stablehlo.while":
         return 1 if choice else -1
     return 1 - choice if op.name == "stablehlo.if" else choice
 
 
 def _partners(op: Any) -> list[list[int]]:
-    """Returns the devices that meet in a collective, group by group."""
+    """Return the devices that meet in a collective, group by group."""
     if op.name == "stablehlo.collective_permute":
         return np.array(op.attributes["source_target_pairs"]).tolist()  # type: ignore[no-any-return]
     return groups(op)
 
 
 def groups(op: Any) -> list[list[int]]:
-    """Returns the device groups of a collective, in order."""
+    """Return the device groups of a collective, in order."""
     return [[int(d) for d in row if d >= 0] for row in np.array(op.attributes["replica_groups"])]
 
 
@@ -313,7 +313,7 @@ def _device_id(device: int) -> Any:
 
 
 def _taken(choice: Any, count: int) -> Any:
-    """Emits the number of the branch that a case takes: the last one for a choice outside of its branches."""
+    """Emit the number of the branch that a case takes: the last one for a choice outside of its branches."""
     ui32 = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
     last = stablehlo.constant(ir.DenseElementsAttr.get(np.array(count - 1, np.uint32), type=ui32.element_type))
     return stablehlo.minimum(stablehlo.convert(ui32, choice), last)
@@ -335,7 +335,7 @@ def concatenate(values: Sequence[Any], dim: int) -> Any:
 
 
 def pieces(value: Any, dim: int, count: int) -> list[Any]:
-    """Slices ``count`` equal parts along ``dim``."""
+    """Slice ``count`` equal parts along ``dim``."""
     shape = shape_of(value)
     size = shape[dim] // count
     slices = []
@@ -363,7 +363,7 @@ def _like(value: Any, element: Any) -> Any:
 
 
 def combine(op: Any, values: Sequence[Any]) -> Any:
-    """Applies the collective's computation to ``values``, from the first to the last, element by element.
+    """Apply the collective's computation to ``values``, from the first to the last, element by element.
 
     The computation is of scalars; over arrays it is StableHLO's `map`.
     """

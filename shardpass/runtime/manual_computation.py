@@ -51,7 +51,7 @@ class Around:
 
 
 def over_devices(module: Any, devices: int) -> None:
-    """Wraps main of a partitioned ``ir.Module`` in a manual region over ``devices`` in a row, in place."""
+    """Wrap main of a partitioned ``ir.Module`` in a manual region over ``devices`` in a row, in place."""
     mesh = Mesh(((AXIS, devices),))
     with module.context, ir.Location.unknown():
         first_names(module.operation)
@@ -67,7 +67,7 @@ def over_devices(module: Any, devices: int) -> None:
 
 
 def for_xla(mesh: Mesh) -> Mesh:
-    """Renames axes of ``mesh`` whose names XLA does not read: it prints names as they are, and cannot read a name with
+    """Rename axes of ``mesh`` whose names XLA does not read: it prints names as they are, and cannot read a name with
     a quote again (jaxlib 0.12); it ends the process on a backslash, and on letters beyond ASCII, which MLIR writes with
     backslashes (0.10).
     """
@@ -90,7 +90,7 @@ def surround(
     results: Sequence[Around],
     enter: Callable[[Any, int], Any] = lambda value, index: value,
 ) -> Any:
-    """Puts main's body in a region that is manual over all axes of ``mesh``, in place; returns the new main.
+    """Put main's body in a region that is manual over all axes of ``mesh``, in place; return the new main.
 
     ``enter``: the region's operand for argument ``index`` of the new main, whose rows of attributes are empty.
     """
@@ -123,7 +123,7 @@ def surround(
 
 
 def _unmark(module: Any) -> None:
-    """Removes ``{manual}`` from ops and functions, which the region implies; Shardy of jaxlib 0.12 aborts on them."""
+    """Remove ``{manual}`` from ops and functions, which the region implies; Shardy of jaxlib 0.12 aborts on them."""
     for top in map(operation, module.body.operations):
         if top.name == "func.func":
             signature = names.Signature(top)
@@ -147,7 +147,7 @@ def _per_value(side: Sequence[Around]) -> Any:
 
 
 def _name_region(region: Any) -> None:
-    """Makes the names of ops relative to the region's, as JAX does: XLA joins both as it inlines the region."""
+    """Make the names of ops relative to the region's, as JAX does: XLA joins both as it inlines the region."""
     todo = [operation(op) for op in region.regions[0].blocks[0].operations]
     places = []
     while todo:

@@ -68,7 +68,7 @@ class Boundary:
         return tensor_type(self.shape, self.element.mlir)
 
     def holders(self, devices: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Returns the devices that hold each tile, int64 [*counts, copies]."""
+        """Return the devices that hold each tile, int64 [*counts, copies]."""
         if self.sharding.is_maximal:
             # the one that counts comes first; the others hold copies of the argument, or anything of a result
             rest = [d for d in range(devices) if d != self.sharding.device]
@@ -93,7 +93,7 @@ class Signature:
 
 
 def read_signature(module: Any, *, partial_sums: bool = False) -> Signature:
-    """Reads and checks the global types and shardings that a partitioned module states for main's arguments and
+    """Read and check the global types and shardings that a partitioned module states for main's arguments and
     results.
 
     ``partial_sums``: the caller handles arguments and results that are partial sums, arrays of summands as in
@@ -164,7 +164,7 @@ def _read(where: str, local: Any, row: dict[str, Any], devices: int, place: Plac
 
 
 def read_boundary(where: str, whole: Any, sharding: Sharding, place: Place) -> Boundary:
-    """Makes the boundary of a value of type ``whole``. Raises ShardpassError (SP505) where NumPy has no such array."""
+    """Make the boundary of a value of type ``whole``. Raises ShardpassError (SP505) where NumPy has no such array."""
 
     def refuse(reason: str) -> Exception:
         return table_runtime.UNSUPPORTED_TYPE.error(place, where=where, type=whole, reason=reason)
@@ -183,7 +183,7 @@ def read_boundary(where: str, whole: Any, sharding: Sharding, place: Place) -> B
 
 
 def check_body(module: Any, devices: int) -> None:
-    """Refuses custom calls of unfinished passes, and collectives over replicas (SP506, SP507)."""
+    """Refuse custom calls of unfinished passes, and collectives over replicas (SP506, SP507)."""
     unfinished = {names.CONSTRAINT, names.TO_SHARD, names.TO_FULL}
 
     def visit(op: Any) -> Any:

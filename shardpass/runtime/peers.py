@@ -55,7 +55,7 @@ class Peer:
 
 
 def ask(way: str, given: Given, devices: int) -> Peer:
-    """Counts the program of the partitioner ``way`` for the module ``given``; of ``OURS``, a partitioned one.
+    """Count the program of the partitioner ``way`` for the module ``given``; of ``OURS``, a partitioned one.
 
     Donated buffers count as if they were not, so that programs of which some lost the attribute are compared alike.
     """
@@ -68,7 +68,7 @@ def ask(way: str, given: Given, devices: int) -> Peer:
 
 
 def build(way: str, given: Given, devices: int, *, donate: bool = True) -> PeerProgram:
-    """Builds the program of the partitioner ``way`` for the module ``given``; of ``OURS``, a partitioned one.
+    """Build the program of the partitioner ``way`` for the module ``given``; of ``OURS``, a partitioned one.
 
     Nothing runs. ``donate``: results may lie in donated arguments, as in the program that ``jax.jit`` runs; of ``xla``
     alone.
@@ -94,7 +94,7 @@ def build(way: str, given: Given, devices: int, *, donate: bool = True) -> PeerP
 
 
 def serve(way: str, devices: int, donate: bool) -> None:
-    """Runs in the child: a module's text on stdin, the answer as one line of JSON on stdout."""
+    """Run in the child: a module's text on stdin, the answer as one line of JSON on stdout."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")

@@ -27,7 +27,7 @@ SDY_ERASED = ("sdy.mesh", "sdy.sharding_group")
 
 
 def compile_single(module: Any, device: Any = None) -> Executable:
-    """Compiles an annotated, unpartitioned module for one device; every sharding is ignored.
+    """Compile an annotated, unpartitioned module for one device; every sharding is ignored.
 
     Raises:
         ShardpassError: SP530 where it has a manual region, whose code is that of one device of several; SP101,
@@ -49,7 +49,7 @@ def compile_single(module: Any, device: Any = None) -> Executable:
 
 
 def manual_region(module: Any) -> str:
-    """Returns the first op of the module that makes code per-device; empty where there is none."""
+    """Return the first op of the module that makes code per-device; empty where there is none."""
     for op in _ops(module):
         if op.name in MANUAL_OPS:
             return str(op.name)
@@ -59,7 +59,7 @@ def manual_region(module: Any) -> str:
 
 
 def strip(module: Any) -> None:
-    """Removes all annotations, in place. Raises ShardpassError (SP530) for a manual region."""
+    """Remove all annotations, in place. Raises ShardpassError (SP530) for a manual region."""
     manual = manual_region(module)
     if manual:
         raise table_runtime.MANUAL_REGION.error(place_of(module.operation.location), op=manual)
@@ -78,7 +78,7 @@ def strip(module: Any) -> None:
 
 
 def _inline(computation: Any) -> None:
-    """Puts the body of an ``sdy.named_computation`` in place of the op."""
+    """Put the body of an ``sdy.named_computation`` in place of the op."""
     block = computation.regions[0].blocks[0]
     *body, end = map(operation, block.operations)
     for op in body:
@@ -103,7 +103,7 @@ def _strip_op(op: Any) -> None:
 
 
 def is_annotation(name: str) -> bool:
-    """Whether an attribute describes shardings and not values."""
+    """Return whether an attribute describes shardings and not values."""
     return name == names.SHARDING or name.startswith(("sdy.", "xla.sdy.", "shardpass."))
 
 
@@ -116,7 +116,7 @@ def _ops(module: Any) -> Any:
 
 
 def compile_by_xla(module: Any, devices: Sequence[Any] | None = None, *, donate: bool = False) -> Executable:
-    """Compiles an annotated, unpartitioned module with XLA's partitioner (Shardy's, where it is annotated so).
+    """Compile an annotated, unpartitioned module with XLA's partitioner (Shardy's, where it is annotated so).
 
     Texts of shardings are made canonical first: XLA drops, or dies of, other forms. ``donate``: results may
     lie in donated arguments, which a run then overwrites.
@@ -146,7 +146,7 @@ def compile_by_xla(module: Any, devices: Sequence[Any] | None = None, *, donate:
 
 
 def build_by_xla(module: Any, devices: Sequence[Any] | None, *, donate: bool = False) -> tuple[Any, tuple[Any, ...]]:
-    """Compiles as ``compile_by_xla``, and changes ``module``. Returns XLA's executable and its devices, which may be
+    """Compile as ``compile_by_xla``, and change ``module``. Returns XLA's executable and its devices, which may be
     devices that are only described.
     """
     attributes = module.operation.attributes
@@ -168,7 +168,7 @@ def _single(text: str) -> Sharding:
 
 
 def canonicalise(module: Any) -> None:
-    """Rewrites every ``mhlo.sharding`` as XLA prints it, in place."""
+    """Rewrite every ``mhlo.sharding`` as XLA prints it, in place."""
     for op in _ops(module):
         if names.SHARDING in op.attributes:
             op.attributes[names.SHARDING] = _canonical(op.attributes[names.SHARDING])

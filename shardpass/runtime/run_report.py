@@ -79,7 +79,7 @@ class Trial:
         return not self.added and (self.check is None or self.check.passed)
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the trial as plain values for JSON."""
+        """Return the trial as plain values for JSON."""
         boundaries = [
             boundary_as_dict(label, b, self.mesh)
             for label, b in zip(self.labels, (*self.signature.arguments, *self.signature.results), strict=True)
@@ -121,7 +121,7 @@ def try_out(
     known: Mapping[int, Array] | None = None,
     witness: Reference | None = None,
 ) -> Trial:
-    """Runs a partitioned ``ir.Module`` on random inputs, its padding poisoned.
+    """Run a partitioned ``ir.Module`` on random inputs, its padding poisoned.
 
     With ``original``, the annotated module (text or ``ir.Module``), its results are compared with a reference
     (``_checked``). ``known``: values of arguments by number, such as weights. ``witness``: what the results are
@@ -170,7 +170,7 @@ class _Ran:
 
 
 def _checked(original: Any, ran: _Ran, signature: Signature, seed: int, witness: Reference | None) -> Check:
-    """Compares with ``witness``, if any; else with StableHLO's interpreter on one device, where it can run the program
+    """Compare with ``witness``, if any; else with StableHLO's interpreter on one device, where it can run the program
     (``specification``); else with XLA: on one device, or by its partitioner for a program with manual regions.
 
     Where XLA on one device differs from the interpreter, a remark says so (SP558). A difference of at most ``ROUNDING``
@@ -215,7 +215,7 @@ def _same(reference: Reference) -> Reference:
 
 
 def _specified(original: Any, inputs: Sequence[Array]) -> tuple[Reference, Sequence[Array]] | None:
-    """Returns the interpreter's reference with its results; None where it cannot run the program."""
+    """Return the interpreter's reference with its results; None where it cannot run the program."""
     reference = specification_of(original)
     try:
         return None if reference is None else (reference, reference.run(inputs))
@@ -226,7 +226,7 @@ def _specified(original: Any, inputs: Sequence[Array]) -> tuple[Reference, Seque
 
 
 def _as_specified(ran: _Ran, by_xla: Sequence[Array], specified: Sequence[Array]) -> _Ran:
-    """Returns the run on the interpreter, where the first one gave what XLA gives on one device."""
+    """Return the run on the interpreter, where the first one gave what XLA gives on one device."""
     if not _apart(ran.results, specified) or _apart(ran.results, by_xla):
         return ran
     run = _interpreted(ran.module)
@@ -257,7 +257,7 @@ def _placing(executable: Executable) -> Run:
 
 
 def reference_of(original: Any) -> Reference:
-    """Returns the reference: one device, or XLA's partitioner for programs with manual regions."""
+    """Return the reference: one device, or XLA's partitioner for programs with manual regions."""
     from shardpass.runtime.reference import compile_by_xla, compile_single
 
     try:
@@ -274,13 +274,13 @@ def _whole(executable: Executable) -> Run:
 
 
 def mesh_of(module: Any) -> Mesh | None:
-    """Returns the mesh that the pipeline left on the module."""
+    """Return the mesh that the pipeline left on the module."""
     text = names.get_text(module.operation, names.MESH)
     return None if text is None else parse_mesh(text)
 
 
 def labels_of(module: Any) -> tuple[str, ...]:
-    """Returns the user's names of main's arguments and results, from locations and `jax.result_info`."""
+    """Return the user's names of main's arguments and results, from locations and `jax.result_info`."""
     main = names.main_of(module)
     annotated = names.Signature(main)
     named = argument_names([str(argument.location) for argument in main.arguments])
@@ -293,7 +293,7 @@ def labels_of(module: Any) -> tuple[str, ...]:
 
 
 def by_axes(boundary: Boundary, mesh: Mesh | None) -> str:
-    """Formats the sharding by the user's mesh: ``[{"data"}, {}]``; as whole text where it has no such form."""
+    """Format the sharding by the user's mesh: ``[{"data"}, {}]``; as whole text where it has no such form."""
     sharding = boundary.sharding
     if sharding.is_replicated:
         return "replicated"
@@ -314,7 +314,7 @@ def boundary_as_dict(label: str, boundary: Boundary, mesh: Mesh | None) -> dict[
 
 
 def finite(number: float) -> float | str:
-    """Replaces infinity, for which JSON has no form."""
+    """Replace infinity, for which JSON has no form."""
     return number if np.isfinite(number) else str(number)
 
 

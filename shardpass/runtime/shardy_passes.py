@@ -28,7 +28,7 @@ _AXIS = re.compile(r'"?([\w.]+)"=(\d+)')
 
 
 def shardy_module(text: str) -> Any:
-    """Builds the per-device module of Shardy's own passes, under the contract of shardpass's partitioned modules.
+    """Build the per-device module of Shardy's own passes, under the contract of shardpass's partitioned modules.
 
     It gets every help: calls are inlined first (it converts none), chlo.square is written as a product (its passes
     refuse CHLO, and jaxlib registers no pass that would lower it), and indices of gather and scatter are of 64 bits
@@ -58,7 +58,7 @@ def shardy_module(text: str) -> Any:
 
 
 def passes(spellings: Sequence[str]) -> Any:
-    """Returns the pass manager of the first spelling that this jaxlib knows."""
+    """Return the pass manager of the first spelling that this jaxlib knows."""
     from jaxlib.mlir.passmanager import PassManager
 
     for spelling in spellings[:-1]:
@@ -83,7 +83,7 @@ def _widen_indices(module: Any) -> None:
 
 
 def _meshes(module: Any) -> dict[str, Any]:
-    """Returns the meshes; for Shardy's mesh without axes, of replicated values, any other serves."""
+    """Return the meshes; for Shardy's mesh without axes, of replicated values, any other serves."""
     from shardpass.sharding import Mesh
 
     meshes = {name: _AXIS.findall(axes) for name, axes in _MESH.findall(str(module.operation))}
@@ -96,7 +96,7 @@ def _main(module: Any) -> Any:
 
 
 def _boundary_shardings(module: Any, meshes: dict[str, Any]) -> list[str]:
-    """Returns mhlo text of the sharding of each argument and result of main."""
+    """Return mhlo text of the sharding of each argument and result of main."""
     from shardpass.sharding import Sharding
     from shardpass.sharding.notations.sdy import parse_sdy
 

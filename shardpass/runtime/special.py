@@ -111,7 +111,7 @@ class Subject:
     wanted: Sequence[Array]
 
     def mismatches(self, run: Run, trials: Trials, wanted: Sequence[Sequence[Array]]) -> tuple[Mismatch, ...]:
-        """Lists where ``run`` differs from ``wanted``: at most one element of each result, over all trials."""
+        """List where ``run`` differs from ``wanted``: at most one element of each result, over all trials."""
         first: dict[int, Mismatch] = {}
         for inputs, theirs in zip(trials, wanted, strict=True):
             for index, (mine, other) in enumerate(zip(run(inputs), theirs, strict=True)):
@@ -122,7 +122,7 @@ class Subject:
 
 
 def run_special(subject: Subject, arguments: Sequence[Boundary], seed: int) -> Special:
-    """Runs ``subject`` on special inputs, and reports where it differs from its reference."""
+    """Run ``subject`` on special inputs, and report where it differs from its reference."""
     trials = special_inputs(arguments, seed)
     if not trials:
         return Special()
@@ -139,7 +139,7 @@ def run_special(subject: Subject, arguments: Sequence[Boundary], seed: int) -> S
 
 
 def _explained(subject: Subject, trials: Trials, first: tuple[Mismatch, ...]) -> Special:
-    """Attributes ``first`` to XLA, with a remark, or else to shardpass."""
+    """Return attributes ``first`` to XLA, with a remark, or else to shardpass."""
     reference, run = subject.refer(), subject.make(subject.module)
     total = len(subject.wanted)
     ordinary, as_before = [subject.inputs], [subject.wanted]
@@ -170,13 +170,13 @@ def _not_compared(reason: str) -> Special:
 
 
 def _unknown_loop(module: Any) -> Any:
-    """Returns the first loop whose trips are not known; None where there is none."""
+    """Return the first loop whose trips are not known; None where there is none."""
     loops = (op for op in every_op(module.operation) if op.name == "stablehlo.while")
     return next((loop for loop in loops if trip_count(loop) is None), None)
 
 
 def _exact(module: Any) -> Any:
-    """Copies ``module`` with collectives that keep NaN."""
+    """Copy ``module`` with collectives that keep NaN."""
     copy = copy_module(module)
     with collect():  # remarks about the copy are for nobody
         keep_nan(copy)
@@ -184,7 +184,7 @@ def _exact(module: Any) -> Any:
 
 
 def _open_reducer(module: Any) -> Any:
-    """Returns the first op whose region compares floats, neither in total order nor after a test for NaN; or None."""
+    """Return the first op whose region compares floats, neither in total order nor after a test for NaN; or None."""
     for op in every_op(module.operation):
         if not len(op.regions) or op.name in HOLD_PROGRAMS:
             continue
@@ -208,7 +208,7 @@ def _at(op: Any) -> str:
 
 
 def mismatch(index: int, actual: Array, wanted: Array, scale: float = 0.0) -> Mismatch | None:
-    """Returns the first element of ``actual`` that differs from ``wanted``; None where there is none.
+    """Return the first element of ``actual`` that differs from ``wanted``; None where there is none.
 
     Floats may be apart by the tolerance of their type times the greatest finite magnitude that is wanted, or ``scale``.
     """
@@ -235,11 +235,11 @@ def _apart(actual: Array, wanted: Array, scale: float) -> Array:
 
 
 def greatest(array: Array) -> float:
-    """Returns the greatest finite magnitude in ``array``; 0 where there is none."""
+    """Return the greatest finite magnitude in ``array``; 0 where there is none."""
     wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
     return float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
 
 
 def _is_nan(array: Array) -> Array:
-    """Returns where NaN is; nowhere in integers. (NumPy's own test fails on narrow floats of ml_dtypes.)"""
+    """Return where NaN is; nowhere in integers. (NumPy's own test fails on narrow floats of ml_dtypes.)"""
     return np.asarray(array != array)

@@ -38,7 +38,7 @@ _LOOP, _CALL, _FOREIGN = "stablehlo.while", "func.call", "stablehlo.custom_call"
 
 
 def specification_of(original: Any) -> Reference | None:
-    """Returns the reference; None in the cases 1 to 4, and for a large file.
+    """Return the reference; None in the cases 1 to 4, and for a large file.
 
     A run raises ShardpassError (SP540) where the interpreter stops.
     """
@@ -71,7 +71,7 @@ def _interpreted(text: bytes, inputs: Sequence[Array]) -> list[Array]:
 
 
 def steps(module: Any) -> float:
-    """Counts the elements that the interpreter computes or reads, once for each op of a reducer; infinite in the cases
+    """Count the elements that the interpreter computes or reads, once for each op of a reducer; infinite in the cases
     2 to 4, and where a function calls itself.
     """
     functions = {op.attributes["sym_name"].value: operation(op) for op in module.body.operations}

@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 def check_arguments(signature: Signature, arrays: Sequence[Any]) -> None:
-    """Checks whole arrays against the signature, by shape and element type.
+    """Check whole arrays against the signature, by shape and element type.
 
     Raises:
         ShardpassError: SP520 (how many), SP521 (shape or element type).
@@ -31,12 +31,12 @@ def check_arguments(signature: Signature, arrays: Sequence[Any]) -> None:
 
 
 def typed(dtype: Any, shape: Sequence[int]) -> str:
-    """Formats a type: ``float32[4,3]``"""
+    """Format a type: ``float32[4,3]``"""
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
 def pad(array: Array, boundary: Boundary, fill: Any = 0) -> Array:
-    """Pads the whole array at its end with ``fill`` (or its result for the boundary), to a multiple of the tile."""
+    """Pad the whole array at its end with ``fill`` (or its result for the boundary), to a multiple of the tile."""
     if boundary.even:
         return array
     fill = fill(boundary) if callable(fill) else fill
@@ -45,7 +45,7 @@ def pad(array: Array, boundary: Boundary, fill: Any = 0) -> Array:
 
 
 def tile_slices(boundary: Boundary) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Returns the index of each tile, and its place in the padded array."""
+    """Return the index of each tile, and its place in the padded array."""
     return [
         (index, tuple(slice(i * size, (i + 1) * size) for i, size in zip(index, boundary.tile, strict=True)))
         for index in np.ndindex(*boundary.counts)
@@ -53,7 +53,7 @@ def tile_slices(boundary: Boundary) -> list[tuple[tuple[int, ...], tuple[slice, 
 
 
 def split(array: Array, boundary: Boundary, devices: int, fill: Any = 0) -> list[Array]:
-    """Returns the tile of each device, in device order; ``fill``: the padding."""
+    """Return the tile of each device, in device order; ``fill``: the padding."""
     padded = pad(array, boundary, fill)
     tiles: list[Any] = [None] * devices
     holders = boundary.holders(devices)
@@ -64,7 +64,7 @@ def split(array: Array, boundary: Boundary, devices: int, fill: Any = 0) -> list
 
 
 def join(tiles: Sequence[Array], boundary: Boundary) -> Array:
-    """Joins the whole array from the tile of each device (of copies, the first), without its padding."""
+    """Join the whole array from the tile of each device (of copies, the first), without its padding."""
     whole = np.empty(boundary.padded, boundary.dtype)
     holders = boundary.holders(len(tiles))
     for index, where in tile_slices(boundary):

@@ -52,7 +52,7 @@ class Chosen:
 def choose(
     trials: Trials, answer: Answer, arguments: Sequence[Site], others: Callable[[], Sequence[Site]]
 ) -> tuple[Chosen, ...]:
-    """Returns the chosen annotations, greatest savings first. ``others``: results and lines, if arguments do
+    """Return the chosen annotations, greatest savings first. ``others``: results and lines, if arguments do
     not suffice.
     """
     problem = trials.problem
@@ -81,7 +81,7 @@ def choose(
 
 
 def as_in(problem: Problem, answer: Answer, site: Site) -> Change:
-    """Returns the annotation of ``site`` with the split that most of its values have in ``answer``, as JAX can
+    """Return the annotation of ``site`` with the split that most of its values have in ``answer``, as JAX can
     write it.
     """
     counts: Counter[DimAxes] = Counter(answer.splits[index] for index in slots(problem, site))
@@ -90,7 +90,7 @@ def as_in(problem: Problem, answer: Answer, site: Site) -> Change:
 
 
 def _carried(trials: Trials, every: Sequence[Change]) -> list[Change]:
-    """Returns a minimal subset of ``every`` from which propagation splits all other arguments as ``every`` has them."""
+    """Return a minimal subset of ``every`` from which propagation splits all other arguments as ``every`` has them."""
     split = [one for one in every if any(one.spec or ())]
     indices = {one: slots(trials.problem, one.site) for one in split}
     target = {index: trials.dims(one) for one in split for index in indices[one]}
@@ -108,7 +108,7 @@ def _mended(
     kept: Sequence[Change],
     every: Sequence[Change],
 ) -> list[Change]:
-    """Adds to ``kept`` the annotations of ``every`` that its trial splits otherwise, until its cost is enough."""
+    """Add to ``kept`` the annotations of ``every`` that its trial splits otherwise, until its cost is enough."""
     kept = list(kept)
     while not trials.is_enough(trial := trial_of(kept)):
         splits = {one: {trial.splits[index] for index in slots(trials.problem, one.site)} for one in every}
@@ -122,7 +122,7 @@ def _mended(
 
 
 def _what_they_save(trials: Trials, kept: Sequence[Change]) -> tuple[Chosen, ...]:
-    """Returns the annotations of ``kept`` that save something, with their savings, the greatest first."""
+    """Return the annotations of ``kept`` that save something, with their savings, the greatest first."""
 
     def saves_nothing(trial: Trial, whole: Trial) -> bool:
         return trials.order(trial) <= trials.order(whole) and trial.cost <= max(whole.cost, trials.enough)

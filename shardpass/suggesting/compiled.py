@@ -36,7 +36,7 @@ def compiled(
     machine: str,
     target: Target | None = None,
 ) -> Explanation:
-    """Compiles a program with ``annotations`` of arguments and results by ``partitioner`` and reports the result.
+    """Compile a program with ``annotations`` of arguments and results by ``partitioner`` and report the result.
 
     ``reading``: the program, imported. ``target``: the devices for which the program is compiled. Raises ShardpassError
     (SP553, SP911) where there is no program.

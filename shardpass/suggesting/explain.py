@@ -68,7 +68,7 @@ def explain(
     profile_dir: str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Explanation:
-    """Reports the bytes that each device of the partitioned program receives and the memory it needs, by the line of
+    """Report the bytes that each device of the partitioned program receives and the memory it needs, by the line of
     ``f`` that causes them.
 
     ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit``,
@@ -167,7 +167,7 @@ def explain_data(
     target: Target | None = None,
     wanted: Wanted = NOTHING,
 ) -> Explanation:
-    """Reports a program in any form. ``over``, ``usual``: the mesh and the machine of a program that names none.
+    """Report a program in any form. ``over``, ``usual``: the mesh and the machine of a program that names none.
     ``target``: the devices for which XLA compiles what is reported.
 
     ``wanted``: how findings are looked for.
@@ -196,7 +196,7 @@ def explain_data(
 
 
 def within(explanation: Explanation, memory_limit: int | str | None) -> Explanation:
-    """Returns ``explanation`` with ``memory_limit``, as ``explain`` takes it; None: the machine's limit.
+    """Return ``explanation`` with ``memory_limit``, as ``explain`` takes it; None: the machine's limit.
 
     Raises ShardpassError (SP412).
     """
@@ -207,7 +207,7 @@ def within(explanation: Explanation, memory_limit: int | str | None) -> Explanat
 
 
 def measured(explanation: Explanation, profile_dir: str | os.PathLike[str] | None) -> Explanation:
-    """Returns ``explanation`` with the measured times of the profile in ``profile_dir``; None: without any.
+    """Return ``explanation`` with the measured times of the profile in ``profile_dir``; None: without any.
 
     Raises ShardpassError: SP629 for a folder without a profile, SP630 for that of another program, SP631 for a report
     that is not of HLO.
@@ -222,7 +222,7 @@ def measured(explanation: Explanation, profile_dir: str | os.PathLike[str] | Non
 
 
 def no_hints(explanation: Explanation) -> ShardpassError:
-    """Returns the error (SP140) for hints about a program that shardpass did not partition."""
+    """Return the error (SP140) for hints about a program that shardpass did not partition."""
     wanted = (
         f"False, as the program is that of {explanation.partitioner}, and annotations are tried by shardpass's plan"
     )
@@ -237,7 +237,7 @@ def with_hints(
     machine: str | None,
     folders: Sequence[Path] | None,
 ) -> tuple[HintFact, ...]:
-    """Returns the annotations that save most in the program ``data``; () if it is partitioned already."""
+    """Return the annotations that save most in the program ``data``; () if it is partitioned already."""
     module = parse_module(data, file)
     if is_partitioned(module):
         return ()
@@ -247,7 +247,7 @@ def with_hints(
 
 
 def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, constraints: str = EXACT) -> str:
-    """Returns the text of the pipeline "partition" with the options ``effort`` and ``matmul_loops``.
+    """Return the text of the pipeline "partition" with the options ``effort`` and ``matmul_loops``.
 
     ``machine``: for which shardings are decided and redistributions planned. ``constraints``: whether they hold.
     """
@@ -259,12 +259,12 @@ def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, c
 
 
 def _is_file(f: Any) -> bool:
-    """Whether ``f`` names a file, which is not trusted, instead of a program of this process."""
+    """Return whether ``f`` names a file, which is not trusted, instead of a program of this process."""
     return isinstance(f, str | bytes | os.PathLike)
 
 
 def jitted(f: Any, mesh: Any, shardings: dict[str, Any]) -> Any:
-    """Wraps a function in ``jax.jit`` with ``shardings``; returns any other ``f`` unchanged."""
+    """Wrap a function in ``jax.jit`` with ``shardings``; return any other ``f`` unchanged."""
     if not callable(f) or hasattr(f, "lower") or hasattr(f, "as_text"):
         if shardings:
             raise SHARDINGS_OF_WHAT.error(given=f"an object of class {type(f).__name__}", names=" and ".join(shardings))

@@ -25,7 +25,7 @@ _MOST_PATHS = 4  # paths that are listed where no pattern fits them
 
 
 def arguments(sites: Sites, folded: Folded, states: Mapping[int, int]) -> list[Site]:
-    """Returns the arguments without annotations. ``states``: the place of the result that updates an argument."""
+    """Return the arguments without annotations. ``states``: the place of the result that updates an argument."""
     keys, first = dict(enumerate(folded.of)), dict[int, int]()
     for value, place in states.items():
         keys[value] = folded.of[first.setdefault(folded.results[place], value)]
@@ -35,20 +35,20 @@ def arguments(sites: Sites, folded: Folded, states: Mapping[int, int]) -> list[S
 
 
 def results(sites: Sites, folded: Folded) -> list[Site]:
-    """Returns the results without annotations."""
+    """Return the results without annotations."""
     rows = sites.program.result_annotations
     free = [site for site in sites.results if all(rows[place].sharding is None for place in site.positions)]
     return _joined(free, lambda site: [(folded.results[place],) for place in site.positions], sites.result_names)
 
 
 def lines(sites: Sites) -> list[Site]:
-    """Returns the values that lines compute for other lines."""
+    """Return the values that lines compute for other lines."""
     places = (sites.names.frame(op).place for op in sites.program.body.every_op())
     return list(sites.values(list(dict.fromkeys(replace(place, column=0) for place in places if place.line))))
 
 
 def states(sites: Sites) -> Iterator[tuple[int, int]]:
-    """Yields the arguments that a step updates, each with the place of its result: ``params`` and the new ``params``.
+    """Yield the arguments that a step updates, each with the place of its result: ``params`` and the new ``params``.
 
     These are donated arguments, and those whose type and keys are a result's: ``p['w']`` and ``result[1]['w']``, in
     their order. Pairs of which the user annotated either are left out.
@@ -70,12 +70,12 @@ def states(sites: Sites) -> Iterator[tuple[int, int]]:
 
 
 def _keys(name: str) -> str:
-    """Returns a path without its root: ``['w']`` for ``p['w']``."""
+    """Return a path without its root: ``['w']`` for ``p['w']``."""
     return ROOT.sub("", name, count=1)
 
 
 def _joined(sites: Iterable[Site], keys: Callable[[Site], Iterable[Iterable[int]]], names: Iterable[str]) -> list[Site]:
-    """Joins the sites that share a key. ``names``: of all arguments, or of all results."""
+    """Join the sites that share a key. ``names``: of all arguments, or of all results."""
     fits = Counter(map(pattern, names))
     groups: list[tuple[set[int], list[Site]]] = []
     for site in sites:
@@ -88,7 +88,7 @@ def _joined(sites: Iterable[Site], keys: Callable[[Site], Iterable[Iterable[int]
 
 
 def _site(sites: Sequence[Site], fits: Mapping[str, int]) -> Site:
-    """Returns ``sites`` as one, with patterns for names where it has all that fit them (``fits``)."""
+    """Return ``sites`` as one, with patterns for names where it has all that fit them (``fits``)."""
     rows = sorted(row for site in sites for row in zip(site.positions, site.values, site.names, strict=True))
     positions, values, names = zip(*rows, strict=True)
     here = Counter(map(pattern, names))
@@ -98,25 +98,25 @@ def _site(sites: Sequence[Site], fits: Mapping[str, int]) -> Site:
 
 
 def listed(paths: Sequence[str]) -> str:
-    """Lists the first few paths, and the number of the others."""
+    """List the first few paths, and the number of the others."""
     more = len(paths) - _MOST_PATHS
     return ", ".join(paths[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
 
 
 def members(site: Site) -> tuple[int, ...]:
-    """Returns the values of ``site``, of results their places."""
+    """Return the values of ``site``, of results their places."""
     return site.positions if site.kind == RESULT else site.values
 
 
 def each(site: Site) -> Iterator[tuple[int, Site]]:
-    """Yields the members of ``site``, arguments or results, each with a site of its own."""
+    """Yield the members of ``site``, arguments or results, each with a site of its own."""
     for row in zip(members(site), site.positions, site.values, site.names, strict=True):
         member, position, value, name = row
         yield member, replace(site, positions=(position,), values=(value,), names=(name,))
 
 
 def slots(problem: Problem, site: Site) -> list[int]:
-    """Returns the values of the engine that ``site`` names."""
+    """Return the values of the engine that ``site`` names."""
     folded, searched = problem.task.folded, problem.propagated
     if site.kind == RESULT:
         indices = [searched.results[folded.results[place]] for place in site.positions]
@@ -126,7 +126,7 @@ def slots(problem: Problem, site: Site) -> list[int]:
 
 
 def sayable(dims: DimAxes, shape: tuple[int, ...], mesh: PrimeMesh) -> Spec:
-    """Cuts ``dims`` to the leading axes of each dimension that are whole axes of the mesh and divide ``shape``."""
+    """Cut ``dims`` to the leading axes of each dimension that are whole axes of the mesh and divide ``shape``."""
     spec = []
     for axes, size in zip(dims, shape, strict=True):
         cuts = (axes[:length] for length in range(len(axes), 0, -1))

@@ -29,13 +29,13 @@ Written = Mapping[tuple[str, int], str]  # kind and place in the signature: the 
 
 
 def written(sites: Sites) -> Written:
-    """Returns the annotations of main's arguments and results, of arrays with dimensions."""
+    """Return the annotations of main's arguments and results, of arrays with dimensions."""
     every = (site for site in (*sites.arguments, *sites.results) if site.spec is not None)
     return {(site.kind, place): full_text(site.spec or ()) for site in every for place in site.positions}
 
 
 def without_annotations(reading: Reading) -> Reading:
-    """Returns a copy of an imported program without the annotations of main's arguments and results."""
+    """Return a copy of an imported program without the annotations of main's arguments and results."""
     module = copy_module(reading.module)
     with module.context, ir.Location.unknown():
         signature = Signature(main_of(module))
@@ -48,7 +48,7 @@ def without_annotations(reading: Reading) -> Reading:
 
 
 def named(every: Iterable[Change], few: Sequence[Change], annotations: Written) -> list[Change]:
-    """Lists those of ``every`` that are not among ``few``, of sites with a place that the user annotated."""
+    """List those of ``every`` that are not among ``few``, of sites with a place that the user annotated."""
     return [
         one
         for one in every
@@ -57,7 +57,7 @@ def named(every: Iterable[Change], few: Sequence[Change], annotations: Written) 
 
 
 def beside(suggestion: Suggestion, annotations: Written) -> Suggestion:
-    """Returns ``suggestion`` as a change of the user's ``annotations``."""
+    """Return ``suggestion`` as a change of the user's ``annotations``."""
     return replace(suggestion, advice=tuple(_changes(suggestion.advice, annotations)))
 
 

@@ -97,7 +97,7 @@ class Suggestion:
         return joined(_lines(self))
 
     def json(self) -> str:
-        """Returns every number and annotation as JSON."""
+        """Return every number and annotation as JSON."""
         advice = []
         for one in self.advice:
             fields: dict[str, object] = {"kind": one.kind, "paths": list(one.paths), "spec": one.spec}
@@ -146,7 +146,7 @@ def _lines(suggestion: Suggestion) -> Iterator[str]:
 
 
 def show_saving(seconds: float, memory: int) -> str:
-    """Formats a saving: "1.2 MiB of memory, 3.4 ms"; where one of them grows, "3.4 ms for 1.2 MiB of memory"."""
+    """Format a saving: "1.2 MiB of memory, 3.4 ms"; where one of them grows, "3.4 ms for 1.2 MiB of memory"."""
     parts = []
     if memory > 0:
         parts.append(f"{show_bytes(memory)} of memory")

@@ -103,7 +103,7 @@ def suggest(
     profile: str | None = None,
     **kwargs: Any,
 ) -> Suggestion | Repairs:
-    """Suggests the annotations that make ``f`` cheapest on ``mesh``, or the edits with which it traces if it raises an
+    """Suggest the annotations that make ``f`` cheapest on ``mesh``, or the edits with which it traces if it raises an
     error of types.
 
     Where JAX raises ``ShardingTypeError`` or the like while ``f`` is traced, as on a mesh with Explicit axes, the
@@ -169,7 +169,7 @@ def suggest_module(
     partitioner: str = OURS,
     target: Target | None = None,
 ) -> Suggestion:
-    """Suggests annotations, as ``suggest``, for a module's text or bytecode."""
+    """Suggest annotations, as ``suggest``, for a module's text or bytecode."""
     limit = read_limit(memory_limit)
     reading = imported(data, file, mesh)
     machine = machine_text(machine or module_machine(reading.module))
@@ -239,7 +239,7 @@ class _Suggesting:
         self.written = questioned.written(self.sites)
 
     def answer(self, partitioner: str, data: Given) -> Suggestion:
-        """Returns the suggestion for the program that ``partitioner`` makes: shardpass, or another one."""
+        """Return the suggestion for the program that ``partitioner`` makes: shardpass, or another one."""
         suggestion = self.run() if partitioner == OURS else self.run_by(partitioner, data)
         return suggestion if self.user is self else questioned.beside(suggestion, self.user.written)
 
@@ -255,7 +255,7 @@ class _Suggesting:
         raise self._too_low()
 
     def run_by(self, partitioner: str, data: Given) -> Suggestion:
-        """Suggests annotations of all arguments and results with which another partitioner's program keeps the limit.
+        """Suggest annotations of all arguments and results with which another partitioner's program keeps the limit.
 
         Where the compiled program needs more memory than the plan, the limit of the solution is scaled down by as much.
         """
@@ -275,7 +275,7 @@ class _Suggesting:
             limit = int(min(limit, answer.peak) * max(LEAST_SCALE, min(self.limit / memory, SCALE)))
 
     def _every(self, answer: Answer) -> list[Change]:
-        """Annotates, after ``answer``, all arguments and results that the user did not annotate."""
+        """Annotate, after ``answer``, all arguments and results that the user did not annotate."""
         results = places.results(self.sites, self.folded)
         return [as_in(self.problem, answer, site) for site in (*self.arguments, *results)]
 
@@ -304,7 +304,7 @@ class _Suggesting:
         return LIMIT_TOO_LOW.error(where, limit=show_bytes(self.limit), least=show_bytes(self.least), bytes=self.least)
 
     def _within(self, limit: int | None) -> _Solution:
-        """Solves within ``limit``, chooses the annotations that lead to the solution, and plans with them.
+        """Solve within ``limit``, chooses the annotations that lead to the solution, and plans with them.
 
         First the few that lead to its price, as plans may hold less than the tables say; where these hold too much or
         are not near its price, those whose trials keep the limit. Where the tables leave something out, their price
@@ -332,7 +332,7 @@ class _Suggesting:
         return choose(trials, answer, self.arguments, self._others)
 
     def _may_keep(self, trials: Trials, few: Sequence[Chosen]) -> bool:
-        """Whether the plan of the passes' solution with ``few`` keeps the limit, as far as the tables know it."""
+        """Return whether the plan of the passes' solution with ``few`` keeps the limit, as far as the tables know."""
         if self.problem.left_out or self.goal is None:
             return True
         return self._plan(trials.passes([one.annotation for one in few])).alive.peak <= self.goal
@@ -350,7 +350,7 @@ class _Suggesting:
         return _Solution(answer, tuple([known.get(one, Chosen(one, 0.0, 0.0)) for one in kept]), *planned)
 
     def _consistent(self, kept: list[Change], trials: Trials) -> tuple[list[Change], ProgramPlan, Any]:
-        """Adds to ``kept`` annotations of states whose result would be split otherwise than their argument.
+        """Add to ``kept`` annotations of states whose result would be split otherwise than their argument.
 
         First of results, as their arguments are split; then of arguments that the passes have split otherwise since.
         Returns all annotations, the plan with them, and the module.
@@ -368,7 +368,7 @@ class _Suggesting:
         return kept, plan_of(module), module
 
     def _changed(self, kind: str, before: Mapping[int, Sharding], after: Sequence[Sharding | None]) -> list[Change]:
-        """Lists the annotations of results, or of arguments, with which a step returns its states as it takes them."""
+        """List the annotations of results, or of arguments, with which a step returns its states as it takes them."""
         unlike = [(value, place) for value, place in self.states if before.get(value) != after[place]]
         if kind == RESULT:
             groups = places.results(self.sites, self.folded)
@@ -377,7 +377,7 @@ class _Suggesting:
         return list(self._as(self.arguments, {v: sharding for v, place in unlike if (sharding := after[place])}))
 
     def _as(self, groups: Sequence[Site], wanted: Mapping[int, Sharding]) -> Iterator[Change]:
-        """Yields the annotations for the shardings ``wanted``: one for a site whose values are split alike."""
+        """Yield the annotations for the shardings ``wanted``: one for a site whose values are split alike."""
         for site in groups:
             shardings = {member: wanted[member] for member in members(site) if member in wanted}
             if len(shardings) == len(members(site)) and len(set(shardings.values())) == 1:
@@ -391,7 +391,7 @@ class _Suggesting:
         return Change(site, whole(sharding, site.array.rank, self.program) or ((),) * site.array.rank)
 
     def _solved(self, limit: int | None) -> tuple[Answer, Trials]:
-        """Returns the cheapest splits within ``limit``, and the trials by which annotations are chosen."""
+        """Return the cheapest splits within ``limit``, and the trials by which annotations are chosen."""
         problem, slots = self.problem, [places.slots(self.problem, site) for site in self.arguments]
         states = problem.ties(self._tied())
         ties = [*problem.ties(slots), *states]
@@ -399,7 +399,7 @@ class _Suggesting:
         return answer, Trials(problem, states, answer, most=self.goal)
 
     def _tied(self) -> Iterator[Sequence[int]]:
-        """Yields, for each state, the engine's values of the argument and of the result that updates it."""
+        """Yield, for each state, the engine's values of the argument and of the result that updates it."""
         searched, folded = self.problem.propagated, self.folded
         for value, place in self.states:
             before, after = searched.index.get(folded.of[value]), searched.results[folded.results[place]]
@@ -414,7 +414,7 @@ class _Suggesting:
         return propagated(self.reading.module, annotations, self.propagate)
 
     def _before(self) -> tuple[ProgramPlan, Figures]:
-        """Plans the program without advice; a program without annotations has no collectives, so nothing is built."""
+        """Plan the program without advice; a program without annotations has no collectives, so nothing is built."""
         if nothing_annotated(self.program):
             whole = Propagated(self.program, self.task.barriers).shardings
             plan = plan_program(self.program, whole, machine=self.machine)
@@ -425,7 +425,7 @@ class _Suggesting:
         return plan, figures_as_built(module, self.file)
 
     def _reached(self, site: Site) -> Iterator[Change]:
-        """Yields, for each value of an argument, its split by propagation from the user's own annotations."""
+        """Yield, for each value of an argument, its split by propagation from the user's own annotations."""
         searched = self.problem.propagated
         for value, one in each(site):
             dims = searched.engine.values[searched.index[self.folded.of[value]]].dims
@@ -459,7 +459,7 @@ class _Suggesting:
         )
 
     def _bound(self, solution: _Solution) -> Bound:
-        """Returns the price of the plan with the lower bound of all prices within the limit of memory."""
+        """Return the price of the plan with the lower bound of all prices within the limit of memory."""
         plan, answer = price(solution.plan), solution.answer
         if self.problem.left_out:
             return Bound(plan, why=self.problem.left_out)

@@ -36,7 +36,7 @@ class GivenProgram(NamedTuple):
 
 
 def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platform: str | None = None) -> GivenProgram:
-    """Reads the program of a function, of what ``jax.jit`` or ``lower`` made of one, or of a module.
+    """Read the program of a function, of what ``jax.jit`` or ``lower`` made of one, or of a module.
 
     A string is MLIR's text, or the path of a file that holds it. ``platform``: for which a function is lowered, by
     default that of its devices. Raises ShardpassError (SP801) for anything else.
@@ -78,7 +78,7 @@ def _machine_of_lowered(lowered: Any) -> str | None:
 
 
 def _text(given: Any, ask: Callable[[], Any]) -> str:
-    """Returns the text of ``given``, by calling ``ask``. Raises ShardpassError (SP801) where it is no text."""
+    """Return the text of ``given``, by calling ``ask``. Raises ShardpassError (SP801) where it is no text."""
     try:
         text = ask()
     except (AttributeError, TypeError):
@@ -93,7 +93,7 @@ def _no_program(given: Any) -> ShardpassError:
 
 
 def read_mesh(given: Any, function: str = "suggest") -> Mesh | None:
-    """Converts a jax Mesh or AbstractMesh to a mesh of this package. Raises ShardpassError (SP140)."""
+    """Convert a jax Mesh or AbstractMesh to a mesh of this package. Raises ShardpassError (SP140)."""
     if given is None or isinstance(given, Mesh):
         return given
     try:
@@ -104,13 +104,13 @@ def read_mesh(given: Any, function: str = "suggest") -> Mesh | None:
 
 
 def is_abstract(mesh: Any) -> bool:
-    """Whether ``mesh`` has no devices, so that the machine does not follow from those that are present."""
+    """Return whether ``mesh`` has no devices, so that the machine does not follow from those that are present."""
     jax = sys.modules.get("jax")
     return isinstance(mesh, Mesh) or (jax is not None and isinstance(mesh, jax.sharding.AbstractMesh))
 
 
 def partitioner_of(function: str, given: Any) -> str:
-    """Checks the name of a partitioner. Raises ShardpassError (SP140) for any other."""
+    """Check the name of a partitioner. Raises ShardpassError (SP140) for any other."""
     name = text_of(function, "partitioner", given, f"one of {', '.join(PARTITIONERS)}")
     if name not in PARTITIONERS:
         raise wrong_argument(function, "partitioner", name, f"one of {', '.join(PARTITIONERS)}")
@@ -118,12 +118,12 @@ def partitioner_of(function: str, given: Any) -> str:
 
 
 def target_of(given: Any) -> Target | None:
-    """Reads the name of a target. Raises ShardpassError (SP908) for any other value."""
+    """Read the name of a target. Raises ShardpassError (SP908) for any other value."""
     return given if given is None or isinstance(given, Target) else parse_target(given)
 
 
 def effort_of(function: str, effort: Any, least: int) -> int:
-    """Checks ``effort`` of ``shardpass-propagate``. Raises ShardpassError (SP140) if it is no integer from
+    """Check ``effort`` of ``shardpass-propagate``. Raises ShardpassError (SP140) if it is no integer from
     ``least`` up.
     """
     number = whole(effort)
@@ -133,7 +133,7 @@ def effort_of(function: str, effort: Any, least: int) -> int:
 
 
 def put_mesh(module: Any, mesh: Mesh | None, file: str) -> None:
-    """Sets the mesh of ``module``, unless ``mesh`` is None. Raises ShardpassError (SP803) for other device counts."""
+    """Set the mesh of ``module``, unless ``mesh`` is None. Raises ShardpassError (SP803) for other device counts."""
     if mesh is None:
         return
     with module.context:
@@ -147,7 +147,7 @@ def put_mesh(module: Any, mesh: Mesh | None, file: str) -> None:
 
 
 def imported(data: Given, file: str, mesh: Mesh | None) -> Reading:
-    """Returns the program ``data``, imported. ``mesh``: over which to split it; by default the one that it names.
+    """Return the program ``data``, imported. ``mesh``: over which to split it; by default the one that it names.
 
     Raises ShardpassError: as the import pass; SP802 if no mesh is known, SP803 if ``mesh`` has another number of
     devices than the module.
@@ -165,7 +165,7 @@ def imported(data: Given, file: str, mesh: Mesh | None) -> Reading:
 
 
 def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:
-    """Returns the name of the user's machine, from ``machine`` or its old name ``profile``; None if neither is given.
+    """Return the name of the user's machine, from ``machine`` or its old name ``profile``; None if neither is given.
 
     Raises:
         ShardpassError: SP140, SP901 to SP903.
@@ -181,7 +181,7 @@ def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:
 
 
 def decide_for(module: Any, machine: str | None, usual: str | None) -> None:
-    """Sets the machine for which ``module`` is decided: ``machine``, else the one that it names, else ``usual``."""
+    """Set the machine for which ``module`` is decided: ``machine``, else the one that it names, else ``usual``."""
     name = machine or module_machine(module) or usual
     if name is not None:
         set_module_machine(module, name)

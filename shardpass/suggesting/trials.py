@@ -65,24 +65,24 @@ class Trials:
         self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in annotations]
 
     def cost(self, price: float, peak: float) -> float:
-        """Returns ``price`` plus the price of ``peak`` bytes alive at once."""
+        """Return ``price`` plus the price of ``peak`` bytes alive at once."""
         return price + holding(peak, self.task.decided.clock)
 
     def begin(self, limit: float | None) -> None:
-        """Asks for sets that keep ``limit`` bytes, or as many as ``start`` has, and cost no more than ``start``."""
+        """Ask for sets that keep ``limit`` bytes, or as many as ``start`` has, and cost no more than ``start``."""
         self.enough = self.cost(self.start.price, self.start.peak)
         self.limit = math.inf if limit is None else max(limit, self.start.peak)
 
     def order(self, trial: Trial) -> tuple[float, float]:
-        """Returns what is less of the better trial: first its bytes above the limit, then its cost."""
+        """Return what is less of the better trial: first its bytes above the limit, then its cost."""
         return max(0.0, trial.peak - self.limit), trial.cost
 
     def is_enough(self, trial: Trial) -> bool:
-        """Whether ``trial`` keeps the limit and costs no more than ``enough``."""
+        """Return whether ``trial`` keeps the limit and costs no more than ``enough``."""
         return self.order(trial) <= (0.0, self.enough)
 
     def reached(self, annotations: Iterable[Change]) -> Mapping[int, DimAxes]:
-        """Propagates ``annotations``; returns the splits of the arguments without annotations, by value of the
+        """Propagate ``annotations``; return the splits of the arguments without annotations, by value of the
         engine.
         """
         program = changed(self.task.folded, annotations)
@@ -90,7 +90,7 @@ class Trials:
         return {index: values[index].dims for index in self._free}
 
     def of(self, annotations: Iterable[Change]) -> Trial:
-        """Returns the worse of the two outcomes; the first alone if it is not enough."""
+        """Return the worse of the two outcomes; the first alone if it is not enough."""
         key = frozenset(annotations)
         placed = self.placed(key)
         fixed = self._fixed(key)
@@ -99,7 +99,7 @@ class Trials:
         return max(placed, self._outcome(fixed), key=self.order)
 
     def placed(self, annotations: Iterable[Change]) -> Trial:
-        """Returns the first outcome: arguments that ``annotations`` do not reach are whole on every device."""
+        """Return the first outcome: arguments that ``annotations`` do not reach are whole on every device."""
         key = frozenset(annotations)
         if key not in self._known:
             is_plain = nothing_annotated(changed(self.task.folded, key))
@@ -108,7 +108,7 @@ class Trials:
         return self._known[key]
 
     def passes(self, annotations: Iterable[Change]) -> Answer:
-        """Solves the program as the passes do with ``annotations``: without the ties between states."""
+        """Solve the program as the passes do with ``annotations``: without the ties between states."""
         fixed = self._fixed(annotations)
         key = frozenset(fixed.items())
         if key not in self._passes:
@@ -119,7 +119,7 @@ class Trials:
         return {index: self.dims(one) for one in annotations for index in slots(self.problem, one.site)}
 
     def dims(self, one: Change) -> DimAxes:
-        """Returns the split of an annotation by parts of axes."""
+        """Return the split of an annotation by parts of axes."""
         return one.dims(self.task.program.mesh) or ()
 
     def _outcome(self, fixed: Mapping[int, DimAxes]) -> Trial:
@@ -139,5 +139,5 @@ class Trials:
 
 
 def nothing_annotated(program: Program) -> bool:
-    """Whether ``program`` has no annotation, so that none names a mesh."""
+    """Return whether ``program`` has no annotation, so that none names a mesh."""
     return not program.annotations and all(row is NO_ANNOTATION for row in program.result_annotations)

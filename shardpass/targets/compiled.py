@@ -66,7 +66,7 @@ class Compiled:
         return most
 
     def seconds(self, machine: Machine, borders: Sequence[int] = ()) -> float:
-        """Models the seconds of the collectives on ``machine``, one after the other, and then of a device's work.
+        """Model the seconds of the collectives on ``machine``, one after the other, and then of a device's work.
 
         Work takes what the compiler estimates, where it does. Sums are scattered as in ``bytes_scattered``. A loop
         counts as often as it runs, once where that is unknown. ``borders``: the strides of the mesh's axes, as

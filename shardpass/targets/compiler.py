@@ -75,12 +75,12 @@ class Compiler:
         self.close()
 
     def close(self) -> None:
-        """Ends the process that compiles."""
+        """End the process that compiles."""
         if self._child is not None:
             self._end()
 
     def _end(self) -> str:
-        """Ends the child and returns the last line of its stderr, or its exit status."""
+        """End the child and return the last line of its stderr, or its exit status."""
         child, errors = self._child, self._errors
         assert child is not None
         assert errors is not None
@@ -100,7 +100,7 @@ class Compiler:
         return lines[-1] if lines else f"its process ended with status {child.returncode}"
 
     def compile(self, module: bytes, *, draft: bool = False) -> Compiled:
-        """Compiles ``module`` (MLIR's bytecode or text). ``draft``: as ``jax_private.drafts`` does.
+        """Compile ``module`` (MLIR's bytecode or text). ``draft``: as ``jax_private.drafts`` does.
 
         Raises ShardpassError (SP911; SP553 of CPU devices) where XLA fails, ends its process, or takes too long.
         """
@@ -119,7 +119,7 @@ class Compiler:
         return TARGET_FAILED.error(compiler=self.target.compiler, target=target, reason=reason[:600], devices=devices)
 
     def _answer(self, module: bytes, draft: bool) -> tuple[dict[str, Any], bytes]:
-        """Sends ``module`` to the child and returns its answer. Raises ShardpassError where none comes."""
+        """Send ``module`` to the child and return its answer. Raises ShardpassError where none comes."""
         while True:
             if self._child is None:
                 with making_files():
@@ -157,7 +157,7 @@ class Compiler:
 
 
 def child_environment() -> dict[str, str]:
-    """Returns the environment of a process that compiles."""
+    """Return the environment of a process that compiles."""
     return {**os.environ, "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {QUICK}".strip(), **ENVIRONMENT}
 
 
@@ -178,7 +178,7 @@ class _Shared:
             return self.compiler
 
     def close(self) -> None:
-        """Ends the child, unless this process is a fork of the one that started it."""
+        """End the child, unless this process is a fork of the one that started it."""
         if self.compiler is not None and self.key[0] == os.getpid():
             self.compiler.close()
 
@@ -188,7 +188,7 @@ atexit.register(_shared.close)
 
 
 def shared(target: Target) -> Compiler:
-    """Returns the compiler for ``target`` that all reports of this process use, so that JAX starts once for them."""
+    """Return the compiler for ``target`` that all reports of this process use, so that JAX starts once for them."""
     return _shared.of(target)
 
 

@@ -10,7 +10,7 @@ from shardpass.targets.target import CHIPS, CPU, CUDA, TPU, Target, chip
 
 
 def machine_of(target: Target) -> Machine:
-    """Returns the machine whose links are those of ``target``.
+    """Return the machine whose links are those of ``target``.
 
     A mesh axis of 16 lies along one dimension of a whole pod of v5e, and along two of a slice of 4x4; hosts of 4 cards
     join fewer of them by NVLink than hosts of 8.
@@ -21,7 +21,7 @@ def machine_of(target: Target) -> Machine:
 
 
 def target_on(machine: str, devices: int) -> Target | None:
-    """Returns ``devices`` chips of the kind that ``machine`` has: whole hosts of GPUs, or a slice of TPUs as square as
+    """Return ``devices`` chips of the kind that ``machine`` has: whole hosts of GPUs, or a slice of TPUs as square as
     can be. None where there is no such chip, or no such number of them.
     """
     if machine not in CHIPS or chip(machine).platform == CPU:

@@ -65,7 +65,7 @@ class Target:
     shape: tuple[int, ...]
 
     def __str__(self) -> str:
-        """Returns the canonical name, which ``parse_target`` reads."""
+        """Return the canonical name, which ``parse_target`` reads."""
         sizes = self.shape[1:] if self.platform == CUDA and self.shape[0] == 1 else self.shape
         return f"{self.chip.name}:{'x'.join(map(str, sizes))}"
 
@@ -89,12 +89,12 @@ class Target:
 
 
 def cpu(devices: int) -> Target:
-    """Returns the target of virtual CPU devices."""
+    """Return the target of virtual CPU devices."""
     return Target(chip("cpu"), (devices,))
 
 
 def parse_target(text: object) -> Target:
-    """Parses the name of a target, ``v5e:16x16``. Raises ShardpassError (SP908) for any other text."""
+    """Parse the name of a target, ``v5e:16x16``. Raises ShardpassError (SP908) for any other text."""
     match = _TARGET.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         raise _unknown(text, "a target is a chip, a colon and sizes")
@@ -112,7 +112,7 @@ def parse_target(text: object) -> Target:
 
 
 def _hosts(text: object, kind: Chip, cards: int) -> tuple[int, int]:
-    """Divides cards among hosts."""
+    """Divide cards among hosts."""
     if cards <= kind.host:
         return 1, cards
     if cards % kind.host:
@@ -132,14 +132,14 @@ def _unknown(text: object, reason: str) -> ShardpassError:
 
 
 def clock_of(machine: str) -> float:
-    """Returns the cycles a second of the chip of a machine (``cost.machines``), which compilers count; else 0.0."""
+    """Return the cycles a second of the chip of a machine (``cost.machines``), which compilers count; else 0.0."""
     name = machine.removesuffix("-slices")
     return chip(name).clock if name in CHIPS else 0.0
 
 
 @lru_cache(maxsize=64)
 def chip(name: str) -> Chip:
-    """Reads the file of the chip ``name``."""
+    """Read the file of the chip ``name``."""
     table: Mapping[str, Any] = tomllib.loads((FOLDER / f"{name}.toml").read_text())
     facts = {key: value for key, value in table.items() if key not in ("description", "sources")}
     return Chip(**facts, description=table.get("description", {}).get("text", ""))

@@ -18,17 +18,17 @@ _MODULES = {"libtpu": "libtpu", "jax-cuda13-pjrt": "jax_plugins.xla_cuda13", "ja
 
 
 def is_installed(target: Target) -> bool:
-    """Whether the compiler of ``target`` is here."""
+    """Return whether the compiler of ``target`` is here."""
     return not _missing(target)
 
 
 def extra_of(target: Target) -> str:
-    """Returns the extra of shardpass that installs the compiler of ``target``; "" of CPUs."""
+    """Return the extra of shardpass that installs the compiler of ``target``; "" of CPUs."""
     return PACKAGES[target.platform][1]
 
 
 def compiler_version(target: Target) -> str:
-    """Returns the package of the compiler and its version: "libtpu 0.0.42.1".
+    """Return the package of the compiler and its version: "libtpu 0.0.42.1".
 
     Raises ShardpassError (SP909), which names the extra to install, where a package is missing.
     """

@@ -15,7 +15,7 @@ from shardpass.places.write import Change
 
 
 def cuts(context: Context) -> Iterator[Edit]:
-    """Yields edits that cut values at the lines that send most within the shards, over each axis."""
+    """Yield edits that cut values at the lines that send most within the shards, over each axis."""
     for site in context.sites.cuts(context.lines):
         for name, shards in context.axes.items():
             if misses(site, shards):
@@ -23,7 +23,7 @@ def cuts(context: Context) -> Iterator[Edit]:
 
 
 def misses(site: Site, shards: int) -> bool:
-    """Whether a piece of a cut starts or ends within a shard, and could be divided among the shards."""
+    """Return whether a piece of a cut starts or ends within a shard, and could be divided among the shards."""
     size = site.array.shape[site.cut]
     borders = {border for piece in site.pieces for border in piece}
     return (

@@ -20,7 +20,7 @@ Names = tuple[str, ...]
 
 
 def renames(context: Context) -> Iterator[Edit]:
-    """Yields edits that replace one tuple of axes in all constraints and batches, or in one of both."""
+    """Yield edits that replace one tuple of axes in all constraints and batches, or in one of both."""
     updated = set(context.updated.values())
     batches = [site for site in context.sites.arguments if site.spec is not None and site not in updated]
     constraints = list(context.sites.constraints)
@@ -36,7 +36,7 @@ def renames(context: Context) -> Iterator[Edit]:
 
 
 def orders(context: Context) -> Iterator[Edit]:
-    """Yields edits that give the axes of one dimension another order: everywhere, in the signature, of one type."""
+    """Yield edits that give the axes of one dimension another order: everywhere, in the signature, of one type."""
     signature = [*context.sites.arguments, *context.sites.results]
     every = [*signature, *context.sites.constraints]
     for names in dict.fromkeys(names for site in every for names in site.spec or () if len(names) > 1):
@@ -55,7 +55,7 @@ def orders(context: Context) -> Iterator[Edit]:
 
 
 def _renamed(site: Site, names: Names, new: Names) -> Spec:
-    """Returns the site's spec with ``new`` in the place of ``names``; axes of ``new`` leave other dimensions."""
+    """Return the site's spec with ``new`` in the place of ``names``; axes of ``new`` leave other dimensions."""
     kept = (tuple(axis for axis in some if axis not in new) if some != names else new for some in site.spec or ((),))
     return tuple(kept)
 

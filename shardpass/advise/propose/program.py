@@ -56,11 +56,11 @@ class Context:
         return tuple(sorted(self.sites.values(self.lines), key=lambda site: min(site.values)))
 
     def with_results(self, site: Site, spec: Spec, padded: tuple[int, ...] | None = None) -> Edit:
-        """Returns the edit of an argument together with the results that update the argument."""
+        """Return the edit of an argument together with the results that update the argument."""
         return Change(site, spec, padded), *self.results_of(site, spec, padded)
 
     def results_of(self, site: Site, spec: Spec, padded: tuple[int, ...] | None = None) -> Iterator[Change]:
-        """Yields the changes that give the results that update ``site``, an argument, its new ``spec``."""
+        """Yield the changes that give the results that update ``site``, an argument, its new ``spec``."""
         for result, argument in self.updated.items():
             if argument is site and result.spec is not None and result.spec == site.spec:
                 yield Change(result, spec, padded)
@@ -68,7 +68,7 @@ class Context:
     def spec_in(
         self, site: Site, shardings: Mapping[int, Sharding], results: Sequence[Sharding | None] = ()
     ) -> Spec | None:
-        """Returns the spec that most values of ``site`` have; None where whole axes do not express or divide it.
+        """Return the spec that most values of ``site`` have; None where whole axes do not express or divide it.
 
         ``results``: the shardings of main's results.
         """
@@ -86,12 +86,12 @@ class Context:
         return most if most is not None and divides(most, site.array.shape, self.axes) else None
 
     def is_batch(self, site: Site) -> bool:
-        """Whether ``site`` is an argument that nothing splits and no result updates."""
+        """Return whether ``site`` is an argument that nothing splits and no result updates."""
         return site.kind == ARGUMENT and not axes_of(site.spec) and site.array not in self.state_types
 
 
 def _updates(sites: Sites) -> Iterator[tuple[Site, Site]]:
-    """Yields results with the arguments that they update: of one type and one end of the path, paired in order.
+    """Yield results with the arguments that they update: of one type and one end of the path, paired in order.
 
     Of ``step(params, mu, nu)`` that returns three trees, the second is the new ``mu``. The first indices of a result
     are those of tuples of trees, or of the one list that is returned.
@@ -109,7 +109,7 @@ def _updates(sites: Sites) -> Iterator[tuple[Site, Site]]:
 
 
 def one_of_each(lists: Iterable[Iterable[T]]) -> Iterator[T]:
-    """Yields the first member of each list, then the second member of each list, and so on."""
+    """Yield the first member of each list, then the second member of each list, and so on."""
     left = [iter(one) for one in lists]
     while left:
         kept = []
@@ -122,5 +122,5 @@ def one_of_each(lists: Iterable[Iterable[T]]) -> Iterator[T]:
 
 
 def joined(edits: Iterable[Edit]) -> Edit:
-    """Joins edits, without duplicates."""
+    """Join edits, without duplicates."""
     return tuple(dict.fromkeys(change for edit in edits for change in edit))

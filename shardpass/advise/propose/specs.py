@@ -14,7 +14,7 @@ Axes = Mapping[str, int]
 
 
 def variants(spec: Spec, shape: Sequence[int], axes: Axes) -> Iterator[Spec]:
-    """Yields specs like ``spec``: with an axis more, less or elsewhere, another axis, two axes exchanged, and
+    """Yield specs like ``spec``: with an axis more, less or elsewhere, another axis, two axes exchanged, and
     no axis.
     """
     used = [(dim, name) for dim, names in enumerate(spec) for name in names]
@@ -37,7 +37,7 @@ def variants(spec: Spec, shape: Sequence[int], axes: Axes) -> Iterator[Spec]:
 
 
 def every_spec(shape: Sequence[int], axes: Axes, most: int | None = None) -> Iterator[Spec]:
-    """Yields the specs of an array: each axis on a dimension that it divides, or on none; those of few axes first.
+    """Yield the specs of an array: each axis on a dimension that it divides, or on none; those of few axes first.
 
     ``most``: axes that split anything; by default all.
     """
@@ -52,7 +52,7 @@ def every_spec(shape: Sequence[int], axes: Axes, most: int | None = None) -> Ite
 
 
 def over(axes: Iterable[str], rank: int, dim: int = 0) -> Spec:
-    """Returns the spec that splits one dimension alone."""
+    """Return the spec that splits one dimension alone."""
     return tuple(tuple(axes) if place == dim else () for place in range(rank))
 
 
@@ -65,12 +65,12 @@ def without_axis(spec: Spec, name: str) -> Spec:
 
 
 def axes_of(spec: Spec | None) -> frozenset[str]:
-    """Returns the axes that split any dimension."""
+    """Return the axes that split any dimension."""
     return frozenset(name for names in spec or () for name in names)
 
 
 def divides(spec: Spec, shape: Sequence[int], axes: Axes) -> bool:
-    """Whether the axes divide the sizes of all dimensions, and no axis splits two of them."""
+    """Return whether the axes divide the sizes of all dimensions, and no axis splits two of them."""
     every = [name for names in spec for name in names]
     if len(set(every)) < len(every):
         return False
@@ -78,12 +78,12 @@ def divides(spec: Spec, shape: Sequence[int], axes: Axes) -> bool:
 
 
 def tile(array: Array, spec: Spec | None, axes: Axes) -> float:
-    """Returns the bytes of ``array`` on a device, split as ``spec``."""
+    """Return the bytes of ``array`` on a device, split as ``spec``."""
     return array.bytes / prod(axes.get(name, 1) for names in spec or () for name in names)
 
 
 def whole(sharding: Sharding | None, rank: int, program: Program) -> Spec | None:
-    """Returns ``sharding`` by whole axes, without parts of axes; None where axes of the mesh cannot express it."""
+    """Return ``sharding`` by whole axes, without parts of axes; None where axes of the mesh cannot express it."""
     dims = None if sharding is None else program.mesh.dims(sharding, rank)
     if dims is None:
         return None

@@ -29,7 +29,7 @@ LARGE = 100  # an array of less than a hundredth of the largest is no part of "l
 
 
 def counterparts(context: Context) -> Iterator[Edit]:
-    """Yields edits that give a state, all its arrays at once, the specs of its counterpart."""
+    """Yield edits that give a state, all its arrays at once, the specs of its counterpart."""
     by_root: dict[str, list[Change]] = {}
     for site in context.sites.arguments:
         other = _counterpart(context, site)
@@ -42,7 +42,7 @@ def counterparts(context: Context) -> Iterator[Edit]:
 
 
 def twins(context: Context) -> Iterator[Edit]:
-    """Yields edits that give whole states, or constraints that split nothing, the specs of the split arguments of their
+    """Yield edits that give whole states, or constraints that split nothing, the specs of the split arguments of their
     types.
     """
     split: dict[object, Spec] = {}
@@ -61,7 +61,7 @@ def twins(context: Context) -> Iterator[Edit]:
 
 
 def zero(context: Context) -> Iterator[Edit]:
-    """Yields edits that split whole states over axes of the mesh."""
+    """Yield edits that split whole states over axes of the mesh."""
     axes = context.axes
     states = list(_whole_states(context))
     largest = max((site.array.bytes for site in states), default=0)
@@ -81,7 +81,7 @@ def zero(context: Context) -> Iterator[Edit]:
 
 
 def sizes(context: Context) -> Iterator[Edit]:
-    """Yields edits that split, over one axis, the dimension of one size of all whole parameters and states."""
+    """Yield edits that split, over one axis, the dimension of one size of all whole parameters and states."""
     groups: dict[tuple[int, str], list[Edit]] = defaultdict(list)
     saved: dict[tuple[int, str], int] = defaultdict(int)
     for site in _whole_states(context):
@@ -94,7 +94,7 @@ def sizes(context: Context) -> Iterator[Edit]:
 
 
 def spread(context: Context) -> Iterator[Edit]:
-    """Yields edits that split states over one axis more, those that save most memory first."""
+    """Yield edits that split states over one axis more, those that save most memory first."""
     groups: dict[tuple[str, str], list[Edit]] = defaultdict(list)
     saved: dict[tuple[str, str], float] = defaultdict(float)
     for site in context.sites.arguments:
@@ -112,7 +112,7 @@ def spread(context: Context) -> Iterator[Edit]:
 
 
 def families(context: Context) -> Iterator[Edit]:
-    """Yields edits of all arguments of one type and one annotation, which do not enlarge their tiles."""
+    """Yield edits of all arguments of one type and one annotation, which do not enlarge their tiles."""
     groups: dict[object, list[Site]] = defaultdict(list)
     for site in context.sites.arguments:
         if site.spec is not None and axes_of(site.spec):
@@ -130,7 +130,7 @@ def families(context: Context) -> Iterator[Edit]:
 
 
 def _whole_states(context: Context) -> Iterator[Site]:
-    """Yields the arguments that are whole on every device and of the type of a result."""
+    """Yield the arguments that are whole on every device and of the type of a result."""
     for site in context.sites.arguments:
         if site.kind == ARGUMENT and not axes_of(site.spec) and site.array in context.state_types:
             yield site
@@ -145,7 +145,7 @@ def _two_steps(site: Site) -> str:
 
 
 def _counterpart(context: Context, site: Site) -> Site | None:
-    """Returns the argument of the same shape that is split more and shares the longest end of the path."""
+    """Return the argument of the same shape that is split more and shares the longest end of the path."""
     best, longest = None, 0
     for other in context.sites.arguments:
         if other is site or other.array is not site.array or other.spec is None or site.spec is None:
@@ -159,7 +159,7 @@ def _counterpart(context: Context, site: Site) -> Site | None:
 
 
 def _common(one: str, other: str) -> int:
-    """Counts the steps that two paths have in common at their end; 0 where both are one step."""
+    """Count the steps that two paths have in common at their end; 0 where both are one step."""
     steps, others = ([step for step in re.split(r"[\[.]", name) if step] for name in (one, other))
     count = 0
     while count < min(len(steps), len(others)) and steps[-1 - count] == others[-1 - count]:
@@ -168,7 +168,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _prefix(site: Site, other: Site) -> str:
-    """Returns the part of a state's path in which it differs from its counterpart's."""
+    """Return the part of a state's path in which it differs from its counterpart's."""
     common = _common(site.pattern, other.pattern)
     marks = [match.start() for match in re.finditer(r"[\[.]", site.pattern)]
     return site.pattern[: marks[-common]] if 0 < common <= len(marks) else site.pattern

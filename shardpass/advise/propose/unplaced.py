@@ -12,7 +12,7 @@ from shardpass.places.write import Change
 
 
 def batches(context: Context) -> Iterator[Edit]:
-    """Yields edits that split arguments which no result updates by their first dimension.
+    """Yield edits that split arguments which no result updates by their first dimension.
 
     All arguments with one size of the first dimension are split together: over each axis, over all axes that no
     annotation uses, and over all axes.

@@ -23,12 +23,12 @@ MOST_LOOKUPS = 4
 
 
 def values(context: Context) -> Iterator[Edit]:
-    """Yields edits that constrain a value at the lines that send most, each over one axis of one dimension."""
+    """Yield edits that constrain a value at the lines that send most, each over one axis of one dimension."""
     yield from one_of_each(choices(context, site) for site in context.values[:MOST_VALUES])
 
 
 def lookups(context: Context) -> Iterator[Edit]:
-    """Yields edits that split the rows of a lookup by their first dimension, alone and together with the batch."""
+    """Yield edits that split the rows of a lookup by their first dimension, alone and together with the batch."""
     rows = looked_up(context)
     alone = [edit for site in rows for edit in _split(context, site)]
     yield from alone
@@ -40,7 +40,7 @@ def lookups(context: Context) -> Iterator[Edit]:
 
 
 def looked_up(context: Context) -> tuple[Site, ...]:
-    """Returns the sites of the values that expressions with lookups make, the largest first.
+    """Return the sites of the values that expressions with lookups make, the largest first.
 
     A value need not be the gather's own: ``jnp.take`` masks the rows that are out of bounds.
     """

@@ -25,7 +25,7 @@ FEWEST_SPLIT = 8  # elements of a dimension for each device, for padding to be t
 
 
 def drops(context: Context) -> Iterator[Edit]:
-    """Yields edits that drop constraints: one, those of one line, those that split nothing, all."""
+    """Yield edits that drop constraints: one, those of one line, those that split nothing, all."""
     constraints = context.sites.constraints
     for site in constraints:
         yield (Change(site, None),)
@@ -40,7 +40,7 @@ def drops(context: Context) -> Iterator[Edit]:
 
 
 def results(context: Context) -> Iterator[Edit]:
-    """Yields edits of results: as the arguments that they update, or without an annotation."""
+    """Yield edits of results: as the arguments that they update, or without an annotation."""
     changes = [
         Change(result, site.spec)
         for result, site in context.updated.items()
@@ -56,7 +56,7 @@ def results(context: Context) -> Iterator[Edit]:
 
 
 def arguments(context: Context) -> Iterator[Edit]:
-    """Yields other annotations, and padded sizes, of the arguments that have one."""
+    """Yield other annotations, and padded sizes, of the arguments that have one."""
     sites = [site for site in context.sites.arguments if site.spec is not None]
     sites.sort(key=lambda site: _urgency(context, site))
     lists = [choices(context, site) for site in sites]
@@ -64,18 +64,18 @@ def arguments(context: Context) -> Iterator[Edit]:
 
 
 def constraints(context: Context) -> Iterator[Edit]:
-    """Yields other annotations of constraints."""
+    """Yield other annotations of constraints."""
     yield from one_of_each(choices(context, site) for site in context.sites.constraints)
 
 
 def choices(context: Context, site: Site) -> Iterator[Edit]:
-    """Yields the edits that give ``site`` a spec like its own."""
+    """Yield the edits that give ``site`` a spec like its own."""
     for spec in variants(site.spec or ((),) * site.array.rank, site.array.shape, context.axes):
         yield context.with_results(site, spec) if site.kind == ARGUMENT else (Change(site, spec),)
 
 
 def _padded(context: Context, site: Site) -> Iterator[Edit]:
-    """Yields edits that pad a dimension of an argument which an unused axis does not divide, and split it there."""
+    """Yield edits that pad a dimension of an argument which an unused axis does not divide, and split it there."""
     spec, shape = site.spec or ((),) * site.array.rank, site.array.shape
     if site.array.element.mlir.startswith("complex"):
         return  # the bindings make no complex zero
@@ -87,7 +87,7 @@ def _padded(context: Context, site: Site) -> Iterator[Edit]:
 
 
 def _forced(context: Context) -> Iterator[Site]:
-    """Yields annotated results, except updates of annotated arguments, whose sharding the next step expects."""
+    """Yield annotated results, except updates of annotated arguments, whose sharding the next step expects."""
     for site in context.sites.results:
         argument = context.updated.get(site)
         if site.spec is not None and (argument is None or argument.spec is None):

@@ -191,7 +191,7 @@ def _kind(name: str, rule: CallRule, operands: list[set[str]], results: list[set
 
 
 def _spelled(values: tuple[ValueRule, ...], shapes: tuple[tuple[int, ...], ...], role: str) -> list[list[Dimension]]:
-    """Names the factors of each dimension, batch dimensions included: ``...`` of two dimensions is "...0 ...1"."""
+    """Name the factors of each dimension, batch dimensions included: ``...`` of two dimensions is "...0 ...1"."""
     if len(values) != len(shapes) and not (len(shapes) == 0 and values == (ValueRule("", ()),)):
         raise ValueError(f"the rule has {len(values)} {role}s, and the call {len(shapes)}")
     spelled = []

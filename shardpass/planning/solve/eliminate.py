@@ -24,7 +24,7 @@ from shardpass.planning.solve.network import Costs, Network, Table, aligned
 
 
 def elimination_order(network: Network, limit: int, degree: int) -> tuple[list[int], bool]:
-    """Returns the variables to eliminate, in order, and whether these are all.
+    """Return the variables to eliminate, in order, and whether these are all.
 
     ``limit``: entries of the greatest table that may be made. ``degree``: neighbours that a variable may have.
     """
@@ -101,7 +101,7 @@ class Elimination:
         self.left = Network(reduced.sizes, reduced.tables, reduced.base + base)
 
     def values(self, chosen: Mapping[int, int]) -> dict[int, int]:
-        """Returns the best values of all variables, given ``chosen`` values of those that are left."""
+        """Return the best values of all variables, given ``chosen`` values of those that are left."""
         values = dict(chosen)
         for variable, tables in reversed(self._gone):
             costs = _sum([_along(variable, table, values) for table in tables]) if tables else None
@@ -110,13 +110,13 @@ class Elimination:
 
 
 def _least(scope: Sequence[int], tables: Iterable[Table]) -> Costs:
-    """Returns the minimum over the first variable of ``scope`` of the sum of ``tables``."""
+    """Return the minimum over the first variable of ``scope`` of the sum of ``tables``."""
     costs: Costs = _sum([aligned(table, scope) for table in tables]).min(axis=0)
     return costs
 
 
 def _along(variable: int, table: Table, values: Mapping[int, int]) -> Costs:
-    """Returns the costs of all values of ``variable`` with the other variables at ``values``."""
+    """Return the costs of all values of ``variable`` with the other variables at ``values``."""
     return table.costs[tuple([slice(None) if one == variable else values[one] for one in table.variables])]
 
 

@@ -25,7 +25,7 @@ MOST_ENTRIES = 1 << 17
 
 
 def solve(network: Network, known: Mapping[int, int] | None, nodes: int) -> Result:
-    """Returns the best assignment after ``nodes`` of branch and bound, no more expensive than ``known``, with a
+    """Return the best assignment after ``nodes`` of branch and bound, no more expensive than ``known``, with a
     lower bound.
     """
     if not network.tables:
@@ -62,7 +62,7 @@ class _Columns:
     rows: list[tuple[Costs, Costs, float]] = field(default_factory=list)  # columns, factors, sum
 
     def add(self, costs: Costs) -> Costs:
-        """Adds one number for each of ``costs``, and returns their columns in the same shape."""
+        """Add one number for each of ``costs``, and return their columns in the same shape."""
         columns = np.arange(self.count, self.count + costs.size).reshape(costs.shape)
         self.costs.append(costs.ravel())
         self.count += costs.size
@@ -107,7 +107,7 @@ def _milp(network: Network, nodes: int, upper: float) -> _Answer:
 
 
 def _sums(table: Table, columns: _Columns, places: Mapping[int, Costs]) -> Iterator[tuple[Costs, Costs, float]]:
-    """Yields the constraints that tie a table to its variables: the entries with a value sum to the number of
+    """Yield the constraints that tie a table to its variables: the entries with a value sum to the number of
     the value.
     """
     if len(table.variables) == 1:

@@ -41,7 +41,7 @@ class Network:
 
     @classmethod
     def of(cls, tables: Iterable[Table], sizes: Mapping[int, int] | None = None) -> Network:
-        """Returns the network of ``tables``. ``sizes``: of variables that may occur in no table."""
+        """Return the network of ``tables``. ``sizes``: of variables that may occur in no table."""
         known = dict(sizes or {})
         parallel: dict[tuple[int, ...], list[Table]] = {}
         for table in tables:
@@ -64,11 +64,11 @@ class Network:
         return sum(table.costs.size for table in self.tables)
 
     def price(self, values: Mapping[int, int]) -> float:
-        """Returns the price of the assignment ``values``, which has a value for each variable."""
+        """Return the price of the assignment ``values``, which has a value for each variable."""
         return self.base + total(self.tables, values)
 
     def given(self, values: Mapping[int, int]) -> Network:
-        """Returns the network of the remaining variables, with those of ``values`` fixed; prices are those of
+        """Return the network of the remaining variables, with those of ``values`` fixed; prices are those of
         the whole.
         """
         tables = [
@@ -83,7 +83,7 @@ class Network:
         return Network(rest.sizes, rest.tables, rest.base + self.base)
 
     def components(self) -> list[Network]:
-        """Returns the networks of variables that depend on one another; their prices and ``base`` add up to the
+        """Return the networks of variables that depend on one another; their prices and ``base`` add up to the
         price.
         """
         leaders = {variable: variable for variable in self.sizes}
@@ -107,7 +107,7 @@ class Network:
 
 
 def _added_up(order: tuple[int, ...], tables: Sequence[Table]) -> tuple[float, Table | None]:
-    """Adds up parallel ``tables``: returns the least entry and a table of the excess over it, None if that is zero."""
+    """Add up parallel ``tables``: returns the least entry and a table of the excess over it, None if that is zero."""
     turned = [
         table.costs
         if table.variables == order
@@ -123,17 +123,17 @@ def _added_up(order: tuple[int, ...], tables: Sequence[Table]) -> tuple[float, T
 
 
 def total(tables: Iterable[Table], values: Mapping[int, int]) -> float:
-    """Returns the sum of ``tables`` at the assignment ``values``."""
+    """Return the sum of ``tables`` at the assignment ``values``."""
     return math.fsum([float(table.costs[at(table, values)]) for table in tables])
 
 
 def at(table: Table, values: Mapping[int, int]) -> tuple[int, ...]:
-    """Returns the index into ``table`` of the assignment ``values``."""
+    """Return the index into ``table`` of the assignment ``values``."""
     return tuple([values[variable] for variable in table.variables])
 
 
 def aligned(table: Table, order: Sequence[int]) -> Costs:
-    """Returns the costs with one dimension for each variable of ``order``, of size 1 for those the table lacks."""
+    """Return the costs with one dimension for each variable of ``order``, of size 1 for those the table lacks."""
     places = [order.index(variable) for variable in table.variables]
     turned = table.costs
     if sorted(places) != places:

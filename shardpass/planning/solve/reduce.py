@@ -56,12 +56,12 @@ class Reduced:
     values: Mapping[int, Costs]
 
     def before(self, assignment: Mapping[int, int]) -> dict[int, int]:
-        """Returns ``assignment`` in the numbers of the network before."""
+        """Return ``assignment`` in the numbers of the network before."""
         return {variable: int(self.values[variable][value]) for variable, value in assignment.items()}
 
 
 def reduced(network: Network, known: Mapping[int, int]) -> Reduced:
-    """Returns what is left of ``network``, of tables over one or two variables. ``known``: of finite price."""
+    """Return what is left of ``network``, of tables over one or two variables. ``known``: of finite price."""
     messages = _Messages(network, known)
     spent, before = 0, -math.inf
     while messages.bound < messages.price * (1 - CLOSE) and messages.bound > before + CLOSE * messages.price:
@@ -84,12 +84,12 @@ class _Edge:
         self.to_first, self.to_second = np.zeros(costs.shape[0]), np.zeros(costs.shape[1])
 
     def send_on(self, share: Costs) -> None:
-        """Replaces the message to ``second``. ``share``: of what ``first`` has added up."""
+        """Replace the message to ``second``. ``share``: of what ``first`` has added up."""
         message = (self.costs + (share - self.to_first)[:, None]).min(axis=0)
         self.to_second = message - message.min()
 
     def send_back(self, share: Costs) -> float:
-        """Replaces the message to ``first``, and returns the constant that this moves out of the table."""
+        """Replace the message to ``first``, and return the constant that this moves out of the table."""
         message = (self.costs + (share - self.to_second)[None, :]).min(axis=1)
         least = message.min()
         self.to_first = message - least
@@ -128,13 +128,13 @@ class _Messages:
         return sum([edge.costs.size for edge in self.edges])
 
     def _added_up(self, variable: int) -> Costs:
-        """Returns the costs of the values of ``variable`` with all messages to it."""
+        """Return the costs of the values of ``variable`` with all messages to it."""
         before, behind = self.before[variable], self.behind[variable]
         messages = *[edge.to_second for edge in before], *[edge.to_first for edge in behind]
         return sum(messages, start=self.own[variable])
 
     def forward(self) -> None:
-        """Sends messages in the order of the variables; keeps the assignment made on the way if it is the best."""
+        """Send messages in the order of the variables; keep the assignment made on the way if it is the best."""
         chosen: dict[int, int] = {}
         for variable in self.order:
             behind = self.behind[variable]
@@ -149,7 +149,7 @@ class _Messages:
             self.price, self.best = price, values
 
     def backward(self) -> None:
-        """Sends messages against the order of the variables, raises the bound, and cuts values."""
+        """Send messages against the order of the variables, raise the bound, and cut values."""
         bound, limit = 0.0, self.price * (1 + ROUNDING)
         for variable in reversed(self.order):
             costs = self._added_up(variable)
@@ -164,7 +164,7 @@ class _Messages:
         self.bound = max(self.bound, bound)
 
     def _cut(self, variable: int, kept: Costs) -> None:
-        """Leaves the values of ``variable`` that are not ``kept`` out of its tables and messages."""
+        """Leave the values of ``variable`` that are not ``kept`` out of its tables and messages."""
         self.own[variable], self.values[variable] = self.own[variable][kept], self.values[variable][kept]
         for edge in self.behind[variable]:
             edge.costs, edge.to_first = edge.costs[kept], edge.to_first[kept]
@@ -172,7 +172,7 @@ class _Messages:
             edge.costs, edge.to_second = np.ascontiguousarray(edge.costs[:, kept]), edge.to_second[kept]
 
     def left(self) -> Reduced:
-        """Returns the network of the values that are left, with the entries that it had."""
+        """Return the network of the values that are left, with the entries that it had."""
         tables = [
             Table(table.variables, table.costs[np.ix_(*[self.values[variable] for variable in table.variables])])
             for table in self.whole.tables
@@ -184,7 +184,7 @@ class _Messages:
 
 
 def _order(network: Network) -> Sequence[int]:
-    """Returns the variables so that neighbours are near one another."""
+    """Return the variables so that neighbours are near one another."""
     from scipy.sparse import coo_array  # 0.1 s, which programs that elimination solves need not spend
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 

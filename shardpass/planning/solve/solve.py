@@ -45,7 +45,7 @@ def solve(
     known: Mapping[int, int] | None = None,
     budget: Budget | None = None,
 ) -> Result:
-    """Returns the best assignment within ``budget``. ``known``: an assignment of all variables that is not to
+    """Return the best assignment within ``budget``. ``known``: an assignment of all variables that is not to
     be exceeded.
     """
     budget = budget or Budget()
@@ -75,7 +75,7 @@ def _component(network: Network, known: Mapping[int, int] | None, budget: Budget
 
 
 def _searched(network: Network, known: Mapping[int, int] | None, backtracks: int) -> Result:
-    """Solves a network that elimination leaves; first makes it smaller where the price of ``known`` bounds it."""
+    """Solve a network that elimination leaves; first makes it smaller where the price of ``known`` bounds it."""
     solver = toulbar2.solve if toulbar2.available() else highs.solve
     plain = all(len(table.variables) <= 2 for table in network.tables)
     if known is None or not plain or not math.isfinite(network.price(known)):
@@ -86,7 +86,7 @@ def _searched(network: Network, known: Mapping[int, int] | None, backtracks: int
 
 
 def _order(network: Network, budget: Budget) -> list[int]:
-    """Returns the variables to eliminate before toulbar2; they depend on the graph and the sizes alone."""
+    """Return the variables to eliminate before toulbar2; they depend on the graph and the sizes alone."""
     order, all_of_them = elimination_order(network, budget.entries, len(network.sizes))
     if not all_of_them:
         order, _ = elimination_order(network, budget.pairs, 2)
@@ -94,7 +94,7 @@ def _order(network: Network, budget: Budget) -> list[int]:
 
 
 def _alone(network: Network) -> Result:
-    """Solves a network of one variable, as most components are."""
+    """Solve a network of one variable, as most components are."""
     ((variable, size),) = network.sizes.items()
     costs = sum([table.costs for table in network.tables], start=np.zeros(size))
     best = int(costs.argmin())
@@ -103,7 +103,7 @@ def _alone(network: Network) -> Result:
 
 
 def _lifted(result: Result, network: Network, elimination: Elimination) -> Result:
-    """Extends ``result`` of what elimination left to all variables of ``network``."""
+    """Extend ``result`` of what elimination left to all variables of ``network``."""
     if not math.isfinite(result.price):
         return result
     values = elimination.values(result.values)

@@ -38,7 +38,7 @@ _one_at_a_time = threading.Lock()
 
 
 def available() -> bool:
-    """Whether toulbar2 is installed; there is no wheel of it for some platforms."""
+    """Return whether toulbar2 is installed; there is no wheel of it for some platforms."""
     try:
         import pytoulbar2.pytb2  # noqa: F401  40 ms, which programs that elimination solves need not spend
     except ImportError:
@@ -47,7 +47,7 @@ def available() -> bool:
 
 
 def solve(network: Network, known: Mapping[int, int] | None, backtracks: int) -> Result:
-    """Returns the best assignment after ``backtracks``, no more expensive than ``known``, with a lower bound of
+    """Return the best assignment after ``backtracks``, no more expensive than ``known``, with a lower bound of
     all prices.
     """
     if not network.tables:  # toulbar2 ends the process where there is no variable
@@ -72,13 +72,13 @@ def solve(network: Network, known: Mapping[int, int] | None, backtracks: int) ->
 
 
 def _greatest(network: Network) -> float:
-    """Returns an upper bound of the prices of all allowed assignments."""
+    """Return an upper bound of the prices of all allowed assignments."""
     greatest = [table.costs[np.isfinite(table.costs)].max(initial=0.0) for table in network.tables]
     return math.fsum(greatest) * (1 + PRECISE) or 1.0
 
 
 def _searched(network: Network, slack: float, unit: float, backtracks: int) -> Result:
-    """Returns the best assignment with a price (without the base) below ``slack``; of infinite price if there
+    """Return the best assignment with a price (without the base) below ``slack``; of infinite price if there
     is none.
     """
     upper = slack if math.isfinite(slack) else _greatest(network)
@@ -95,7 +95,7 @@ def _searched(network: Network, slack: float, unit: float, backtracks: int) -> R
 
 
 def _run(network: Network, top: int, unit: float, backtracks: int) -> tuple[list[int] | None, float, bool]:
-    """Runs toulbar2: returns (values, bound in units, whether a limit ended the search)."""
+    """Run toulbar2: returns (values, bound in units, whether a limit ended the search)."""
     import pytoulbar2
     import pytoulbar2.pytb2 as solver
 
@@ -122,7 +122,7 @@ def _run(network: Network, top: int, unit: float, backtracks: int) -> tuple[list
 
 
 def _add(problem: object, scope: list[int], costs: Costs) -> None:
-    """Adds a table to toulbar2's problem; one of two or three variables as an array, which is fast."""
+    """Add a table to toulbar2's problem; one of two or three variables as an array, which is fast."""
     scopes = np.array([scope])
     if len(scope) in (2, 3):
         problem.AddFunctions(scopes, costs[None])  # type: ignore[attr-defined]

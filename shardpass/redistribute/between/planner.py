@@ -174,7 +174,7 @@ def _fastest(routed: Routed, ports: Ports, busiest: float, most: float | None) -
 
 
 def _busiest(routed: Routed, ports: Ports) -> float:
-    """Seconds for which the busiest port is busy."""
+    """Return seconds for which the busiest port is busy."""
     busy: dict[Port, float] = defaultdict(float)
     for tree, cells in routed:
         for port, count in loads(tree, ports).items():

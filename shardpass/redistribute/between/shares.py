@@ -84,6 +84,6 @@ def shares(wanted: Sequence[Demand], ways: Sequence[Sequence[Tree]], ports: Port
 
 
 def _scale(wanted: Sequence[Demand], ports: Ports) -> float:
-    """Seconds in which a device of middling traffic is done: numbers near 1 keep the program well conditioned."""
+    """Return the time of a device of average traffic: numbers near 1 keep the program well conditioned."""
     devices = {device for demand in wanted for device in demand.receivers}
     return sum(demand.bytes * len(demand.receivers) for demand in wanted) / len(devices) / min(ports.rates)

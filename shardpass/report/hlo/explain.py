@@ -216,7 +216,7 @@ class _Rows:
                 )
 
     def _seconds(self, one: HloCollective, sent_as: str, share: int, groups: Ints) -> float:
-        """Seconds of a part of a collective: the share of the whole's time that is its share of the bytes."""
+        """Return seconds of a part of a collective: the share of the whole's time that is its share of the bytes."""
         whole = max(one.received, default=0)
         if not one.counted or not whole:
             return 0.0

@@ -69,7 +69,7 @@ class Words:
         return _COMBINED.get("" if root is None else root.opcode, "combines")
 
     def _what(self, one: HloCollective, part: Part, op: str) -> str:
-        """Names the array of the op that the collective moves."""
+        """Name the array of the op that the collective moves."""
         if not op:
             return "an array"
         stack, inner = part.named.stack, self.program.computations[one.computation]
