@@ -404,9 +404,9 @@ class Search(Descent):
         return {place.variable: place.domain.index(dims) for place, dims in places if dims in place.domain}
 
     def _propose(self, solution: Solution, complete: bool) -> None:
-        """Propose a solution of the tables; where a descent may follow, with folded plans."""
+        """Propose a solution of the tables, with folded plans where a descent may follow or only ways of ops differ."""
         points = [self._solution(solution)]
-        if self.effort > 1 or not complete:
+        if self.effort > 1 or not complete or points[0].splits == self.first.splits:
             self.engine.assign(solution.splits, settle=False)
             points = [self._planned(points[0].ways, points[0].partial)]
             if not complete:

@@ -96,8 +96,8 @@ def test_a_line_that_holds_most_is_a_tree():
     assert [part["place"] for part in data[0]["parts"][0]["parts"]] == ["head", "tail"]
 
 
-def test_a_line_that_holds_half_is_no_tree():
-    report = trained(use("all_reduce", 800, place=Place("train.py", 10, 1)))
+def test_a_line_below_a_fifth_of_all_bytes_is_no_tree():
+    report = trained(use("all_reduce", 3600, place=Place("train.py", 10, 1)))  # 900 of 4600
     assert all(line["parts"] == [] for line in json.loads(report.json())["lines"])
     assert "a.py:1" not in text(report)
 
