@@ -252,7 +252,8 @@ class Loss(Record):
             hit = jax.nn.one_hot(targets, self.vocabulary, dtype=jnp.float32)
             return jnp.mean(jax.nn.logsumexp(logits, -1) - jnp.sum(logits * constrain(hit, None, split), -1))
 
-        arguments = (array(self.model, self.vocabulary), array(self.tokens, self.model), array(self.tokens, dtype="int32"))
+        hidden, tokens = array(self.tokens, self.model), array(self.tokens, dtype="int32")
+        arguments = array(self.model, self.vocabulary), hidden, tokens
         return Annotated(jax.grad(loss, (0, 1)), arguments, (P(None, "m"), P(), P()), (P(None, "m"), P()))
 
 
