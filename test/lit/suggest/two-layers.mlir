@@ -7,14 +7,14 @@
 
 // CHECK: on d=8, at most 200 KiB on a device:
 // CHECK-NEXT: in_shardings:
-// CHECK-NEXT: argument 0 = P('d', None)  # saves {{.*}} of memory
-// CHECK-NOT: argument
+// CHECK-NEXT: %x = P('d', None)  # saves {{.*}} of memory
+// CHECK-NOT: P(
 // CHECK: before {{ *}}0 B {{ *}}
 // CHECK: after {{ *}}0 B {{ *}}128 KiB
 // JSON: "mesh": "d=8"
 // JSON: "memory_limit": 204800
 // JSON: "spec": "P('d', None)"
-// JSON: "argument 0": "P('d', None)"
+// JSON: "%x": "P('d', None)"
 // JSON: "memory": 131072
 // FREE: argument 0 = P('d', None)
 func.func @main(%x: tensor<1024x64xf32>, %w1: tensor<64x64xf32>, %w2: tensor<64x64xf32>) -> tensor<1024x64xf32> {
