@@ -29,7 +29,7 @@ from shardpass.ir.context import UNNAMED
 from shardpass.ir.frames import NO_FRAME, Frame, callers, inner_places, user_frame
 from shardpass.program.program import Op, OpKind, Program
 from shardpass.report.rows import folded_name, scopes, where
-from shardpass.report.source_lines import source_line, source_lines
+from shardpass.report.source_lines import is_large, source_line, source_lines
 from shardpass.sharding.quoting import mlir_unquoted, shown
 
 GRADIENT = "gradient of "
@@ -53,16 +53,12 @@ class Sources:
 
     def line(self, place: Place) -> str:
         """Return the text of a line, without the space around it; "" where it may not be quoted."""
-        if not place.line:
-            return ""
-        if self.folders is None:
-            return linecache.getline(place.file, place.line).strip()
-        return source_line(place, self.folders)
+        return self._raw(place).strip() if place.line else ""
 
     def text(self, file: str) -> str:
         """Return the text of a file; "" where it may not be quoted."""
         if self.folders is None:
-            return "".join(linecache.getlines(file))
+            return "" if is_large(file) else "".join(linecache.getlines(file))
         return "\n".join(source_lines(file, self.folders))
 
     def expression(self, frame: Frame) -> str:
@@ -86,7 +82,7 @@ class Sources:
 
     def _raw(self, place: Place) -> str:
         if self.folders is None:
-            return linecache.getline(place.file, place.line)
+            return "" if is_large(place.file) else linecache.getline(place.file, place.line)
         return source_line(place, self.folders, strip=False)
 
 

@@ -38,6 +38,12 @@ def source_lines(file: str, folders: Sequence[Path]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
+def is_large(file: str) -> bool:
+    """Return whether ``file`` is larger than any source that is quoted, as a module with its constants may be."""
+    return os.path.isfile(file) and os.path.getsize(file) > LARGEST
+
+
+@lru_cache(maxsize=64)
 def _lines(file: str, folders: tuple[Path, ...]) -> tuple[str, ...]:
     try:
         path = Path(file).resolve()
