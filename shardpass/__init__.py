@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from shardpass import jax as jax
     from shardpass import ops as ops
     from shardpass import testing as testing
+    from shardpass.advise.suggest.explain import explain as explain
+    from shardpass.advise.suggest.suggest import suggest as suggest
     from shardpass.diagnostics import Diagnostic as Diagnostic
     from shardpass.diagnostics import ShardpassError as ShardpassError
     from shardpass.pipeline.run import run_pipeline as run_pipeline
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from shardpass.sharding import ShardingParseError as ShardingParseError
     from shardpass.sharding import TupleSharding as TupleSharding
     from shardpass.sharding import parse_sharding as parse_sharding
-    from shardpass.suggesting.explain import explain as explain
-    from shardpass.suggesting.suggest import suggest as suggest
 
     __version__: str
 
@@ -52,13 +52,13 @@ _PUBLIC = {
     "TransferPlan": "shardpass.redistribute",
     "TupleSharding": "shardpass.sharding",
     "compile": "shardpass.runtime",
-    "explain": "shardpass.suggesting.explain",
+    "explain": "shardpass.advise.suggest.explain",
     "parse_sharding": "shardpass.sharding",
     "prove": "shardpass.proving",
     "plan_redistribution": "shardpass.redistribute",
     "plan_reshard_tree": "shardpass.redistribute",
     "run_pipeline": "shardpass.pipeline.run",
-    "suggest": "shardpass.suggesting.suggest",
+    "suggest": "shardpass.advise.suggest.suggest",
 }
 
 _MODULES = ("jax", "onnx", "ops", "testing")

@@ -75,11 +75,11 @@ def edits_that_save(data: Given, file: str, partitioner: str, target: Target | N
     """
     from pathlib import Path
 
+    from shardpass.advise.suggest.explain import explain_data
     from shardpass.cost.chosen import machine_text
     from shardpass.diagnostics import NOWHERE, Place
     from shardpass.diagnostics.table_suggest import EDIT_SAVES
     from shardpass.report.text import show_bytes
-    from shardpass.suggesting.explain import explain_data
     from shardpass.targets.machine import machine_of
 
     with collect():

@@ -27,7 +27,7 @@ from shardpass.cli.onnx_input import add_onnx_options, as_module, is_model
 from shardpass.cli.script import is_script, program_with, script_folder
 
 if TYPE_CHECKING:
-    from shardpass.advise.findings import Wanted
+    from shardpass.advise.find.findings import Wanted
     from shardpass.ir.doors import Given
     from shardpass.report.explanation import Explanation
     from shardpass.report.findings import Finding
@@ -197,9 +197,9 @@ def main(argv: Sequence[str]) -> int:
     import json
     from dataclasses import replace
 
-    from shardpass.advise.findings import Wanted
+    from shardpass.advise.find.findings import Wanted
+    from shardpass.advise.suggest.explain import within
     from shardpass.redistribute.terms.limit import read_limit
-    from shardpass.suggesting.explain import within
 
     read_limit(args.memory_limit)
     folders = [Path.cwd(), *map(Path, (*args.source, *script_folder(args.module)))]
@@ -221,7 +221,7 @@ def main(argv: Sequence[str]) -> int:
     command = shlex.join(["shardpass", "explain", *(sys.argv[1:] if argv is None else argv)])
     explanation = replace(within(explanation, args.memory_limit), trips=args.trips, command=command)
     if args.profile_dir is not None:
-        from shardpass.suggesting.explain import measured
+        from shardpass.advise.suggest.explain import measured
 
         explanation = measured(explanation, args.profile_dir)
     if args.diff is not None:
@@ -233,7 +233,7 @@ def main(argv: Sequence[str]) -> int:
         print(json.dumps(compared.as_dict(), indent=2) if form == "json" else compared)
         return 0
     if args.hints:
-        from shardpass.suggesting.explain import no_hints, with_hints
+        from shardpass.advise.suggest.explain import no_hints, with_hints
 
         if explanation.partitioner != "shardpass":
             raise no_hints(explanation)
@@ -363,7 +363,7 @@ def explain(
 
     Raises ShardpassError where it does not parse or cannot be partitioned.
     """
-    from shardpass.suggesting.explain import NOTHING, explain_data, pipeline
+    from shardpass.advise.suggest.explain import NOTHING, explain_data, pipeline
 
     passes = pipeline(effort, matmul_loops, machine, constraints)
     more: dict[str, Any] = {"folders": folders, "target": target, "wanted": wanted or NOTHING}

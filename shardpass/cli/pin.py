@@ -47,9 +47,9 @@ def main(argv: Sequence[str]) -> int:
     use_target(args)
     data, file = read_module(parser, args.module, args.timeout, args.target)
 
+    from shardpass.advise.pin.pin import pin_module
     from shardpass.diagnostics import collect
     from shardpass.ir.context import parse_module
-    from shardpass.pinning.pin import pin_module
 
     module = parse_module(data, file)
     with module.context:

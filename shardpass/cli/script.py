@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, NoReturn
 
-    from shardpass.advise.source import Edits
+    from shardpass.advise.find.source import Edits
     from shardpass.diagnostics import Place
     from shardpass.targets.target import Target
 
@@ -76,13 +76,13 @@ def program_with(path: str, timeout: float | None, target: Target | None, edits:
     """
     import tempfile
 
-    from shardpass.advise.rerun import texts_of
+    from shardpass.advise.find.rerun import texts_of
 
     text = texts_of({file.path: file.traced(replacements) for file, replacements in edits.items()})
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write(text)
         file.flush()
-        return _run(path, "shardpass.advise.rerun", timeout or TIMEOUT, file.name, target=target)[0] or None
+        return _run(path, "shardpass.advise.find.rerun", timeout or TIMEOUT, file.name, target=target)[0] or None
 
 
 def program_or_repairs(
@@ -103,7 +103,7 @@ def program_or_repairs(
     """
     wanted = "findings" if findings else ""
     words = machine or "", wanted, memory_limit or "", partitioner
-    module, answer = _run(path, "shardpass.explicit.script", timeout, *words, target=compiled_for)
+    module, answer = _run(path, "shardpass.advise.repair.script", timeout, *words, target=compiled_for)
     if module:
         return {"text": answer["findings"]} if answer.get("findings") else (module, _name(path))
     repairs = answer.get("repairs") or _no_program(path, answer)

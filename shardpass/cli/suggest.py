@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
     else:
         data, file = read_module(parser, args.module, args.timeout, args.target)
 
-    from shardpass.suggesting.suggest import suggest_module
+    from shardpass.advise.suggest.suggest import suggest_module
 
     mesh = None if args.mesh is None else read_axes(args.mesh)
     options = args.memory_limit, args.effort, args.machine, args.partitioner, args.target

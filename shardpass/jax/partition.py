@@ -35,7 +35,7 @@ from shardpass.pipeline.resolve import resolve
 from shardpass.pipeline.run import run_pipeline
 
 if TYPE_CHECKING:
-    from shardpass.planning.plan import ProgramPlan
+    from shardpass.planning.plan.plan import ProgramPlan
     from shardpass.report.explanation import Explanation
 
 UNSPECIFIED: Any = object()  # in the place of shardings that are not given

@@ -20,7 +20,7 @@ from shardpass.jax.cache import Entry
 from shardpass.jax.scope import Pinning
 
 if TYPE_CHECKING:
-    from shardpass.pinning.pin import Pins
+    from shardpass.advise.pin.pin import Pins
 
 PINS = "shardpass.pins"  # on a module that is kept: what was pinned, as JSON
 _MARK = re.compile(r"shardpass_pin_([0-9a-f]{12})")
@@ -56,7 +56,7 @@ def pins_of(
 
     ``entry``: its place on disk. Raises as ``pin_module``.
     """
-    from shardpass.pinning import pin  # what pins is no part of what every program loads
+    from shardpass.advise.pin import pin  # what pins is no part of what every program loads
 
     text = module.operation.get_asm(binary=True, enable_debug_info=False)
     key = hashlib.sha256(repr((pinning, machine)).encode() + text).hexdigest()
@@ -80,7 +80,7 @@ def _on_disk(entry: Entry, context: Any) -> tuple[bytes, Pins] | None:
     module = entry.find(context)
     if module is None:
         return None
-    from shardpass.pinning.pin import Pins
+    from shardpass.advise.pin.pin import Pins
 
     try:
         with context:

@@ -20,8 +20,8 @@ from shardpass.ops.splits.assign import Completion
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles import positions as at
 from shardpass.ops.tiles.masking import mask
-from shardpass.planning.prices import stack_manual_axes
-from shardpass.planning.steps import Alone, Mask, Reshard
+from shardpass.planning.price.prices import stack_manual_axes
+from shardpass.planning.price.steps import Alone, Mask, Reshard
 from shardpass.sharding import Sharding
 
 

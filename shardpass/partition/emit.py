@@ -32,8 +32,8 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.partition.build import ReshardBuilder, completed, masked, tile_shape
 from shardpass.partition.host_call import on_one_device
 from shardpass.partition.tiles import Tiles
-from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.steps import (
+from shardpass.planning.plan.plan import ProgramPlan
+from shardpass.planning.price.steps import (
     BlockPlan,
     BorderPlan,
     ConstraintPlan,

@@ -23,10 +23,16 @@ from shardpass.ir.machines import machine_of
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.splits.specs import axes_text, spec_of
 from shardpass.partition.splices import spliced_table
-from shardpass.planning.costly import Redistribution, computed_whole, costly_constraints, redistributions, repeated_work
-from shardpass.planning.divisibility import undivided
-from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.planner import plan_program
+from shardpass.planning.plan.costly import (
+    Redistribution,
+    computed_whole,
+    costly_constraints,
+    redistributions,
+    repeated_work,
+)
+from shardpass.planning.plan.divisibility import undivided
+from shardpass.planning.plan.plan import ProgramPlan
+from shardpass.planning.plan.planner import plan_program
 from shardpass.program.program import Op
 from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings

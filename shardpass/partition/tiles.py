@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardpass.planning.steps import Copy
+from shardpass.planning.price.steps import Copy
 from shardpass.sharding import Sharding
 
 

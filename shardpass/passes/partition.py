@@ -10,10 +10,10 @@ from shardpass.partition.emit import emit
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.planning.loop_price import OFF, LoopTerms
-from shardpass.planning.loops import with_loops
-from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.planner import plan_program
+from shardpass.planning.plan.loops import with_loops
+from shardpass.planning.plan.plan import ProgramPlan
+from shardpass.planning.plan.planner import plan_program
+from shardpass.planning.price.loop_price import OFF, LoopTerms
 from shardpass.program.table import Table
 
 

@@ -28,7 +28,7 @@ from shardpass.ir.locations import place_of
 from shardpass.ir.machines import machine_for, set_module_machine
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.planning.search import Decision, decide
+from shardpass.planning.decide.search import Decision, decide
 from shardpass.program.program import OpKind, Program
 from shardpass.program.read import Handles
 from shardpass.program.shardings import Shardings, split_text
@@ -51,7 +51,7 @@ class Propagate(ModulePass):
 
     Options:
         effort: 0 propagates, op by op; 1 then looks for cheaper shardings, as plans price them, and takes these (see
-            ``shardpass/planning/search.py``); 2 looks longer, from several starts, and over parts of axes too
+            ``shardpass/planning/decide/search.py``); 2 looks longer, from several starts, and over parts of axes too
         machine: the machine on which the plan is to be cheap: "h100", "v5p", or another of docs/reference/machines.md;
             or a file NAME.toml that `shardpass calibrate` writes; "" for the one that the module names, or else that of
             the environment (SHARDPASS_MACHINE), or else h100. The module says so to the passes that follow
@@ -154,7 +154,7 @@ class Propagate(ModulePass):
             )
         if limit is None or (not asked and MOST_COPIES * program.bytes <= limit):
             return decide(program, directions, self.effort, on, settle_results=self.settle_results)
-        from shardpass.planning.limited import decide_within  # where a program must fit, which most need not
+        from shardpass.planning.decide.limited import decide_within  # where a program must fit, which most need not
 
         settle = self.settle_results and not asked
         return decide_within(limit, program, directions, self.effort, on, settle_results=settle, asked=asked)

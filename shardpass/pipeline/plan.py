@@ -11,10 +11,10 @@ from shardpass.ir.machines import machine_of
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.base import show_value
 from shardpass.pipeline.run import run_pipeline
-from shardpass.planning.loop_price import OFF, LoopTerms
-from shardpass.planning.loops import with_loops
-from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.planner import plan_program
+from shardpass.planning.plan.loops import with_loops
+from shardpass.planning.plan.plan import ProgramPlan
+from shardpass.planning.plan.planner import plan_program
+from shardpass.planning.price.loop_price import OFF, LoopTerms
 
 
 def plan_module(

@@ -26,9 +26,9 @@ from shardpass.ir.machines import module_machine
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.splits.specs import axes_of, spec, spec_of
-from shardpass.planning.costly import costly_constraints
-from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.search import Decision
+from shardpass.planning.decide.search import Decision
+from shardpass.planning.plan.costly import costly_constraints
+from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.program.program import Block, Op
 from shardpass.report.explanation import Explanation
 from shardpass.report.holdings import BuiltOps, memory_facts, type_text

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from shardpass.cost.machine import Machine
 from shardpass.ir.annotations import BESIDE
 from shardpass.ir.collectives import CollectiveUse
-from shardpass.planning.steps import MatmulLoop
+from shardpass.planning.price.steps import MatmulLoop
 from shardpass.report.watch import Origin
 
 

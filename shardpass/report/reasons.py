@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Sequence
 from shardpass.ops.splits.factors import Axes, DimAxes, DimMap, Kind
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.splits.specs import axes_text, spec
-from shardpass.planning.steps import (
+from shardpass.planning.price.steps import (
     BlockPlan,
     ConstraintPlan,
     ControlFlowPlan,

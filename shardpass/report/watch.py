@@ -37,8 +37,8 @@ from shardpass.passes.redistribute import Redistribute
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.resolve import Step, resolve
 from shardpass.pipeline.run import run_steps
-from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.search import Decision
+from shardpass.planning.decide.search import Decision
+from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.program.program import NO_ANNOTATION
 from shardpass.program.shardings import Shardings
 from shardpass.program.table import keep, table_of

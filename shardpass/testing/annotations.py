@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from shardpass.advise.place.sites import Reading, Site, Sites, read
+from shardpass.advise.place.specs import full_text
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.doors import Given
-from shardpass.places.sites import Reading, Site, Sites, read
-from shardpass.places.specs import full_text
 from shardpass.program.program import Array
 from shardpass.report.collectives import Annotation
 from shardpass.report.naming import Sources

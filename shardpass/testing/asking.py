@@ -15,14 +15,14 @@ from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
 
+from shardpass.advise.suggest.explain import UNSAID, explain, jitted
+from shardpass.advise.suggest.take import partitioner_of, take
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.frames import is_library
 from shardpass.report.collectives import Collectives, collectives_of
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import Findings
 from shardpass.report.hlo.programs import is_compiled
-from shardpass.suggesting.explain import UNSAID, explain, jitted
-from shardpass.suggesting.take import partitioner_of, take
 from shardpass.testing.annotations import annotations_of
 from shardpass.testing.expectation import CollectivesError, read_expectation, violations
 from shardpass.testing.store import STORE

@@ -88,7 +88,7 @@ assert fusion_of("stablehlo.sinpi") is fusion_of("stablehlo.add") is not OTHER""
         ],
         """from shardpass.importing import summands
 from shardpass.passes import combine
-from shardpass.planning import linear
+from shardpass.planning.options import linear
 assert all("stablehlo.turn" in table for table in (summands.LINEAR, linear.LINEAR, combine.MOVES))""",
     ),
     "a pass": (

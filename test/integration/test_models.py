@@ -19,7 +19,7 @@ from shardpass.diagnostics import collect
 from shardpass.ir.collectives import collectives
 from shardpass.ir.context import parse_module
 from shardpass.pipeline.plan import plan_module
-from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.runtime import compile, compile_single
 from shardpass.runtime.hlo import added_by_xla
 from shardpass.runtime.inputs import poison

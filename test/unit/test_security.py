@@ -15,9 +15,9 @@ MODULES = {"ctypes", "ftplib", "http", "marshal", "pickle", "shelve", "smtplib",
 CALLS = {"eval", "exec", "__import__"}
 ALLOWED = {
     ("runtime/interpreter.py", "pickle"),  # between a process and its own child, over pipes
-    ("advise/gap.py", "pickle"),  # likewise
-    ("explicit/alone.py", "eval"),  # an expression of the user's function, which the user runs here, with an edit
-    ("explicit/script.py", "eval"),  # the name of the function that the user's script calls
+    ("advise/find/gap.py", "pickle"),  # likewise
+    ("advise/repair/alone.py", "eval"),  # an expression of the user's function, which the user runs here, with an edit
+    ("advise/repair/script.py", "eval"),  # the name of the function that the user's script calls
     ("calibrating/memory.py", "ctypes"),  # mallopt of the C library, with constants
 }
 

@@ -21,7 +21,6 @@ ROOMS = (
     "cli",
     "cost",
     "diagnostics",
-    "explicit",
     "hlo",
     "importing",
     "ir",
@@ -30,9 +29,7 @@ ROOMS = (
     "ops",
     "partition",
     "passes",
-    "pinning",
     "pipeline",
-    "places",
     "planning",
     "program",
     "propagation",
@@ -42,7 +39,6 @@ ROOMS = (
     "report",
     "runtime",
     "sharding",
-    "suggesting",
     "targets",
 )
 

@@ -32,7 +32,7 @@ import shardpass
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.annotations import main_of
 from shardpass.ir.locations import named
-from shardpass.planning.borders import borders
+from shardpass.planning.price.borders import borders
 from shardpass.program.table import table_of
 from shardpass.runtime.reference import compile_single
 from tools.bench.hlo_values import Size, Value, values_in

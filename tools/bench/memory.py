@@ -49,7 +49,7 @@ def measure(name: str, text: str) -> Measured:
     from shardpass.diagnostics import collect
     from shardpass.ir.memory import memory_of
     from shardpass.pipeline.plan import plan_module
-    from shardpass.planning.alive import alive
+    from shardpass.planning.price.alive import alive
 
     with collect():
         module = shardpass.run_pipeline(text, "partition")

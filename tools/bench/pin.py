@@ -78,8 +78,8 @@ def programs(kind: str) -> Mapping[str, Measurable]:
 
 def measure(bench: Workbench, name: str, trials: int, machine: str) -> Row:
     """Pins one program, and runs what XLA makes of it."""
+    from shardpass.advise.pin.pin import pin_module
     from shardpass.ir.context import parse_module
-    from shardpass.pinning.pin import pin_module
     from shardpass.pipeline.plan import plan_module
     from shardpass.runtime.reference import compile_by_xla
 

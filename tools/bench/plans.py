@@ -67,9 +67,9 @@ def planned(text: str, options: str) -> Plan:
     from shardpass.diagnostics import collect
     from shardpass.partition.splices import spliced_table
     from shardpass.passes.propagate import barriers, write
-    from shardpass.planning.cost import price
-    from shardpass.planning.planner import plan_program
-    from shardpass.planning.search import decide
+    from shardpass.planning.decide.search import decide
+    from shardpass.planning.plan.cost import price
+    from shardpass.planning.plan.planner import plan_program
     from shardpass.program.table import Table, keep, table_of
 
     with collect():

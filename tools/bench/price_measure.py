@@ -129,8 +129,8 @@ def halves(times: Sequence[float]) -> tuple[float, float]:
 def _different(text: str, most: int) -> Iterator[tuple[Way, Any, Any]]:
     """(way, partitioned module, plan), where no way before built the same."""
     import shardpass
+    from shardpass.advise.suggest.explain import pipeline
     from shardpass.diagnostics import collect
-    from shardpass.suggesting.explain import pipeline
 
     known: set[str] = set()
     for way in WAYS:

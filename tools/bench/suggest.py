@@ -12,8 +12,8 @@ lies halfway between the least that a form needs and what whole weights need, so
 are planned by the passes as they come; the expert is the cheapest form that keeps the limit. Llama's steps have the
 memory of their machine as the limit.
 
-Price is the modelled time of collectives and work (shardpass/planning/clock.py). Seconds are of processor time, for the
-suggestion alone. Nothing is compiled or run.
+Price is the modelled time of collectives and work (shardpass/planning/price/clock.py). Seconds are of processor
+time, for the suggestion alone. Nothing is compiled or run.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def measure(
     program: SuggestProgram | LlamaStep, axes: tuple[tuple[str, int], ...], effort: int
 ) -> tuple[Measured, str]:
     """The figures, and the suggestion as text."""
+    from shardpass.advise.suggest.suggest import suggest_module
     from shardpass.diagnostics import ShardpassError
     from shardpass.redistribute.terms.limit import read_limit
     from shardpass.sharding import Mesh
-    from shardpass.suggesting.suggest import suggest_module
 
     machine = program.machine if isinstance(program, LlamaStep) else None
     forms = {name: planned(text, machine) for name, text in program.forms(axes)}
@@ -103,7 +103,7 @@ def planned(text: str, machine: str | None = None) -> Any:
     from shardpass.diagnostics import collect
     from shardpass.ir.machines import machine_of
     from shardpass.partition.splices import spliced_table
-    from shardpass.planning.planner import plan_program
+    from shardpass.planning.plan.planner import plan_program
 
     passes = "propagate" if machine is None else f"shardpass-import,shardpass-propagate{{machine={machine}}}"
     with collect():
@@ -114,7 +114,7 @@ def planned(text: str, machine: str | None = None) -> Any:
 
 
 def price_of(plan: Any) -> float:
-    from shardpass.planning.cost import price
+    from shardpass.planning.plan.cost import price
 
     return price(plan)
 

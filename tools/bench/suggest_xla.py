@@ -57,9 +57,9 @@ def mesh_text(axes: Axes) -> str:
 
 def rows(program: SuggestProgram, axes: Axes, parts: list[float]) -> Iterator[Row]:
     """One row for each limit of ``parts``."""
+    from shardpass.advise.suggest.suggest import suggest_module
     from shardpass.diagnostics import ShardpassError
     from shardpass.sharding import Mesh
-    from shardpass.suggesting.suggest import suggest_module
 
     text, mesh = program.free(), Mesh(axes)
     whole = suggest_module(text, mesh=mesh, memory_limit="none").figures_before.memory

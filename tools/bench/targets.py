@@ -127,14 +127,14 @@ def _text(program: RealProgram, platform: str) -> str:
 
 def measure(way: str, text: str, target: str, trials: int) -> tuple[Row, str]:
     """Compiles a program; returns its figures and its HLO."""
+    from shardpass.advise.pin.pin import pin_module
+    from shardpass.advise.suggest.explain import pipeline
+    from shardpass.advise.suggest.take import decide_for
     from shardpass.cost.chosen import machine_text
     from shardpass.ir.context import parse_module
-    from shardpass.pinning.pin import pin_module
     from shardpass.pipeline.run import run_in_place
     from shardpass.report.build import explain_module
     from shardpass.report.hlo.programs import explain_partitioned_by
-    from shardpass.suggesting.explain import pipeline
-    from shardpass.suggesting.take import decide_for
     from shardpass.targets.machine import machine_of
     from shardpass.targets.target import parse_target
     from tools.bench.hlo_traffic import traffic

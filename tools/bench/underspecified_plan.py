@@ -33,8 +33,8 @@ def planned(text: str, effort: int) -> Planned:
     import shardpass
     from shardpass.diagnostics import collect
     from shardpass.partition.splices import spliced_table
-    from shardpass.planning.cost import price
-    from shardpass.planning.planner import plan_program
+    from shardpass.planning.plan.cost import price
+    from shardpass.planning.plan.planner import plan_program
 
     start = time.perf_counter()
     try:

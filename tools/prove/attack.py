@@ -36,12 +36,12 @@ from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.annotations import SHARDING
 from shardpass.ops.splits.factors import Axes
 from shardpass.passes.propagate import barriers
-from shardpass.planning.axes import sub_axes, whole_axes
-from shardpass.planning.cost import price
-from shardpass.planning.plan import ProgramPlan
-from shardpass.planning.planner import plan_program
-from shardpass.planning.search import Bound, Decision, decide
-from shardpass.planning.trade import refused
+from shardpass.planning.decide.search import Bound, Decision, decide
+from shardpass.planning.options.axes import sub_axes, whole_axes
+from shardpass.planning.plan.cost import price
+from shardpass.planning.plan.plan import ProgramPlan
+from shardpass.planning.plan.planner import plan_program
+from shardpass.planning.plan.trade import refused
 from shardpass.program.program import OpKind, Program
 from shardpass.program.table import table_of
 from shardpass.propagation.program import Propagated

@@ -22,8 +22,8 @@ from shardpass.ir.walk import OpList, named
 from shardpass.ops.reducers import combiner_of
 from shardpass.partition.matmul_loops.gathered import ALL_GATHER, BETWEEN, Gathered, gathered
 from shardpass.partition.matmul_loops.product import product_of
-from shardpass.planning import loop_price
-from shardpass.planning.loop_blocks import Blocks, Product
+from shardpass.planning.price import loop_price
+from shardpass.planning.price.loop_blocks import Blocks, Product
 
 DOT, REDUCE_SCATTER = "stablehlo.dot_general", "stablehlo.reduce_scatter"
 Ints = np.ndarray[Any, np.dtype[np.int64]]

@@ -7,7 +7,7 @@ from typing import Any
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import ints, shape_of
-from shardpass.planning.loop_blocks import Product
+from shardpass.planning.price.loop_blocks import Product
 
 
 def product_of(op: Any) -> Product:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shardpass.advise.source import unified
+from shardpass.advise.find.source import unified
 from shardpass.cli.explain import explain, main
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.report.explanation import Explanation

@@ -15,19 +15,19 @@ UNITS = re.compile(r"^_?[A-Z][A-Z_]*(?:: [^=]+)? = -?[\d.].*#.*\b(bytes?|seconds
 
 # What looks like a price and is none, or is left; by file, a part of its line, and why.
 KNOWN = {
-    ("planning/descent.py", "EXPENSIVE ="): "a part of the program's price",
-    ("planning/descent.py", "LEAST ="): "a part of the program's price",
-    ("planning/reshards.py", "1 + 1e-9"): "rounding",
-    ("planning/search.py", "SAME ="): "a part of the program's price",
-    ("planning/search.py", "ENOUGH ="): "rounding",
-    ("planning/search.py", "WEIGHTS ="): "parts of prices in further solutions",
-    ("planning/search.py", "BOUNDS ="): "parts of prices in further solutions",
-    ("planning/search.py", "FASTER ="): "a part of a makespan",
-    ("planning/search.py", "BUSY ="): "a part of a makespan",
-    ("planning/search.py", "NEAR ="): "a part of a makespan",
-    ("planning/search.py", "HIDEABLE ="): "a part of a makespan",
-    ("planning/search.py", "ROUNDING ="): "rounding",
-    ("planning/search.py", "within {max("): "a percentage for people",
+    ("planning/decide/descent.py", "EXPENSIVE ="): "a part of the program's price",
+    ("planning/decide/descent.py", "LEAST ="): "a part of the program's price",
+    ("planning/options/reshards.py", "1 + 1e-9"): "rounding",
+    ("planning/decide/search.py", "SAME ="): "a part of the program's price",
+    ("planning/decide/search.py", "ENOUGH ="): "rounding",
+    ("planning/decide/search.py", "WEIGHTS ="): "parts of prices in further solutions",
+    ("planning/decide/search.py", "BOUNDS ="): "parts of prices in further solutions",
+    ("planning/decide/search.py", "FASTER ="): "a part of a makespan",
+    ("planning/decide/search.py", "BUSY ="): "a part of a makespan",
+    ("planning/decide/search.py", "NEAR ="): "a part of a makespan",
+    ("planning/decide/search.py", "HIDEABLE ="): "a part of a makespan",
+    ("planning/decide/search.py", "ROUNDING ="): "rounding",
+    ("planning/decide/search.py", "within {max("): "a percentage for people",
     ("planning/solve/highs.py", "mip_rel_gap"): "a part of the price",
     ("planning/solve/reduce.py", "CLOSE ="): "a part of a bound",
     ("planning/solve/reduce.py", "ROUNDING ="): "rounding",
@@ -36,17 +36,17 @@ KNOWN = {
     ("planning/solve/toulbar2.py", "FINE, FINER ="): "units in a price",
     ("planning/solve/toulbar2.py", "LARGEST ="): "a number of units",
     ("planning/solve/toulbar2.py", "ACCURATE ="): "a part of a bound",
-    ("planning/equal_ways.py", "EQUAL ="): "rounding",
-    ("planning/solver.py", "CLOSE ="): "a part of a bound",
-    ("planning/solver.py", "RESIDENT ="): "a part of the program's price",
-    ("planning/solver.py", "CHANGE ="): "a part of the program's price",
-    ("planning/solver.py", "RESCALED ="): "a part of a price",
-    ("planning/work.py", "MADE ="): "what decides between equal splits",
-    ("planning/task.py", "RESIDENT ="): "left: what memory is worth in time",
-    ("planning/within.py", "CLOSE ="): "a part of a bound",
-    ("planning/within.py", "SAME ="): "a part of a price",
-    ("planning/clock.py", "MANY ="): "a size at which the machine is asked",
-    ("planning/text.py", "* 1000000.0"): "microseconds for people",
+    ("planning/options/equal_ways.py", "EQUAL ="): "rounding",
+    ("planning/decide/solver.py", "CLOSE ="): "a part of a bound",
+    ("planning/decide/solver.py", "RESIDENT ="): "a part of the program's price",
+    ("planning/decide/solver.py", "CHANGE ="): "a part of the program's price",
+    ("planning/decide/solver.py", "RESCALED ="): "a part of a price",
+    ("planning/price/work.py", "MADE ="): "what decides between equal splits",
+    ("planning/plan/task.py", "RESIDENT ="): "left: what memory is worth in time",
+    ("planning/decide/within.py", "CLOSE ="): "a part of a bound",
+    ("planning/decide/within.py", "SAME ="): "a part of a price",
+    ("planning/price/clock.py", "MANY ="): "a size at which the machine is asked",
+    ("planning/plan/text.py", "* 1000000.0"): "microseconds for people",
     ("ops/families/static_windows.py", "1 / 2"): "a share of what is copied",
 }
 
@@ -95,4 +95,4 @@ def test_no_price_is_stated_outside() -> None:
 )
 def test_the_search_for_prices_finds_one(text: str) -> None:
     assert found_in(text)
-    assert not is_known("planning/search.py", found_in(text)[0][1])
+    assert not is_known("planning/decide/search.py", found_in(text)[0][1])

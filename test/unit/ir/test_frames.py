@@ -72,6 +72,6 @@ def test_libraries(file: str, library: bool) -> None:
 
 
 def test_this_package_is_a_library_to_its_user() -> None:
-    import shardpass.suggesting.take as take
+    import shardpass.advise.suggest.take as take
 
     assert is_library(take.__file__)

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from shardpass.advise.propose.program import Context
+from shardpass.advise.find.propose.program import Context
+from shardpass.advise.place.sites import Sites, read
+from shardpass.advise.suggest.take import take
 from shardpass.cli.script import program_of
 from shardpass.jax.leaf_names import set_leaf_names
-from shardpass.places.sites import Sites, read
 from shardpass.report.naming import Sources
-from shardpass.suggesting.take import take
 
 NNX = """
 import jax, jax.numpy as jnp, optax

@@ -46,9 +46,9 @@ def test_a_first_compile_loads_what_it_needs() -> None:
     }
     assert families & late == set()
     unasked = (
-        "planning.limited",
-        "planning.problem",
-        "planning.within",
+        "planning.decide.limited",
+        "planning.decide.problem",
+        "planning.decide.within",
         "partition.matmul_loops.",
         "sharding.notations.by_grammar",
         "sharding.notations.named.",

@@ -12,9 +12,9 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardpass.jax as spj
+from shardpass.advise.pin import pin as pin_room
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.jax import pinned as pinned_programs
-from shardpass.pinning import pin as pin_room
 
 
 @pytest.fixture

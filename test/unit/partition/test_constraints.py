@@ -9,7 +9,7 @@ import shardpass
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.collectives import collectives
 from shardpass.pipeline.plan import plan_module
-from shardpass.planning.plan import ProgramPlan
+from shardpass.planning.plan.plan import ProgramPlan
 
 # Rink et al., "Memory-efficient array redistribution", Listing 3: x @ w1 in columns, redistributed to rows, @ w2
 LISTING_3 = """

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import shardpass
+from shardpass.advise.suggest.suggest import suggest_module
 from shardpass.cost.collective import Axis, Collective
 from shardpass.cost.machine import Work, find_machine
 from shardpass.diagnostics import collect
 from shardpass.pipeline.plan import plan_module
-from shardpass.suggesting.suggest import suggest_module
 from tools.processes import environment, module_command
 
 HEAD = "module attributes {mhlo.num_partitions = 4 : i32} {\n  func.func @main"

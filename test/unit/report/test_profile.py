@@ -115,7 +115,7 @@ def test_events_without_a_module_are_of_any() -> None:
 
 
 def refused(report: Explanation, folder: Any) -> str:
-    from shardpass.suggesting.explain import measured
+    from shardpass.advise.suggest.explain import measured
 
     with pytest.raises(ShardpassError) as error:
         measured(report, folder)

@@ -116,8 +116,8 @@ def test_the_program_of_the_partitioner_of_a_target_is_proved(name):
 
 def test_constraints_are_pinned_by_the_compiler_of_a_target():
     compiler("h100:8").close()
+    from shardpass.advise.pin.pin import pin_module
     from shardpass.ir.context import parse_module
-    from shardpass.pinning.pin import pin_module
 
     module = parse_module(PROGRAM)
     with module.context:

@@ -14,8 +14,8 @@ from typing import Any
 from jax.sharding import AxisType
 
 import shardpass
-from shardpass.explicit.errors import read
-from shardpass.explicit.repair import repairs
+from shardpass.advise.repair.errors import read
+from shardpass.advise.repair.repair import repairs
 from tools.bench.explicit_corpus.forms import form, lowered, plan_of
 from tools.bench.peers import set_devices
 from tools.bench.real_programs import real_programs

@@ -18,7 +18,7 @@ import jax
 from jax.sharding import AxisType
 
 import shardpass
-from shardpass.explicit.repair import Repairs
+from shardpass.advise.repair.repair import Repairs
 from tools.bench.explicit_errors.table import MISTAKES, Mistake
 from tools.bench.peers import set_devices
 from tools.bench.unified_diff import applied

@@ -19,9 +19,9 @@ from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.pipeline.run import run_pipeline
-from shardpass.planning.cost import price
-from shardpass.planning.planner import plan_program
-from shardpass.planning.search import Decision, decide
+from shardpass.planning.decide.search import Decision, decide
+from shardpass.planning.plan.cost import price
+from shardpass.planning.plan.planner import plan_program
 from shardpass.program.program import Program
 from shardpass.program.read import read_program
 from tools.prove.cheapest.options import Costs

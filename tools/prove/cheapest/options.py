@@ -23,12 +23,12 @@ from shardpass.ops.splits.assign import Side, complete, settle
 from shardpass.ops.splits.factors import Axes, Kind, Rule
 from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.planning.borders import Borders, borders
-from shardpass.planning.choose import maskable
-from shardpass.planning.clock import clock_of
-from shardpass.planning.copies import PlacedArray
-from shardpass.planning.listed import redistribution
-from shardpass.planning.steps import Copy, Reshard
+from shardpass.planning.options.choose import maskable
+from shardpass.planning.options.copies import PlacedArray
+from shardpass.planning.price.borders import Borders, borders
+from shardpass.planning.price.clock import clock_of
+from shardpass.planning.price.listed import redistribution
+from shardpass.planning.price.steps import Copy, Reshard
 from shardpass.program.program import Array, Op, OpKind, Program
 from shardpass.sharding import Sharding
 from tools.prove.cheapest.space import Domains, Unsupported, distributions

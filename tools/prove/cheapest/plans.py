@@ -8,11 +8,11 @@ begin with empty tables.
 from __future__ import annotations
 
 from shardpass.cost.machine import IDEAL, Machine
-from shardpass.planning.choose import Decided
-from shardpass.planning.clock import clock_of
-from shardpass.planning.cost import price
-from shardpass.planning.planner import plan_program
-from shardpass.planning.prices import Prices
+from shardpass.planning.options.choose import Decided
+from shardpass.planning.plan.cost import price
+from shardpass.planning.plan.planner import plan_program
+from shardpass.planning.price.clock import clock_of
+from shardpass.planning.price.prices import Prices
 from shardpass.program.program import Program
 from shardpass.program.shardings import Shardings
 

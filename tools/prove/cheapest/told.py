@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.planning.planner import plan_program
+from shardpass.planning.plan.planner import plan_program
 from shardpass.sharding import Sharding
 from tools.prove.cheapest.examine import Found, Outcome
 from tools.prove.cheapest.space import Slot

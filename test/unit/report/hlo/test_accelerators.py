@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shardpass.advise.verify import figures
+from shardpass.advise.find.verify import figures
 from shardpass.report.hlo.explain import explain_hlo
 from shardpass.report.rows import MemoryFacts
 from shardpass.report.text import show_seconds

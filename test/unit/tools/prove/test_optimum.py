@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from shardpass.planning.cost import price
-from shardpass.planning.planner import plan_program
+from shardpass.planning.plan.cost import price
+from shardpass.planning.plan.planner import plan_program
 from tools.prove.cheapest.drafts import Draft
 from tools.prove.cheapest.examine import Examiner, Outcome, read
 from tools.prove.cheapest.options import Costs

@@ -1,0 +1,48 @@
+"""The kinds of edits that are proposed, each by a function of the program that knows nothing of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from shardpass.advise.find.propose import cuts, names, states, unplaced, values, written
+from shardpass.advise.find.propose.program import Context, Edit
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of edits.
+
+    Attributes:
+        name: of the kind.
+        rank: of edits that save about the same, that of the lowest rank comes first.
+        propose: yields the edits.
+        always: whether the best edits are compiled whatever the model says of their price.
+        together: whether, of edits of one price, that of the most places is tried first.
+    """
+
+    name: str
+    rank: int
+    propose: Callable[[Context], Iterator[Edit]]
+    always: bool = False
+    together: bool = False
+
+
+KINDS = (
+    Kind("batch", 0, unplaced.batches, always=True),
+    Kind("drop", 1, written.drops),
+    Kind("lookup", 3, values.lookups, always=True),
+    Kind("state", 1, states.counterparts, always=True, together=True),
+    Kind("twin", 1, states.twins, always=True, together=True),
+    Kind("cut", 2, cuts.cuts, always=True),
+    Kind("rename", 2, names.renames),
+    Kind("order", 2, names.orders),
+    Kind("result", 2, written.results),
+    Kind("constraint", 2, written.constraints),
+    Kind("argument", 3, written.arguments),
+    Kind("family", 3, states.families),
+    Kind("zero", 3, states.zero),
+    Kind("size", 3, states.sizes, together=True),
+    Kind("value", 4, values.values),
+)
+STATES = (*(kind for kind in KINDS if kind.name in ("state", "twin")), Kind("spread", 3, states.spread))

@@ -1,0 +1,67 @@
+"""What an edit does to the user's scheme: more of an array stays on each device, or an array is split elsewhere.
+
+An edit gives up a part of the scheme where an annotated argument or result, or a constraint on an array of a state's
+type, has larger tiles: it replicates a batch, or undoes ZeRO or FSDP. It moves an array where the tiles stay as large
+and are others: checkpoints and other programs that take the array change too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shardpass.advise.find.propose.program import Context, Edit
+from shardpass.advise.find.propose.specs import axes_of, tile
+from shardpass.advise.place.sites import ARGUMENT, CONSTRAINT, VALUE
+from shardpass.advise.place.write import Change
+from shardpass.report.text import show_bytes
+
+LARGER = 1.001
+MOST_NAMES = 3
+
+
+def harm(context: Context, edit: Edit) -> int:
+    """Count the annotations of the user's scheme that ``edit`` gives up."""
+    return len(list(_given_up(context, edit)))
+
+
+def label(context: Context, edit: Edit) -> str:
+    """Return what a user has to know of an edit that changes the scheme: a clause with bytes, or ""."""
+    lost = [change for change in _given_up(context, edit) if change.site.kind in (ARGUMENT, CONSTRAINT)]
+    if lost:
+        more = sum(_grows(context, change) * max(1, len(change.site.positions)) for change in lost)
+        return f"the edit gives up splits: {show_bytes(round(more))} more of {_names(lost)} on each device"
+    moved = [change for change in edit if change.site.kind == ARGUMENT and _is_moved(context, change)]
+    return f"the edit splits {_names(moved)} otherwise, wherever it is placed" if moved else ""
+
+
+def _given_up(context: Context, edit: Edit) -> Iterator[Change]:
+    for change in edit:
+        site, spec = change.site, change.spec
+        if site.kind == VALUE or site.spec is None or not axes_of(site.spec):
+            continue
+        if site.array not in context.state_types if site.kind == CONSTRAINT else spec is None:
+            continue
+        if _grows(context, change) > 0:
+            yield change
+
+
+def _grows(context: Context, change: Change) -> float:
+    """Return by how many bytes a tile grows; 0 where it hardly does."""
+    array, axes = change.site.array, context.axes
+    before, after = tile(array, change.site.spec, axes), tile(array, change.spec, axes)
+    return after - before if after > before * LARGER else 0.0
+
+
+def _is_moved(context: Context, change: Change) -> bool:
+    """Return whether an array that is split is split along another dimension or over other axes, in tiles as large."""
+    before, after = change.site.spec, change.spec
+    if not before or after is None or not axes_of(before) or change.padded is not None:
+        return False
+    array, axes = change.site.array, context.axes
+    return before != after and tile(array, after, axes) >= tile(array, before, axes) / LARGER
+
+
+def _names(changes: list[Change]) -> str:
+    names = list(dict.fromkeys(f"`{change.site.pattern}`" for change in changes))
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more

@@ -1,0 +1,440 @@
+"""The search for edits: propose, price, draft, compile, keep; the same loop whatever is proposed.
+
+Problem: of all annotations that a program has, or could have, name the few that cost most, and show for each what the
+partitioner makes of the program with another one.
+
+1. Each kind of proposal (``propose``) yields edits. A model of a partitioner that propagates and searches nothing
+   (``price``) prices at most ``TRIES`` ops' worth of edits.
+2. The price orders the edits of one kind and decides nothing between kinds: of edits that it finds useless a quarter
+   saves. The best of each kind are compiled as drafts (``jax_private.drafts``, a third of a compile), beside a
+   draft of the program itself, as a draft differs from the program that runs.
+3. Of the drafts that save, ``rank.best`` chooses. The axes of its specs are refined: one less, or in another order.
+4. The choice is compiled in full: the user's text with the diff is traced again where that can be done, else the module
+   with the edit. Where it saves (``verify.saves``) it is a finding and stays applied; else the next is tried. The
+   drafts that saved, and that change other places, are then drafted again on top of it.
+5. Memory has a list of its own: a state that is whole on every device saves no time. What saves most memory, at no cost
+   in time, is compiled after the findings that save time, and on top of that once more.
+
+Invariant: each finding was compiled with those before it, by the partitioner of the report; its figures are those of
+the compiled programs.
+
+Example: a transformer whose feed-forward has a leftover ``with_sharding_constraint(u, P('data'))`` between weights
+split over 'model': as drafts, the constraint dropped and a weight moved to 'data' save about the same. The constraint
+is one place that keeps the scheme, so it comes first.
+
+State: the findings, their changes, and the figures of the program with them. The search ends when its time is spent
+(``budget``), and keeps what is there.
+
+Cost: one import, TRIES / ops prices, and a draft for each edit that is tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+
+from jaxlib.mlir import ir
+
+from shardpass.advise.find.budget import COMPILES, IN_FULL, Budget
+from shardpass.advise.find.kinds import Kinds
+from shardpass.advise.find.price import Model
+from shardpass.advise.find.propose import KINDS, STATES
+from shardpass.advise.find.propose.program import Context, Edit
+from shardpass.advise.find.propose.specs import divides
+from shardpass.advise.find.rank import Trial, best, first_of_each
+from shardpass.advise.find.scheme import harm, label
+from shardpass.advise.find.sentences import action_of, sentence
+from shardpass.advise.find.source import Edits
+from shardpass.advise.find.text import JaxText, Written, code_of
+from shardpass.advise.find.verify import changed_lines, figures, saves, saves_memory
+from shardpass.advise.place.sites import CONSTRAINT, RESULT, Site, Sites, read
+from shardpass.advise.place.specs import spec_text
+from shardpass.advise.place.write import Change, with_changes
+from shardpass.cost.machine import Machine
+from shardpass.diagnostics import NOWHERE, Place, ShardpassError
+from shardpass.ir.annotations import Signature, main_of
+from shardpass.ir.context import parse_module
+from shardpass.ir.doors import Given
+from shardpass.ir.replica_groups import meshes_of
+from shardpass.report.explanation import Explanation
+from shardpass.report.findings import INTERRUPTED, LATE, Annotated, Figures, Finding, Findings
+from shardpass.report.groups import group
+from shardpass.report.naming import Sources
+from shardpass.report.rows import Row
+from shardpass.sharding import Mesh
+
+TRIES = 20_000  # ops that are priced in all
+FEWEST, MOST = 32, 240  # edits that are priced
+OF_A_KIND = 4  # edits that may be drafted
+MOST_DRAFTS = 14  # of the first round
+MOST_REFINED = 4
+MOST_AGAIN = 3  # drafts on top of a finding
+MOST_TRIED = 3  # full compiles for one finding
+MOST_FINDINGS = 3
+MOST_THINNER = 2  # findings of memory alone
+CHEAPER = 0.995  # of the price: an edit that the model finds no cheaper is drafted where its kind always is
+NEXT = 0.05  # of the time, that a draft on top of a finding saves
+PRICING = 0.5  # of the time, for prices
+MOST_NAMED = 5  # arrays of which most is sent
+MOST_LINES = 4  # whose values are constrained
+SAME = 0.01  # of the price: a difference that does not decide between edits
+
+Pending = Callable[[], Explanation]  # waits for the compile of a program and explains it
+Compiler = Callable[
+    [bytes, bool], Pending
+]  # with the partitioner of the report; True: a draft (``jax_private.drafts``)
+
+Again = Callable[[Edits], bytes | None]  # see ``Asked.again``
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a search is about, and with what means.
+
+    Attributes:
+        base: the report of ``data``, a program in the file ``file``, as ``compiler`` compiles it.
+        budget: the time that the search has.
+        again: traces the program with edits of its files: returns the module; None where JAX or the user's code refuses
+            the edits, and ``b""`` where they cannot be tried. None: edits are written into the module alone.
+        show: called with each finding when it is there.
+        interruptible: whether Ctrl-C ends the search with the findings that are there.
+        whole: processor seconds of a compile in full, where the compiler of the program makes no drafts; else 0.0.
+    """
+
+    data: Given
+    file: str
+    base: Explanation
+    compiler: Compiler
+    machine: Machine
+    sources: Sources
+    budget: Budget = field(default_factory=Budget)
+    again: Again | None = None
+    show: Callable[[Finding], None] = lambda _: None
+    interruptible: bool = False
+    whole: float = 0.0
+
+
+def find_edits(asked: Asked) -> Findings:
+    """Return the findings of a program."""
+    try:
+        reading = read(asked.data, asked.file, asked.sources)
+    except ShardpassError as error:
+        return Findings(why_not=f"the program cannot be imported: {error.diagnostics[0].message}")
+    with reading.module.context:
+        return _Search(asked, Sites(reading)).run()
+
+
+class _Search:
+    """One search for edits. State: the findings so far, their changes, and the program with them."""
+
+    def __init__(self, asked: Asked, sites: Sites) -> None:
+        self.asked = asked
+        self.module = parse_module(asked.data, asked.file, trusted=True)  # of this process's making
+        meshes = [mesh for mesh in meshes_of(self.module).values() if isinstance(mesh, Mesh)]
+        self.axes = {name for mesh in meshes for name, _ in mesh.axes}  # of the user's; none in GSPMD's notation
+        self.sites = sites
+        self.kinds = Kinds(sites)
+        self.text = JaxText(sites, asked.sources, asked.base.file.rpartition(":")[2])
+        self.rows, self.figures = asked.base.rows, figures(asked.base)
+        self.changes: list[Change] = []
+        self.findings: list[Finding] = []
+        self.compiled = 0
+        self.is_cut = False  # whether time ended the proposals
+
+    def run(self) -> Findings:
+        sites = self.sites
+        if sites.program.mesh.mesh.size < 2:
+            return Findings(why_not="the program runs on one device")
+        signature = Signature(main_of(self.module))
+        if len(signature.arguments) != len(sites.program.body.arguments):
+            return Findings(why_not="main has arguments that are no arrays")
+        if len(signature.results) != len(sites.program.body.returned):
+            return Findings(why_not="main has results that are no arrays")
+        plain = self._compiling((), True)  # while edits are priced
+        self.model = Model(sites.reading, self.asked.machine)
+        arrays = [row.array for row in sorted(self.rows, key=lambda row: -row.bytes_received)][:MOST_NAMED]
+        folded = self.model.task.folded
+        self.context = Context(sites.used_alike(folded.of, folded.results), self._lines(), arrays)
+        try:
+            self._look(plain)
+        except KeyboardInterrupt:
+            if not self.asked.interruptible:
+                raise
+            return Findings(tuple(self.findings), self.compiled, stopped=INTERRUPTED)
+        return Findings(tuple(self.findings), self.compiled, stopped=LATE if self.is_cut or self._is_late() else "")
+
+    def _look(self, plain: Pending | None) -> None:
+        """Look for all findings. ``plain``: the draft of the program itself."""
+        trials = self._priced()
+        draft = self._figures(plain)
+        self.asked.budget.allow(max(COMPILES * self.asked.budget.elsewhere, IN_FULL * self.asked.whole))
+        if draft is not None:
+            drafted = self._drafted(trials)
+            self._keep_thinner(self._keep_best(draft, drafted), drafted)
+
+    def _is_late(self) -> bool:
+        return self.asked.budget.is_over()
+
+    def _lines(self) -> list[Place]:
+        """List the MOST_LINES lines of which the collectives send most bytes."""
+        return [one.place for one in group(self.rows) if one.place != NOWHERE][:MOST_LINES]
+
+    # ---------------------------------------------------------------- by the model
+
+    def _priced(self) -> list[Trial]:
+        """Return the edits to draft, in that order."""
+        base = self.model.price(())
+        left = min(MOST, max(FEWEST, TRIES // max(1, self.model.task.folded.program.count)))
+        trials, seen = [], set[object]()
+        streams = [(kind, kind.propose(self.context)) for kind in KINDS]
+        while streams and left > 0 and not self.is_cut:
+            for kind, edits in list(streams):  # of each kind in turn, so that a limit cuts all of them
+                edit = next((one for one in map(self._closed, edits) if self._is_new(one, seen)), None)
+                if edit is None:
+                    streams.remove((kind, edits))
+                    continue
+                left -= 1
+                price = round(self._price(edit) / base / SAME) * SAME if base else 1.0
+                if price < CHEAPER or (kind.always and math.isfinite(price)):
+                    trials.append(Trial(edit, kind, price, harm(self.context, edit)))
+            self.is_cut = bool(streams) and self.asked.budget.is_over(PRICING)
+        return first_of_each(trials, OF_A_KIND)
+
+    def _is_new(self, edit: Edit, seen: set[object]) -> bool:
+        """Return whether an edit changes something, in the user's axes, that none before did; note it."""
+        names = {name for change in edit for axes in change.spec or () for name in axes}
+        if self.axes and not names <= self.axes:
+            return False  # parts of axes, which two meshes share
+        key = frozenset(
+            (change.site.kind, change.site.positions or change.site.origins, change.spec) for change in edit
+        )
+        if key in seen or all(change.spec == change.site.spec for change in edit):
+            return False
+        seen.add(key)
+        return True
+
+    def _closed(self, edit: Edit) -> Edit:
+        """Add the constraints that the text of ``edit`` changes too: those that a loop makes by one call path."""
+        more = []
+        for change in edit:
+            for site in self.sites.constraints if change.site.kind == CONSTRAINT else ():
+                same = site.frame == change.site.frame and site.calls == change.site.calls
+                if same and site is not change.site and site.array.rank == change.site.array.rank:
+                    spec = change.spec
+                    if spec is None or divides(spec, site.array.shape, self.context.axes):
+                        more.append(Change(site, spec))
+        known = {change.site for change in edit}
+        return (*edit, *(change for change in dict.fromkeys(more) if change.site not in known))
+
+    def _price(self, edit: Sequence[Change]) -> float:
+        """Model the price of ``edit``; infinite where it cannot be planned."""
+        try:
+            return self.model.price(edit)
+        except ShardpassError:
+            return math.inf
+
+    # ---------------------------------------------------------------- compiled
+
+    def _compiling(self, edit: Edit, draft: bool) -> Pending | None:
+        """Starts to compile the program with ``edit``; returns None if the edit cannot be written into the module."""
+        module = self._module(edit)
+        return None if module is None else self.asked.compiler(module, draft)
+
+    def _module(self, edit: Edit) -> bytes | None:
+        try:
+            return with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
+        except (ShardpassError, ir.MLIRError):
+            return None
+
+    def _figures(self, pending: Pending | None) -> Figures | None:
+        explanation = _compiled(pending)
+        return None if explanation is None else figures(explanation)
+
+    def _drafted(self, trials: Iterable[Trial], most: int = MOST_DRAFTS) -> list[Trial]:
+        """Compile drafts of at most ``most`` edits; return those that compile, with their figures."""
+        left = iter(trials)
+        result: list[Trial] = []
+        following = self._next_draft(left)
+        for _ in range(most):
+            if following is None or (self._is_late() and result):
+                break
+            trial, pending = following
+            following = self._next_draft(left)  # while the other is compiled
+            after = self._figures(pending)
+            if after is not None:
+                result.append(trial.with_figures(after))
+        return result
+
+    def _next_draft(self, trials: Iterator[Trial]) -> tuple[Trial, Pending | None] | None:
+        trial = next(trials, None)
+        return None if trial is None else (trial, self._compiling(trial.edit, True))
+
+    def _keep_best(self, draft: Figures, drafted: list[Trial]) -> Figures:
+        """Append findings that save time. ``draft``: the figures of a draft of the program; return those of a draft
+        with the findings.
+        """
+        plain, saving = draft, _that_save(draft, drafted)
+        while saving and len(self.findings) < MOST_FINDINGS:
+            first = best(draft, saving)
+            saving += _that_save(draft, self._drafted(self._refined(first), MOST_REFINED))
+            kept = self._first_that_saves(draft, saving)
+            if kept is None or kept.after is None:
+                break
+            draft = kept.after
+            if self._is_late():
+                break
+            others = [one for one in drafted if not _share(one.edit, kept.edit) and not one.harm]
+            others = sorted(_that_save(plain, others), key=lambda one: one.after.seconds if one.after else 0.0)
+            saving = _that_save(draft, self._drafted(others[:MOST_AGAIN], MOST_AGAIN), NEXT)
+            drafted = others
+        return draft
+
+    def _first_that_saves(self, draft: Figures, saving: Sequence[Trial]) -> Trial | None:
+        """Compile the best of ``saving`` in full, then the next, until one is a finding; return it."""
+        left = list(saving)
+        for tried in range(MOST_TRIED):
+            if not left or (tried and self._is_late()):
+                return None
+            chosen = best(draft, left)
+            if self._verified(chosen.edit, saves):
+                return chosen
+            left.remove(chosen)
+        return None
+
+    def _keep_thinner(self, draft: Figures, drafted: Sequence[Trial]) -> None:
+        """Append edits that save memory at no cost in time, each the one that saves most.
+
+        On top of findings the states are proposed again: a moment has to be split as its parameter is by then.
+        """
+        for _ in range(MOST_THINNER):
+            if self.findings:
+                again = replace(self.context, sites=self.context.sites.with_changes(self.changes))
+                trials = [Trial(edit, kind, 0.0, harm(again, edit)) for kind in STATES for edit in kind.propose(again)]
+                drafted = self._drafted(trials, MOST_AGAIN)
+            thin = [one for one in drafted if one.after and not one.harm and saves_memory(draft, one.after)]
+            thin.sort(key=lambda trial: (trial.after.memory if trial.after else 0, trial.places))
+            kept = next((one for one in thin[:MOST_TRIED] if self._may_keep(one)), None)
+            if kept is None or kept.after is None:
+                return
+            draft = kept.after
+
+    def _may_keep(self, trial: Trial) -> bool:
+        return not self._is_late() and self._verified(trial.edit, saves_memory)
+
+    def _refined(self, trial: Trial) -> Iterator[Trial]:
+        """Yield ``trial`` with other axes where it splits a dimension over several: fewer, or in another order."""
+        new = {names for change in trial.edit for names in change.spec or () if len(names) > 1}
+        for names in sorted(new):
+            for count in range(1, len(names) + 1):
+                for other in permutations(names, count):
+                    if other != names:
+                        yield replace(trial, edit=_with_axes(trial.edit, names, other), after=None)
+
+    def _verified(self, edit: Edit, worth: Callable[[Figures, Figures], bool]) -> bool:
+        """Compile the program with ``edit`` in full; record a finding and return True if it saves."""
+        written = self.text.written(edit)
+        for module, kept, is_text in self._modules(edit, written):
+            self.compiled += 1
+            explanation = _compiled(self.asked.compiler(module, False))
+            if explanation is None or not worth(self.figures, figures(explanation)):
+                continue
+            if kept is not None:
+                self.text.keep(kept)
+            rows = explanation.rows
+            if kept is not None and is_text:
+                rows = tuple(replace(row, place=kept.before(row.place)) for row in rows)
+            finding = self._finding(edit, explanation, rows, "" if kept is None else kept.diff)
+            self.findings.append(finding)
+            self.changes += edit
+            self.rows, self.figures = rows, finding.after
+            self.asked.show(finding)
+            return True
+        return False
+
+    def _modules(self, edit: Edit, written: Written | None) -> Iterator[tuple[bytes, Written | None, bool]]:
+        """Yield the program with ``edit``, its text, and whether it is the program of that text.
+
+        The text is traced again where that can be done, else the edit is written into the module. No text is kept that
+        JAX refuses, or that may change more than the edit.
+        """
+        traced = b""
+        if written is not None and self.asked.again is not None:
+            made = self.asked.again(written.edits)
+            traced, written = made or b"", None if made is None else written
+        if traced:
+            yield traced, written, True
+            written = None  # it is another program than the edit's
+        module = self._module(edit)
+        if module is not None:
+            yield module, written if written is not None and written.is_certain else None, False
+
+    def _finding(self, edit: Edit, explanation: Explanation, rows: Sequence[Row], diff: str) -> Finding:
+        before, after = self.figures, figures(explanation)
+        kind, clause = self.kinds.of(edit)
+        clauses = sentence(edit, before, after, clause, self.text.helper_of(edit)), label(self.context, edit)
+        annotations = tuple(
+            Annotated(
+                change.site.kind,
+                change.site.pattern,
+                "" if change.site.spec is None else spec_text(change.site.spec),
+                "" if change.spec is None else spec_text(change.spec),
+                change.site.place,
+                change.site.positions,
+            )
+            for change in edit
+        )
+        return Finding(
+            action_of(edit),
+            "; ".join(filter(None, clauses)),
+            annotations,
+            tuple(dict.fromkeys(map(code_of, edit))),
+            before,
+            after,
+            diff,
+            edit[0].site.place,
+            changed_lines(self.rows, rows),
+            kind,
+        )
+
+
+def _that_save(draft: Figures, trials: Iterable[Trial], least: float = 0.0) -> list[Trial]:
+    """Return the trials whose drafts save beside ``draft``, at least the part ``least`` of the time."""
+    return [
+        trial
+        for trial in trials
+        if trial.after is not None and saves(draft, trial.after)
+        if trial.after.seconds <= draft.seconds * (1 - least)
+    ]
+
+
+def _with_axes(edit: Edit, names: tuple[str, ...], other: tuple[str, ...]) -> Edit:
+    """Return ``edit`` with ``other`` wherever it splits a dimension over ``names``."""
+    return tuple(
+        change
+        if change.spec is None
+        else replace(change, spec=tuple(other if one == names else one for one in change.spec))
+        for change in edit
+    )
+
+
+def _share(one: Sequence[Change], other: Sequence[Change]) -> bool:
+    """Return whether two edits change one place."""
+    places = {key for change in other for key in _keys(change.site)}
+    return any(key in places for change in one for key in _keys(change.site))
+
+
+def _keys(site: Site) -> Iterator[object]:
+    if site.positions:
+        yield from ((site.kind == RESULT, position) for position in site.positions)
+    else:
+        yield from site.origins
+
+
+def _compiled(pending: Pending | None) -> Explanation | None:
+    """Return the program of ``pending``; None if the partitioner refuses it."""
+    try:
+        return None if pending is None else pending()
+    except ShardpassError:
+        return None

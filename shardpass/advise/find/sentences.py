@@ -1,0 +1,71 @@
+"""A finding as a sentence: what is wrong, and what the wrong costs, by the figure that falls most."""
+
+from __future__ import annotations
+
+from shardpass.advise.find.propose.program import Edit
+from shardpass.advise.find.propose.specs import axes_of
+from shardpass.advise.place.sites import ARGUMENT, CONSTRAINT, CUT, RESULT, VALUE
+from shardpass.advise.place.specs import spec_text
+from shardpass.report.findings import ADD, DROP, REPLACE, Figures
+from shardpass.report.text import show_bytes, show_flops
+
+_MOST_NAMES = 3
+
+
+def action_of(edit: Edit) -> str:
+    """Return the action of the edit's first change: DROP, REPLACE or ADD."""
+    first = edit[0]
+    if first.spec is None:
+        return DROP
+    return ADD if first.site.spec is None else REPLACE
+
+
+def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", helper: tuple[str, int] = ("", 0)) -> str:
+    """Describe the mistake and its cost, without a place. ``clause``: about the array (``kinds``), ``of which
+    ...``. ``helper``: the function whose constraint the edit changes for several calls, and their number.
+    """
+    first, cost = edit[0], cost_of(before, after)
+    site = first.site
+    names = list(dict.fromkeys(f"`{change.site.pattern}`" for change in edit if change.site.kind == site.kind))
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    named, now = ", ".join(names[:_MOST_NAMES]) + more, spec_text(site.spec or ())
+    named += f", {clause}," if clause else ""
+    if site.kind == CONSTRAINT and helper[0]:
+        return f"the constraint in {helper[0]}(), in all {helper[1]} calls, costs {cost}"
+    if site.kind == CONSTRAINT:
+        return f"the constraint of {named} to {now} costs {cost}"
+    if site.kind == CUT:
+        size, (axis,) = site.array.shape[site.cut], (first.spec or ())[site.cut]
+        at = ", ".join(str(end) for _, end in site.pieces if end < size)
+        return f"the cut of {named} at {at} of {size} misses the borders of its shards over {axis}, which costs {cost}"
+    if site.kind == VALUE:
+        return f"{named} has no constraint, which costs {cost}"
+    if first.spec is None:
+        return f"out_shardings force {named} to {now}, which costs {cost}"
+    role = {ARGUMENT: "in_shardings", RESULT: "out_shardings"}[site.kind]
+    missing = axes_of(first.spec) - axes_of(site.spec)
+    if missing and axes_of(site.spec) < axes_of(first.spec):
+        return f"{role} do not split {named} over {' and '.join(sorted(missing))}, which costs {cost}"
+    return f"{role} have {named} as {now}, which costs {cost}"
+
+
+def cost_of(before: Figures, after: Figures) -> str:
+    """Describe at most two figures that fall, in the order of their relative fall."""
+    falls = []
+    for name, was, now in (
+        ("received", before.bytes, after.bytes),
+        ("held", before.memory, after.memory),
+        ("computed", before.flops, after.flops),
+    ):
+        if was > 0 and now < was * 0.98:
+            falls.append(((was - now) / was, name, was, now))
+    falls.sort(reverse=True)
+    if not falls:
+        return "time"
+    words = [
+        f"{show_flops(was - now)} of {show_flops(was)}"
+        if name == "computed"
+        else f"{show_bytes(was - now)} of {show_bytes(was)} {name}"
+        for _, name, was, now in falls[:2]
+    ]
+    return " and ".join(words)

@@ -1,0 +1,135 @@
+"""One expression by itself: whether JAX gives it a type with an edit, which one, and what it then costs.
+
+The operands are those that the probe saw in the trace that failed, arrays as their types alone. An expression that JAX
+types as it is failed in its backward pass, and is tried with that.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from shardpass.advise.repair.expression import FUNCTION, PROBE, Edit, Expression
+from shardpass.advise.repair.price import quick_price
+
+Values = dict[int, Any]
+
+
+class Probe:
+    """Records what an edited program passes to it: the types of arrays, and other values as they are."""
+
+    def __init__(self) -> None:
+        self.values: Values = {}
+
+    def __call__(self, number: int, value: Any) -> Any:
+        self.values[number] = _kept(value)
+        return value
+
+    @contextmanager
+    def called(self) -> Iterator[None]:
+        """Let edited programs call this probe, inside of the block."""
+        setattr(builtins, PROBE, self)
+        try:
+            yield
+        finally:
+            delattr(builtins, PROBE)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An edit with which JAX types the expression. ``types``: of its results."""
+
+    edit: Edit
+    types: tuple[str, ...]
+    traced: Any
+
+
+class Alone:
+    """Evaluates ``expression`` by itself on operands ``values``, on the mesh of their types."""
+
+    def __init__(self, expression: Expression, values: Values, machine: str) -> None:
+        self.expression, self.machine = expression, machine
+        self.arrays = {
+            number: value
+            for number, value in values.items()
+            if number >= 0 and isinstance(value, jax.ShapeDtypeStruct) and value.sharding is not None
+        }
+        meshes = [one.sharding.mesh for one in self.arrays.values() if not one.sharding.mesh.empty]
+        self.mesh = meshes[0] if meshes else None
+        function = values.get(FUNCTION)
+        inside = function is not None and of_array(function)
+        self._function = "" if inside else "_function"
+        self._names = {number: f"_{number}" for number in values if number >= 0}
+        others = {self._names[number]: values[number] for number in values if number >= 0 and number not in self.arrays}
+        self._namespace = {
+            expression.file.spec_name.partition(".")[0]: jax.sharding.PartitionSpec,
+            "P": jax.sharding.PartitionSpec,
+            **expression.modules,
+            "_function": function,
+            **others,
+        }
+        self._backward = False
+        self._backward = self.typed(Edit()) is not None
+
+    def typed(self, edit: Edit) -> Typed | None:
+        """Trace the expression with ``edit``; return None if JAX does not type it."""
+        try:
+            code = compile(self.expression.alone(edit, self._names, self._function), "<expression>", "eval")
+            with jax.sharding.use_abstract_mesh(self.mesh):
+                traced = jax.jit(self._program(code)).trace(*self.arrays.values())
+        except Exception:  # whatever the user's function or JAX says of it
+            return None
+        return Typed(edit, tuple(one.str_short() for one in traced.jaxpr.out_avals), traced)
+
+    def shape(self, edit: Edit) -> tuple[int, ...] | None:
+        """Return the shape of the result with ``edit``; None if JAX does not type it or it is no array."""
+        typed = self.typed(edit)
+        if typed is None:
+            return None
+        result = typed.traced.out_info[0] if self._backward else typed.traced.out_info
+        shape: tuple[int, ...] | None = getattr(result, "shape", None)
+        return shape
+
+    def price(self, one: Typed) -> float | None:
+        """Return the seconds of an expression that is typed; None if it cannot be priced."""
+        try:
+            with jax.sharding.use_abstract_mesh(self.mesh):
+                lowered = one.traced.lower(lowering_platforms=("cpu",))
+        except Exception:  # as above
+            return None
+        return quick_price(lowered.as_text(), self.machine)
+
+    def _program(self, code: Any) -> Callable[..., Any]:
+        names = [self._names[number] for number in self.arrays]
+
+        def forward(*arrays: Any) -> Any:
+            return eval(code, dict(self._namespace) | dict(zip(names, arrays, strict=True)))
+
+        def both(*arrays: Any) -> Any:
+            result, back = jax.vjp(forward, *arrays)
+            return result, back(result)
+
+        return both if self._backward else forward
+
+
+def _kept(value: Any) -> Any:
+    if not isinstance(value, jax.Array):
+        return value
+    kind = jax.typeof(value)
+    return jax.ShapeDtypeStruct(kind.shape, kind.dtype, sharding=kind.sharding, weak_type=kind.weak_type)
+
+
+def of_array(function: Any) -> bool:
+    """Return whether ``function`` is a method of an array: the expression reaches it through the array itself."""
+    owner = getattr(function, "__self__", None)
+    return isinstance(owner, jax.Array) or "_IndexUpdateRef" in type(owner).__name__ or _is_partial(function)
+
+
+def _is_partial(function: Any) -> bool:
+    """Return whether ``functools.partial`` bound ``function`` to an array, as it binds methods of tracers."""
+    return any(isinstance(one, jax.Array) for one in getattr(function, "args", ()))

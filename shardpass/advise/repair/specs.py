@@ -1,0 +1,59 @@
+"""Specs that a type may have on a mesh with Explicit axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+from jax.sharding import AxisType, PartitionSpec
+
+from shardpass.advise.find.propose.specs import every_spec
+from shardpass.advise.place.specs import Spec
+
+MOST = 32  # specs of one array
+
+
+def explicit_axes(mesh: Any) -> dict[str, int]:
+    """Return the axes of a mesh that types may name, with their sizes."""
+    typed = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return {name: mesh.shape[name] for name, kind in typed if kind == AxisType.Explicit and mesh.shape[name] > 1}
+
+
+def spec_of(array: Any) -> Spec:
+    """Return the spec of an array, a tracer or a ``ShapeDtypeStruct``, one entry for each dimension."""
+    sharding = getattr(array, "sharding", None) if isinstance(array, jax.ShapeDtypeStruct) else None
+    if sharding is None:
+        sharding = jax.typeof(array).sharding
+    return _entries(sharding.spec, len(array.shape))
+
+
+def spec_of_type(aval: Any) -> Spec | None:
+    """Return the spec of a type; None if it has none, or if it is of partial sums."""
+    spec = getattr(getattr(aval, "sharding", None), "spec", None)
+    if spec is None or getattr(spec, "unreduced", None) or getattr(spec, "reduced", None):
+        return None
+    return _entries(spec, len(aval.shape))
+
+
+def _entries(spec: Any, rank: int) -> Spec:
+    entries = (*spec, *((None,) * (rank - len(spec))))
+    return tuple(() if one is None else (one,) if isinstance(one, str) else tuple(one) for one in entries)
+
+
+def partition(spec: Spec) -> PartitionSpec:
+    """Convert ``spec`` to a JAX ``PartitionSpec``."""
+    return PartitionSpec(*(None if not one else one[0] if len(one) == 1 else one for one in spec))
+
+
+def specs(shape: Sequence[int], axes: Mapping[str, int], like: Sequence[Spec] = ()) -> list[Spec]:
+    """Return the specs of an array of ``shape``: each axis on a dimension that it divides, or on none.
+
+    Returns at most MOST; those come first that agree with one of ``like`` on most axes.
+    """
+    ordered = sorted(every_spec(shape, axes), key=lambda one: -max((_alike(one, other) for other in like), default=0))
+    return ordered[:MOST]
+
+
+def _alike(spec: Spec, other: Spec) -> int:
+    return sum(len(set(one) & set(two)) for one, two in zip(spec, other, strict=False))

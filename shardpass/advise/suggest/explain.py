@@ -1,0 +1,276 @@
+"""``shardpass.explain``: the report of a function, of what JAX made of it, of a module, or of a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shardpass.advise.find.findings import Wanted, with_decided, with_findings
+from shardpass.advise.find.planned import find_hints
+from shardpass.advise.suggest.take import (
+    decide_for,
+    effort_of,
+    machine_of,
+    partitioner_of,
+    put_mesh,
+    read_mesh,
+    take,
+    target_of,
+)
+from shardpass.cost import machine as cost
+from shardpass.cost.chosen import chosen, machine_text
+from shardpass.diagnostics import Place, ShardpassError, collect
+from shardpass.diagnostics.arguments import has, text_of, whole, wrong_argument
+from shardpass.diagnostics.table_report import NOT_MEASURED
+from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
+from shardpass.ir.annotations import EXACT
+from shardpass.ir.context import parse_module
+from shardpass.ir.doors import Given
+from shardpass.ir.machines import module_machine
+from shardpass.pipeline.base import show_value
+from shardpass.pipeline.run import run_in_place
+from shardpass.planning.price.loop_price import OFF
+from shardpass.redistribute.terms.limit import read_limit
+from shardpass.report.build import PIPELINE, explain_module, is_partitioned
+from shardpass.report.explanation import Explanation
+from shardpass.report.hlo.explain import explain_hlo
+from shardpass.report.hlo.programs import explain_compiled, explain_partitioned_by, is_compiled, partitioned_text
+from shardpass.report.naming import Sources
+from shardpass.report.rows import HintFact
+from shardpass.runtime.peers import OURS, XLA
+from shardpass.sharding import Mesh
+from shardpass.targets.machine import machine_of as machine_for
+from shardpass.targets.target import Target
+
+UNSAID = object()
+NOTHING = Wanted()
+
+
+def explain(
+    f: Any,
+    *args: Any,
+    mesh: Any = None,
+    in_shardings: Any = UNSAID,
+    out_shardings: Any = UNSAID,
+    machine: str | os.PathLike[str] | cost.Machine | None = None,
+    trips: int | None = None,
+    memory_limit: int | str | None = None,
+    effort: int = 1,
+    hints: bool = False,
+    matmul_loops: str = OFF,
+    constraints: str = EXACT,
+    partitioner: str | None = None,
+    target: str | Target | None = None,
+    profile: str | None = None,
+    profile_dir: str | os.PathLike[str] | None = None,
+    **kwargs: Any,
+) -> Explanation:
+    """Report the bytes that each device of the partitioned program receives and the memory it needs, by the line of
+    ``f`` that causes them.
+
+    ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit``,
+    ``shardpass.jax.partition``, ``lower`` or ``compile`` returned, a module, its text, or the path of a file that holds
+    one. HLO that is partitioned, and what ``compile`` returned, are reported as they are.
+
+    Args:
+        mesh: a jax Mesh or AbstractMesh, to whose axes each ``PartitionSpec`` here refers; by default the mesh that the
+            program names.
+        in_shardings, out_shardings: as ``jax.jit`` takes them, or trees of ``PartitionSpec``; of a function.
+        machine: the machine for which the program is decided and planned, and whose time is modelled: a name of
+            docs/reference/machines.md, the path of a file NAME.toml, or a ``Machine``. By default the one that the
+            module names, or that of the environment (SHARDPASS_MACHINE), or of the devices for which JAX lowered the
+            program, or else h100.
+        trips: of loops whose trips are not known, the number to show bytes for too.
+        memory_limit: of a device, bytes or text as "16GiB", by default that of the machine; the report says what does
+            not fit. "none": any number of bytes.
+        effort: of ``shardpass-propagate``: 0 propagates alone, 1 searches, 2 looks longer.
+        hints: look for annotations that save; each is tried by planning again, which takes longer than the report.
+        matmul_loops: which products are overlapped with their collective (collective matmul), as the pipeline's option.
+        constraints: "exact", or "free" to see what the program would cost if its constraints did not hold; as the
+            option of ``shardpass-propagate``.
+        partitioner: whose program is reported: "shardpass" (default without a target); "xla" (default with one), what
+            ``jax.jit`` runs; or "shardy", Shardy's own passes. A process of its own compiles the program of the latter
+            two for virtual CPU devices. ``effort``, ``matmul_loops``, ``constraints`` and ``hints`` are of shardpass
+            alone.
+        target: the devices that ``f`` is lowered and compiled for, by their own compiler and without them: "v5e:16x16",
+            "h100:4x8", as docs/howto/accelerators.md lists them. The machine follows.
+        profile: the old name of ``machine``.
+        profile_dir: the folder that ``jax.profiler.trace`` wrote while the program ran, or one of its xplane files:
+            what the collectives took is reported beside what they are modelled to take. Of programs of HLO.
+
+    Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises; SP553
+    where another partitioner makes no program; SP629 to SP631 where ``profile_dir`` is no profile of the program; SP908
+    to SP912 about the target.
+    """
+    read_limit(memory_limit)
+    machine = machine_of("explain", machine, profile)
+    built_for = target_of(target)
+    machine = machine or (None if built_for is None else machine_text(machine_for(built_for)))
+    if partitioner is None:
+        partitioner = OURS if built_for is None else XLA
+    constraints = text_of("explain", "constraints", constraints, "exact, or free")
+    over = read_mesh(mesh, "explain")
+    effort = effort_of("explain", effort, 0)
+    matmul_loops = text_of("explain", "matmul_loops", matmul_loops, "off, all, memory, or the name of a machine")
+    if trips is not None and whole(trips) is None:
+        raise wrong_argument("explain", "trips", trips, "a whole number, or None")
+    if type(hints) is not bool:
+        raise wrong_argument("explain", "hints", hints, "True or False")
+    partitioner = partitioner_of("explain", partitioner)
+    given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+    given_shardings = {name: value for name, value in given.items() if value is not UNSAID}
+    wrapped = jitted(f, mesh, given_shardings)
+    if is_compiled(wrapped):
+        explanation = explain_compiled(wrapped, over, machine)
+        if hints:
+            raise no_hints(explanation)
+        return measured(dataclasses.replace(within(explanation, memory_limit), trips=trips), profile_dir)
+    data, file, usual = take(wrapped, args, kwargs, None if built_for is None else built_for.platform)
+    folders = [Path.cwd()] if _is_file(f) else None
+    passes = pipeline(effort, matmul_loops, constraints=constraints)
+    asked = partitioner, over, machine, usual
+
+    def explained(text: str) -> Explanation:
+        return explain_data(text, file, *asked, passes=passes, target=built_for)
+
+    retracer = None
+    if has(wrapped, "trace"):
+        from shardpass.advise.repair.retrace import Retracer
+
+        retracer = Retracer(wrapped, args, kwargs)
+    wanted = Wanted(None if retracer is None else retracer.again)
+    with collect():
+        explanation = explain_data(data, file, *asked, passes=passes, folders=folders, target=built_for, wanted=wanted)
+    if retracer is not None:
+        from shardpass.advise.repair.door import with_findings as with_reshards
+
+        explanation = with_reshards(explanation, retracer, explained, folders)
+    if hints and explanation.partitioner != OURS:
+        raise no_hints(explanation)
+    advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None
+    return measured(dataclasses.replace(within(explanation, memory_limit), trips=trips, hints=advice), profile_dir)
+
+
+def explain_data(
+    data: Given,
+    file: str,
+    partitioner: str = OURS,
+    over: Mesh | None = None,
+    machine: str | None = None,
+    usual: str | None = None,
+    *,
+    passes: str = PIPELINE,
+    folders: Sequence[Path] | None = None,
+    target: Target | None = None,
+    wanted: Wanted = NOTHING,
+) -> Explanation:
+    """Report a program in any form. ``over``, ``usual``: the mesh and the machine of a program that names none.
+    ``target``: the devices for which XLA compiles what is reported.
+
+    ``wanted``: how findings are looked for.
+
+    Raises ShardpassError where the program does not parse, or cannot be partitioned or compiled.
+    """
+    text = partitioned_text(data, file)
+    if text is not None:
+        return explain_hlo(text, file, mesh=over, machine=machine or usual, folders=folders)
+    module = parse_module(data, file)
+    partitioned = is_partitioned(module)
+    if not partitioned:
+        put_mesh(module, over, file)
+    if partitioner != OURS and not partitioned:
+        asked = partitioner, module, file, over, machine or usual, folders, target
+        explanation = explain_partitioned_by(*asked, named=machine is not None)
+        return with_findings(explanation, file, machine or usual, folders, wanted)
+    given_text = data if over is None else str(module.operation.get_asm(enable_debug_info=True))
+    decide_for(module, machine, usual)
+    if target is not None:
+        if not partitioned:
+            run_in_place(module, passes)
+        return explain_partitioned_by(OURS, module, file, over, machine or usual, folders, target)
+    explanation = explain_module(module, file, pipeline=passes, folders=folders)
+    return with_decided(dataclasses.replace(explanation, given=given_text), file, folders)
+
+
+def within(explanation: Explanation, memory_limit: int | str | None) -> Explanation:
+    """Return ``explanation`` with ``memory_limit``, as ``explain`` takes it; None: the machine's limit.
+
+    Raises ShardpassError (SP412).
+    """
+    if memory_limit is None:
+        return explanation
+    limit = read_limit(memory_limit)
+    return dataclasses.replace(explanation, memory_limit=limit if isinstance(limit, int) else None)
+
+
+def measured(explanation: Explanation, profile_dir: str | os.PathLike[str] | None) -> Explanation:
+    """Return ``explanation`` with the measured times of the profile in ``profile_dir``; None: without any.
+
+    Raises ShardpassError: SP629 for a folder without a profile, SP630 for that of another program, SP631 for a report
+    that is not of HLO.
+    """
+    if profile_dir is None:
+        return explanation
+    if not isinstance(profile_dir, str | os.PathLike):
+        raise wrong_argument("explain", "profile_dir", profile_dir, "a path, or None")
+    if explanation.measure is None:
+        raise NOT_MEASURED.error(Place(explanation.file))
+    return dataclasses.replace(explanation, measured=explanation.measure(os.fspath(profile_dir)))
+
+
+def no_hints(explanation: Explanation) -> ShardpassError:
+    """Return the error (SP140) for hints about a program that shardpass did not partition."""
+    wanted = (
+        f"False, as the program is that of {explanation.partitioner}, and annotations are tried by shardpass's plan"
+    )
+    return wrong_argument("explain", "hints", True, wanted)
+
+
+def with_hints(
+    data: Given,
+    file: str,
+    mesh: Mesh | None,
+    effort: int,
+    machine: str | None,
+    folders: Sequence[Path] | None,
+) -> tuple[HintFact, ...]:
+    """Return the annotations that save most in the program ``data``; () if it is partitioned already."""
+    module = parse_module(data, file)
+    if is_partitioned(module):
+        return ()
+    with collect():
+        put_mesh(module, mesh, file)
+        return find_hints(module, effort, chosen(machine or module_machine(module)), Sources(folders))
+
+
+def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, constraints: str = EXACT) -> str:
+    """Return the text of the pipeline "partition" with the options ``effort`` and ``matmul_loops``.
+
+    ``machine``: for which shardings are decided and redistributions planned. ``constraints``: whether they hold.
+    """
+    given = [] if effort == 1 else [f"effort={effort}"]
+    given += [f"machine={show_value(machine)}"] if machine else []
+    given += [] if matmul_loops == OFF else [f"matmul-loops={show_value(matmul_loops)}"]
+    given += [] if constraints == EXACT else [f"constraints={show_value(constraints)}"]
+    return f"{PIPELINE}{{{' '.join(given)}}}" if given else PIPELINE
+
+
+def _is_file(f: Any) -> bool:
+    """Return whether ``f`` names a file, which is not trusted, instead of a program of this process."""
+    return isinstance(f, str | bytes | os.PathLike)
+
+
+def jitted(f: Any, mesh: Any, shardings: dict[str, Any]) -> Any:
+    """Wrap a function in ``jax.jit`` with ``shardings``; return any other ``f`` unchanged."""
+    if not callable(f) or hasattr(f, "lower") or hasattr(f, "as_text"):
+        if shardings:
+            raise SHARDINGS_OF_WHAT.error(given=f"an object of class {type(f).__name__}", names=" and ".join(shardings))
+        return f
+    import jax
+
+    from shardpass.jax.partition import over
+
+    return jax.jit(f, **over(mesh, **shardings))

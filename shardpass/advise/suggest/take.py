@@ -1,0 +1,187 @@
+"""Reads the arguments of ``suggest`` and ``explain``: programs in any form, meshes, machines and options."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from shardpass.advise.place.sites import Reading, reading_of
+from shardpass.cost.chosen import machine_text
+from shardpass.cost.machine import Machine
+from shardpass.diagnostics import NOWHERE, Place, ShardpassError
+from shardpass.diagnostics.arguments import has, renamed, shown, text_of, whole, wrong_argument
+from shardpass.diagnostics.table_driver import CANNOT_READ
+from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM
+from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
+from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
+from shardpass.ir.doors import Given
+from shardpass.ir.machines import module_machine, set_module_machine
+from shardpass.report.naming import Sources
+from shardpass.runtime.peers import OURS, WAYS
+from shardpass.sharding import Mesh
+from shardpass.targets.target import Target, parse_target
+
+PARTITIONERS = (OURS, *WAYS)
+
+
+class GivenProgram(NamedTuple):
+    """A program. ``machine``: of the devices for which JAX lowered it; None for any other program."""
+
+    data: str | bytes
+    file: str = UNNAMED
+    machine: str | None = None
+
+
+def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platform: str | None = None) -> GivenProgram:
+    """Read the program of a function, of what ``jax.jit`` or ``lower`` made of one, or of a module.
+
+    A string is MLIR's text, or the path of a file that holds it. ``platform``: for which a function is lowered, by
+    default that of its devices. Raises ShardpassError (SP801) for anything else.
+    """
+    if isinstance(given, os.PathLike) or (isinstance(given, str) and "\n" not in given and os.path.exists(given)):
+        try:
+            path = Path(given)
+            return GivenProgram(path.read_bytes(), str(path))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise CANNOT_READ.error(Place(shown(given)), reason=reason, hint="name a file that may be read") from None
+        except Exception:  # of the object's own
+            raise _no_program(given) from None
+    if isinstance(given, str) or (isinstance(given, bytes) and (is_bytecode(given) or b"\n" in given)):
+        return GivenProgram(given)
+    if has(given, "body") and has(given, "operation"):
+        return GivenProgram(_text(given, lambda: given.operation.get_asm(enable_debug_info=True)))
+    if not has(given, "as_text") and callable(given):
+        import jax
+
+        from shardpass.jax.lowering import lowered
+
+        given = lowered(given if has(given, "lower") else jax.jit(given), arguments, keywords, platform)
+    if has(given, "lowered") and has(given.lowered, "as_text"):  # of equinox and flax.nnx, which have JAX's own inside
+        given = given.lowered
+    if has(given, "stablehlo"):  # of ``shardpass.jax.partition``
+        text = _text(given, lambda: given.stablehlo.operation.get_asm(enable_debug_info=True))
+        return GivenProgram(text, machine=given.machine if has(given, "machine") else None)
+    text = _text(given, lambda: given.as_text(debug_info=True))
+    return GivenProgram(text, machine=_machine_of_lowered(given))
+
+
+def _machine_of_lowered(lowered: Any) -> str | None:
+    if not isinstance(lowered, sys.modules["jax"].stages.Lowered if "jax" in sys.modules else ()):
+        return None
+    from shardpass.jax.here import machine_of_lowered
+
+    return machine_of_lowered(lowered)
+
+
+def _text(given: Any, ask: Callable[[], Any]) -> str:
+    """Return the text of ``given``, by calling ``ask``. Raises ShardpassError (SP801) where it is no text."""
+    try:
+        text = ask()
+    except (AttributeError, TypeError):
+        text = None
+    if not isinstance(text, str):
+        raise _no_program(given)
+    return text
+
+
+def _no_program(given: Any) -> ShardpassError:
+    return NOT_A_PROGRAM.error(given=f"an object of class {type(given).__name__}")
+
+
+def read_mesh(given: Any, function: str = "suggest") -> Mesh | None:
+    """Convert a jax Mesh or AbstractMesh to a mesh of this package. Raises ShardpassError (SP140)."""
+    if given is None or isinstance(given, Mesh):
+        return given
+    try:
+        axes = [(str(name), int(size)) for name, size in dict(given.shape).items()]
+    except Exception:  # of the object's own
+        raise wrong_argument(function, "mesh", given, "a jax Mesh or AbstractMesh, or a shardpass.Mesh") from None
+    return Mesh(axes)
+
+
+def is_abstract(mesh: Any) -> bool:
+    """Return whether ``mesh`` has no devices, so that the machine does not follow from those that are present."""
+    jax = sys.modules.get("jax")
+    return isinstance(mesh, Mesh) or (jax is not None and isinstance(mesh, jax.sharding.AbstractMesh))
+
+
+def partitioner_of(function: str, given: Any) -> str:
+    """Check the name of a partitioner. Raises ShardpassError (SP140) for any other."""
+    name = text_of(function, "partitioner", given, f"one of {', '.join(PARTITIONERS)}")
+    if name not in PARTITIONERS:
+        raise wrong_argument(function, "partitioner", name, f"one of {', '.join(PARTITIONERS)}")
+    return name
+
+
+def target_of(given: Any) -> Target | None:
+    """Read the name of a target. Raises ShardpassError (SP908) for any other value."""
+    return given if given is None or isinstance(given, Target) else parse_target(given)
+
+
+def effort_of(function: str, effort: Any, least: int) -> int:
+    """Check ``effort`` of ``shardpass-propagate``. Raises ShardpassError (SP140) if it is no integer from
+    ``least`` up.
+    """
+    number = whole(effort)
+    if number is None or number < least:
+        raise wrong_argument(function, "effort", effort, "1, or 2 to look longer" if least else "0, 1 or 2")
+    return number
+
+
+def put_mesh(module: Any, mesh: Mesh | None, file: str) -> None:
+    """Set the mesh of ``module``, unless ``mesh`` is None. Raises ShardpassError (SP803) for other device counts."""
+    if mesh is None:
+        return
+    with module.context:
+        count = num_devices(module)
+        if count not in (None, 1, mesh.size):
+            where = NOWHERE if file == UNNAMED else Place(file)
+            raise MESH_SIZE.error(where, mesh=str(mesh), size=mesh.size, count=count)
+        if count is None or count == 1:
+            set_num_devices(module, mesh.size)
+            set_mesh(module, mesh)
+
+
+def imported(data: Given, file: str, mesh: Mesh | None) -> Reading:
+    """Return the program ``data``, imported. ``mesh``: over which to split it; by default the one that it names.
+
+    Raises ShardpassError: as the import pass; SP802 if no mesh is known, SP803 if ``mesh`` has another number of
+    devices than the module.
+    """
+    module = parse_module(data, file)
+    put_mesh(module, mesh, file)
+
+    def check(module: Any) -> None:
+        with module.context:
+            known = mesh_of(module)
+        if known is None or known.size == 1:
+            raise NO_MESH.error(NOWHERE if file == UNNAMED else Place(file))
+
+    return reading_of(module, Sources(), check)
+
+
+def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:
+    """Return the name of the user's machine, from ``machine`` or its old name ``profile``; None if neither is given.
+
+    Raises:
+        ShardpassError: SP140, SP901 to SP903.
+    """
+    argument = "machine" if profile is None else "profile"
+    given = renamed(function, machine, profile, above=1)
+    if given is None:
+        return None
+    if not isinstance(given, str | os.PathLike | Machine):
+        wanted = "the name of a machine, the path of a file NAME.toml that describes one, or a Machine"
+        raise wrong_argument(function, argument, given, wanted)
+    return machine_text(given)
+
+
+def decide_for(module: Any, machine: str | None, usual: str | None) -> None:
+    """Set the machine for which ``module`` is decided: ``machine``, else the one that it names, else ``usual``."""
+    name = machine or module_machine(module) or usual
+    if name is not None:
+        set_module_machine(module, name)

@@ -1,0 +1,98 @@
+"""Prices of reshards for tables: a formula for all pairs of splits, and the planned price where it decides anything.
+
+Problem: a table has the price of every pair of splits of an array, thousands in a program, and to plan a redistribution
+for each would take longer than all else. The formula (``distances``) is a lower bound that is exact for most pairs.
+
+So the pairs of a solution are planned, as the plan of the program would have to do anyway, and where one costs more
+than the formula says, the entry is raised and the sum is solved again. All other entries are lower bounds: a solution
+whose own entries are all planned is the best of the exactly priced tables (lazy evaluation, as in shortest paths with
+costly edges; Dellin and Srinivasa 2016), and a bound of any round is a bound of these.
+
+Example: from x to y along one dimension the formula says 1 MiB and the planner receives 1.2 MiB in two collectives. The
+first solution takes that pair; the second, with the raised entry, gathers over x before, for 1.1 MiB.
+
+State: one matrix of prices for each type and pair of lists of splits, which all tables of the program share, so that
+what one of them has planned raises the entries of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from shardpass.ops.splits.factors import DimAxes
+from shardpass.ops.splits.prime_mesh import PrimeMesh
+from shardpass.planning.options.partial import matched, over, split_of
+from shardpass.planning.price.clock import Clock
+from shardpass.planning.price.distances import Distances
+from shardpass.planning.solve.network import Costs
+from shardpass.program.program import Array
+
+
+class Moves:
+    """The seconds of one reshard as [sources, targets], which ``plan`` makes exact pair by pair."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        array: Array,
+        mesh: PrimeMesh,
+        sources: Sequence[DimAxes],
+        targets: Sequence[DimAxes],
+        costs: Costs,
+    ) -> None:
+        self.clock, self.array, self.mesh, self.sources, self.targets = clock, array, mesh, sources, targets
+        self.costs = costs
+        self.copied: Costs | float = 0.0  # of these, what devices copy by themselves, of pairs that are planned
+        self.changes = 0  # how often an entry was raised
+        self._planned: set[tuple[int, int]] = set()
+
+    def plan(self, source: int, target: int) -> None:
+        """Plan the redistribution of one pair of splits, and raise its entry if it costs more."""
+        ends = self.sources[source], self.targets[target]
+        if (source, target) in self._planned or ends[0] == ends[1] or over(ends[0]):
+            return
+        self._planned.add((source, target))
+        pair = self.mesh.sharding(split_of(ends[0])), self.mesh.sharding(split_of(ends[1]))
+        price = self.clock.move(self.array, *pair, self.mesh)
+        if price > self.costs[source, target] * (1 + 1e-9):
+            if not self.changes:
+                self.costs = self.costs.copy()  # the formula's, which other programs share
+                self.copied = np.zeros_like(self.costs)
+            self.costs[source, target] = price
+            self.copied[source, target] = self.clock.copies(self.array, *pair, self.mesh)  # type: ignore[index]
+            self.changes += 1
+
+
+class Reshards:
+    """Makes the matrices of reshard prices of one program, each once for a type and two lists of splits."""
+
+    def __init__(self, distances: Distances, clock: Clock) -> None:
+        self.distances, self.clock = distances, clock
+        self._known: dict[Any, Moves] = {}
+
+    @property
+    def every(self) -> Iterable[Moves]:
+        return self._known.values()
+
+    def of(
+        self,
+        array: Array,
+        mesh: PrimeMesh,
+        sources: Sequence[DimAxes],
+        targets: Sequence[DimAxes],
+        *,
+        made: bool = False,
+    ) -> Moves:
+        """Return the matrix from ``sources`` to ``targets``. ``made``: whether an op makes the array in
+        ``sources``.
+        """
+        key = (array, mesh, tuple(sources), tuple(targets), made)
+        known = self._known.get(key)
+        if known is None:
+            costs = self.distances.of(array, mesh, [*map(split_of, sources)], [*map(split_of, targets)])
+            costs = matched(costs, sources, targets, made=made)
+            known = self._known[key] = Moves(self.clock, array, mesh, sources, targets, costs)
+        return known

@@ -1,0 +1,72 @@
+"""Which edit comes first; how long a search may take; and what of a torn answer about the gap is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardpass.advise.find.budget import Budget
+from shardpass.advise.find.gap import _read
+from shardpass.advise.find.propose import KINDS
+from shardpass.advise.find.rank import Trial, best, first_of_each
+from shardpass.advise.place.sites import Sites, read
+from shardpass.advise.place.write import Change
+from shardpass.report.findings import Figures
+from shardpass.report.naming import Sources
+
+BASE = Figures(1000, 1000, 0, 1.0)
+KIND = {kind.name: kind for kind in KINDS}
+
+
+def trial(name: str, seconds: float, *, harm: int = 0, size: int = 100, price: float = 0.5) -> Trial:
+    return Trial((), KIND[name], price, harm, Figures(size, 1000, 0, seconds))
+
+
+@pytest.mark.parametrize(
+    ("trials", "chosen"),
+    [
+        ([trial("value", 0.50), trial("batch", 0.51)], 1),  # about the same: the batch is the mistake
+        ([trial("value", 0.50), trial("batch", 0.60)], 0),  # 0.5 saved for 0.4
+        ([trial("drop", 0.20, harm=1), trial("value", 0.55)], 1),  # keeps the scheme, and saves 0.45 for 0.8
+        ([trial("drop", 0.20, harm=1), trial("value", 0.65)], 0),  # 0.35 is less than half of 0.8
+        ([trial("drop", 0.20, size=2000), trial("value", 0.55)], 1),  # more bytes received breaks the scheme too
+    ],
+)
+def test_the_first_edit(trials: list[Trial], chosen: int) -> None:
+    assert best(BASE, trials) is trials[chosen]
+
+
+def test_the_cheapest_of_every_kind_comes_before_the_second_of_any() -> None:
+    trials = [trial("value", 1.0, price=price) for price in (0.1, 0.2, 0.3)]
+    other = trial("batch", 1.0, price=0.9)
+    assert first_of_each([*trials, other], 2) == [trials[0], other, trials[1]]
+
+
+def test_of_states_of_one_price_those_of_most_places_come_first() -> None:
+    reading = read((Path(__file__).parent / "states.txt").read_text(), "step.mlir", Sources(()))
+    with reading.module.context:
+        changes = tuple(Change(site, ((), ())) for site in Sites(reading).arguments)
+    one, three = (Trial(edit, KIND["state"], 0.9, 0) for edit in (changes[:1], changes))
+    assert first_of_each([one, three], 2) == [three, one]
+    others = [Trial(edit, KIND["argument"], 0.9, 0) for edit in (changes, changes[:1])]
+    assert first_of_each(others, 2) == others[::-1]
+
+
+def test_seconds_of_other_processes_are_spent_and_the_users_number_stays() -> None:
+    spent = [5.0]
+    budget = Budget(None, lambda: spent[0])
+    spent[0] = 5.0 + 100.0
+    assert budget.is_over()
+    budget.allow(1000.0)
+    assert not budget.is_over()
+    given = Budget(50.0, lambda: spent[0])
+    given.allow(1000.0)
+    assert given.seconds == 50.0
+
+
+def test_a_line_that_was_cut_is_left_out() -> None:
+    row: dict[str, Any] = {"bytes": 1, "memory": 2, "flops": 3, "seconds": 0.5}
+    text = f'["a", {row}]\n["b", {{"bytes": 1, "mem'.replace("'", '"')
+    assert dict(_read(text.encode())) == {"a": Figures(**row)}
