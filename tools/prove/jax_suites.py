@@ -1,18 +1,19 @@
 #!/usr/bin/env python
-"""JAX's own tests, without and with the hook: the same tests pass, and shardpass partitions what is compiled.
+"""JAX's own tests with the hook, and those that do not pass without it: the same tests pass, partitioned by shardpass.
 
     python -m tools.prove.jax_suites --tests ~/jax/tests                                all that concern many devices
     python -m tools.prove.jax_suites --tests ~/jax/tests shard_map_test.py layout_test.py
 
 JAX's tests are in no package: ``--tests`` is the folder of a checkout of JAX, at the version that is installed. Each
-file runs twice in a process of its own, with 8 devices: as it is, and under ``shardpass.jax.install()``. A test that
-ends the process, or hangs, counts as failed, and the next process goes on behind it.
+file runs in a process of its own, with 8 devices, under ``shardpass.jax.install()``; its tests that do not pass run
+again without the hook. A test that ends the process, or hangs, counts as failed, and the next process continues after
+it.
 
-The table has for each file the tests that ran, those that passed, and the programs for several devices: partitioned by
-shardpass, or left to XLA. Below it are the tests that pass without the hook alone, and the reasons of programs that
-were left to XLA. The status is 1 where a test passes without the hook alone, where less than ``--share`` of the
-programs are partitioned, or where a file cannot be imported. A test that looks at XLA's own partitioner is named in
-``OF_XLA``, with what it looks at.
+The table has for each file the tests that ran, those that passed with the hook, those that pass without the hook alone,
+and the programs for several devices: partitioned by shardpass, or left to XLA. Below it are the tests that pass without
+the hook alone, and the reasons of programs that were left to XLA. The status is 1 where a test passes without the hook
+alone, where less than ``--share`` of the programs are partitioned, or where a file cannot be imported. A test that
+looks at XLA's own partitioner is named in ``OF_XLA``, with what it looks at.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,19 +66,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Compared:
-    """A file of tests, without and with the hook."""
+    """A file of tests: all of them with the hook, and those that did not pass without it (``plain``)."""
 
     name: str
-    plain: Outcome
     hooked: Outcome
+    plain: Outcome
 
     @property
     def lost(self) -> list[str]:
         return sorted(self.plain.having("passed") - self.hooked.having("passed"))
-
-    @property
-    def gained(self) -> list[str]:
-        return sorted(self.hooked.having("passed") - self.plain.having("passed"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -114,17 +111,23 @@ def run_all(files: Sequence[Path], args: argparse.Namespace) -> list[Compared]:
     from rich.console import Console
     from rich.progress import track
 
-    both = [(path, hooked) for path in files for hooked in (False, True)]
-    steps = track(both, "JAX's tests", console=Console(stderr=True))
-    outcomes = [run_file(path, hooked, args.devices, args.seconds, args.match) for path, hooked in steps]
-    return [Compared(path.name, *outcomes[2 * k : 2 * k + 2]) for k, path in enumerate(files)]
+    compared = []
+    for path in track(files, "JAX's tests", console=Console(stderr=True)):
+        hooked = run_file(path, True, args.devices, args.seconds, args.match)
+        fine = hooked.having("passed", "skipped")
+        again = hooked.imported and len(fine) < len(hooked.tests)
+        plain = run_file(path, False, args.devices, args.seconds, args.match, fine) if again else Outcome()
+        compared.append(Compared(path.name, hooked, plain))
+    return compared
 
 
-def run_file(path: Path, hooked: bool, devices: int, seconds: float, match: str) -> Outcome:
-    """Runs the tests of one file, in as many processes as it takes, and at most ``ENDINGS``."""
+def run_file(
+    path: Path, hooked: bool, devices: int, seconds: float, match: str, known: Collection[str] = ()
+) -> Outcome:
+    """Run the tests of one file but the ``known`` ones, in as many processes as it takes, and at most ``ENDINGS``."""
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder, "record.jsonl")
-        record.touch()
+        record.write_text("".join(json.dumps({"begun": name}) + "\n" for name in known))  # so no child runs them
         env = environment(**{RECORD: str(record), HOOK: str(int(hooked)), "JAX_NUM_CPU_DEVICES": str(devices)})
         for _ in range(ENDINGS):
             before = record.read_text()
@@ -133,7 +136,7 @@ def run_file(path: Path, hooked: bool, devices: int, seconds: float, match: str)
             lines = record.read_text().splitlines()
             if record.read_text() == before or json.loads(lines[-1]).get("ended"):
                 break
-        return read_record(lines)
+        return read_record(lines[len(known) :])
 
 
 def child(path: Path, env: dict[str, str], seconds: float, match: str) -> bool:
@@ -170,19 +173,19 @@ def report(compared: Sequence[Compared], least: float) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("file", *(("tests", "passed", "with the hook", "partitioned", "left to XLA")))
+    table = Table("file", *(("tests", "passed", "without the hook alone", "partitioned", "left to XLA")))
     total: Counter[str] = Counter()
     for each in compared:
         row = {
-            "tests": len(each.plain.tests) - len(each.plain.having("skipped")),
-            "passed": len(each.plain.having("passed")),
-            "hooked": len(each.hooked.having("passed")),
+            "tests": len(each.hooked.tests) - len(each.hooked.having("skipped")),
+            "passed": len(each.hooked.having("passed")),
+            "lost": len(each.lost),
             "partitioned": each.hooked.counts["partitioned"],
             "fallback": each.hooked.counts["fallback"],
         }
         total.update(row)
         table.add_row(each.name, *map(str, row.values()))
-    table.add_row("all", *(str(total[name]) for name in ("tests", "passed", "hooked", "partitioned", "fallback")))
+    table.add_row("all", *(str(total[name]) for name in ("tests", "passed", "lost", "partitioned", "fallback")))
     console = Console()
     console.print(table)
     lost = [(each.name, test) for each in compared for test in each.lost]
@@ -199,9 +202,6 @@ def report(compared: Sequence[Compared], least: float) -> int:
 def print_differences(compared: Sequence[Compared], lost: Sequence[tuple[str, str]]) -> None:
     for file, test in lost:
         print(f"fails with the hook: {file} {test}", f"({OF_XLA[test]})" if test in OF_XLA else "")
-    for each in compared:
-        for test in each.gained:
-            print(f"passes with the hook alone: {each.name} {test}")
     reasons: dict[str, list[str]] = {}
     for each in compared:
         for test, found in each.hooked.by_test.items():
@@ -212,7 +212,7 @@ def print_differences(compared: Sequence[Compared], lost: Sequence[tuple[str, st
 
 
 def as_json(each: Compared) -> dict[str, Any]:
-    sides = {"plain": each.plain, "hooked": each.hooked}
+    sides = {"hooked": each.hooked, "plain": each.plain}
     return {"file": each.name} | {name: vars(side) for name, side in sides.items()}
 
 
