@@ -12,9 +12,11 @@ import ast
 import os
 import re
 import sys
+import tokenize
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.machinery import PathFinder
+from io import BytesIO
 from pathlib import Path
 
 from shardpass.ir.frames import is_library
@@ -73,7 +75,7 @@ def _defined_instead(file: str, name: str, folders: Sequence[str]) -> list[str] 
             sources = [_Source.read(each) for each in _files(path)]
             parsed = [source for source in sources if source is not None]
             text = b"\n".join(_texts(os.path.abspath(path)))
-            if len(parsed) < len(sources) or re.search(word, text) or _MAKES_NAMES.search(text):
+            if len(parsed) < len(sources) or _mentions(word, text) or _MAKES_NAMES.search(text):
                 return None
             functions += [function for source in parsed for function in source.functions]
             imported = {name for source in parsed for name in source.packages}
@@ -96,6 +98,17 @@ def _defined_instead(file: str, name: str, folders: Sequence[str]) -> list[str] 
             elif own:
                 return None  # the script may know where it is
     return list(dict.fromkeys(functions))
+
+
+def _mentions(word: bytes, text: bytes) -> bool:
+    """Return whether ``word``, a regular expression, occurs in ``text`` outside of comments."""
+    if not re.search(word, text):
+        return False
+    try:
+        tokens = [token for token in tokenize.tokenize(BytesIO(text).readline) if token.type != tokenize.COMMENT]
+    except (tokenize.TokenError, SyntaxError):
+        return True
+    return any(re.search(word, token.string.encode()) for token in tokens)
 
 
 def _top(file: str) -> str:

@@ -35,6 +35,7 @@ MAKES_NOT = {
     "a library of Python": "import os.path, json\nfrom collections import abc",
     "a library without JAX": "import numpy as np",
     "a module without it": "import other",
+    "a comment": "# stepp is what we once had",
 }
 
 
