@@ -63,7 +63,7 @@ nightly: ## make night with the oldest Python and with the newest
 package: ## build wheel and source distribution, install each in an empty environment, and try them
 	@$(PYTHON) tools/package/try_package.py
 
-BENCHMARKS := collective_matmul compile hook models redistribute sharding startup simulate_scale underspecified
+BENCHMARKS := collective_matmul compile hook models redistribute underspecified
 bench: $(STAMP) ## the benchmarks (long)
 	@for b in $(BENCHMARKS); do echo "== tools/bench/$$b.py"; $(BIN)/python -m tools.bench.$$b || exit 1; done
 

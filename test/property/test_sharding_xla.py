@@ -11,7 +11,6 @@ import subprocess
 
 import pytest
 
-from tools.bench import sharding as bench
 from tools.fuzz import sharding as fuzz
 from tools.processes import environment, module_command
 from tools.prove.xla_sharding_oracle import Verdict
@@ -108,10 +107,3 @@ def test_only_sharding_errors_leave_the_parser() -> None:
         "{maximal device=" + "9" * 5000 + "}",
     ):
         fuzz.probe(text)
-
-
-def test_the_bench_has_a_figure_for_every_row() -> None:
-    rows = bench.rows(1)
-    assert len(rows) == 6
-    assert all(seconds > 0 and target > 0 for _, seconds, _, target in rows)
-    assert [xla is None for _, _, xla, _ in rows] == [False] * 3 + [True] * 3

@@ -188,15 +188,6 @@ def print_planning(console: Any, rows: list[dict[str, Any]]) -> None:
     )
 
 
-def picture(results: list[dict[str, Any]], path: str) -> None:
-    from tools.bench.redistribute_picture import draw
-
-    try:
-        draw(results, path)
-    except ImportError:
-        print("no picture: matplotlib is not installed", file=sys.stderr)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mesh", action="append", choices=MESHES, help="may be given several times; default: all")
@@ -213,7 +204,6 @@ def main() -> int:
         "--keep-memory", action="store_true", help="time without page faults: see shardpass/calibrating/memory.py"
     )
     parser.add_argument("--out", metavar="FILE", help="write every number as JSON, after each problem")
-    parser.add_argument("--picture", metavar="FILE", help="draw bytes and times, a point for each problem")
     parser.add_argument("--child", choices=("shardy", "measure"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     how = Measuring(arguments.repeats, arguments.profile, arguments.keep_memory)
@@ -236,8 +226,6 @@ def main() -> int:
         if arguments.out:
             Path(arguments.out).write_text(json.dumps(results, indent=1))
     report(results)
-    if arguments.picture:
-        picture(results, arguments.picture)
     return 0
 
 

@@ -71,7 +71,7 @@ def test_help(tmp_path: Path) -> None:
 
 
 def test_a_tool_runs_as_a_module(tmp_path: Path) -> None:
-    command = module_command("tools.bench.simulate_scale", "--help")
+    command = module_command("tools.bench.compile", "--help")
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("usage: ")
@@ -79,7 +79,7 @@ def test_a_tool_runs_as_a_module(tmp_path: Path) -> None:
 
 def test_a_tool_runs_as_a_file_too() -> None:
     """As long as the checkout is on the path, as an editable install puts it there."""
-    command = [sys.executable, str(ROOT / "tools" / "bench" / "simulate_scale.py"), "--help"]
+    command = [sys.executable, str(ROOT / "tools" / "bench" / "compile.py"), "--help"]
     assert subprocess.run(command, capture_output=True, env=environment()).returncode == 0
 
 

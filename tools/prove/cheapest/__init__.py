@@ -1,1 +1,1 @@
-"""What ``tools.prove.optimum`` is made of: small programs, their choices, and the cheapest of these."""
+"""Small random programs, and the shardings that each of their values may have."""

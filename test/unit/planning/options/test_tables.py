@@ -12,7 +12,7 @@ from shardpass.cost.machine import IDEAL
 from shardpass.diagnostics import collect
 from shardpass.element_types import element_type
 from shardpass.ops.splits.prime_mesh import prime_mesh
-from shardpass.planning.decide.search import Search
+from shardpass.planning.decide.search import Search, decide
 from shardpass.planning.decide.solver import Solver
 from shardpass.planning.options.axes import whole_axes
 from shardpass.planning.price.clock import clock_of
@@ -21,7 +21,6 @@ from shardpass.planning.price.prices import Prices
 from shardpass.program.program import Array
 from shardpass.program.table import table_of
 from shardpass.sharding import Mesh
-from tools.prove.cheapest.examine import Examiner
 from tools.prove.cheapest.random_programs import random_program
 
 MESH = prime_mesh(Mesh((("d", 2), ("m", 4))))
@@ -55,9 +54,14 @@ def test_the_formula_is_what_the_planner_receives_or_a_little_less() -> None:
 @pytest.mark.turns(2)
 @pytest.mark.parametrize("seed", [16, 21, 35, 54, 56, 68])
 def test_the_optimum_is_found_where_single_moves_stop(seed: int) -> None:
-    """Small random programs on which a descent alone ends up to 1.7 times above the exact optimum."""
-    outcome = Examiner(2).examine(random_program(seed)).outcome
-    assert outcome.ratio < 1.001, outcome
+    """Small random programs on which a descent alone ends up to 1.7 times above the least that the bound allows."""
+    with collect():
+        module = shardpass.run_pipeline(random_program(seed).text, "shardpass-import")
+        with module.context:
+            found = decide(table_of(module, "propagate").program, {}, 2)
+    assert found.bound is not None
+    assert found.bound.least is not None
+    assert found.bound.plan < found.bound.least * 1.001, found.bound
 
 
 def test_the_least_sum_is_that_of_all_assignments() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tools.bench.redistribute import main
-from tools.bench.redistribute_picture import draw, points
 from tools.bench.redistribute_samples import MESHES, Problem, named, paper, sample
 
 ROWS = Problem("rows", (2, 4), (8, 6), ("ab", ""), ("", "a"))
@@ -54,18 +53,3 @@ def test_a_tiny_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert row["mesh"] == [2, 4]
     assert {"rink", "best", "xla"} <= set(row["ways"])
     assert row["ways"]["best"]["wire"] <= row["ways"]["rink"]["wire"]
-
-
-def test_a_point_is_the_other_way_over_ours(tmp_path: Path) -> None:
-    """XLA receives twice as much and takes three times as long on one problem; the other has no communication."""
-    ours, xla = {"wire": 1 << 20, "ms": 2.0}, {"wire": 2 << 20, "ms": 6.0}
-    moving = {"facts": {"bound": 1 << 20}, "ways": {"best": ours, "xla": xla}}
-    still = {"facts": {"bound": 0}, "ways": {"best": {"wire": 0, "ms": 1.0}, "xla": {"wire": 0, "ms": 1.0}}}
-    assert points([moving, still], "xla") == [(2.0, 3.0)]
-    assert points([moving, still], "shardy") == []
-    pytest.importorskip("matplotlib", reason="the picture is drawn with matplotlib, an extra")
-    files = [tmp_path / name for name in ("a.svg", "b.svg")]
-    for file in files:
-        draw([moving, still], str(file))
-    assert files[0].read_bytes() == files[1].read_bytes()
-    assert "XLA's partitioner: 2.00x the bytes, 3.00x the time" in files[0].read_text()
