@@ -14,9 +14,9 @@ Method. Each variant is compiled (``targets.compiler``), and nothing runs.
    seconds beside plain, and ``PENALTY`` times what it exceeds plain by.
 2. Where XLA's program takes more memory with all points than without, the shardings are decided again, at most
    ``TIGHTER`` times, within a limit that is lowered by as much, and the first sets of these points are compiled too.
-3. Families of ops, and then halves, quarters, ... of what is left in program order, are left out of the best start
-   where the price is no higher. So constraints that hurt go first, and those that XLA's propagation gives anyway after
-   them. Where no set so far is better than none, the next start is treated alike.
+3. Points are left out of the best start where the price is no higher (``keep.fewest``), many at once, those of one op
+   together. So constraints that hurt go, and those that XLA's propagation gives anyway. Where no set so far is better
+   than none, the next start is treated alike.
 4. The answer is the best of all sets that were seen and exceed plain in nothing: in the end none at all.
 
 Invariant: the answer was compiled, or is empty. Complexity: at most ``most`` variants.
@@ -26,12 +26,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shardpass.advise.pin.points import ARGUMENT, COSTLY, OPERAND, RESULT, Decided, Point, pinned_module
-from shardpass.advise.place.keep import needed, runs
+from shardpass.advise.place.keep import fewest
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import UNNAMED
@@ -47,15 +47,6 @@ PENALTY = 4.0
 TIGHTER = 2  # decisions within less memory
 REACHED = 0.02  # of the bytes of shardpass's plan: so much more is as good
 FEWER = 2  # sets of points of each of these
-
-FAMILIES = {
-    "convolution": "windows", "reduce_window": "windows", "select_and_scatter": "windows",
-    "gather": "lookups", "scatter": "lookups", "dynamic_slice": "lookups", "dynamic_update_slice": "lookups",
-    "dot_general": "products", "reduce": "reductions", "sort": "sorts", "while": "loops", "case": "loops",
-    "transpose": "moves", "reshape": "moves", "broadcast_in_dim": "moves", "slice": "moves", "pad": "moves",
-    "concatenate": "moves", "reverse": "moves",
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Chosen:
@@ -214,7 +205,7 @@ class _Choosing:
             is_enough, least = price <= least + NEAR, min(least, price)
             return is_enough
 
-        needed(kept, _parts(kept), enough)
+        fewest(enough, sorted(kept, key=lambda point: (point.called not in COSTLY, point.called, point.spot)))
 
     def score(self, points: frozenset[Point]) -> Score:
         """Return the score of a set of points, compiling it if it is new; ``NONE`` if XLA refuses it."""
@@ -290,15 +281,3 @@ def _starts(points: Sequence[Point]) -> Iterator[Iterable[Point]]:
         if start not in seen:
             seen.add(start)
             yield start
-
-
-def _parts(points: Iterable[Point]) -> Iterator[Collection[Point]]:
-    """Yield the sets of points to remove: families of ops by side and direction, then shorter and shorter runs."""
-    ordered = sorted(points, key=lambda point: point.spot)
-    families: dict[tuple[str, str, bool], list[Point]] = {}
-    for point in ordered:
-        family = FAMILIES.get(point.called.removeprefix("stablehlo."), "others")
-        families.setdefault((family, point.spot.side, point.backward), []).append(point)
-    if len(families) > 1:
-        yield from map(frozenset, sorted(families.values(), key=len, reverse=True))
-    yield from map(frozenset, runs(ordered))

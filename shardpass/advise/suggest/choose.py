@@ -5,9 +5,8 @@ annotated (``places``), a small set is wanted from which the passes come within 
 each annotation saves something.
 
 1. Arguments. An argument that propagation reaches from other annotations needs no annotation: the fewest annotations
-   are kept from which propagation gives all arguments the solution's shardings. This step solves nothing. Source:
-   QuickXplain (Junker 2004), which finds a minimal set that satisfies a test in O(k log(n / k)) tests for k of n
-   members, and prefers early members.
+   are kept from which propagation gives all arguments the solution's shardings (``keep.fewest``). This step solves
+   nothing.
 2. Where these are not enough, as the passes would decide otherwise about open arguments or values between, those places
    are added whose split differs there: of arguments first, then of results and lines, the largest first.
 3. Changes are left out, the smallest arrays first and many at once, and the tables are solved with their places
@@ -29,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from shardpass.advise.place.keep import fewest
 from shardpass.advise.place.sites import Site
 from shardpass.advise.place.write import Change
 from shardpass.advise.suggest.places import sayable, slots
@@ -72,7 +72,7 @@ def choose(
     trials.enough, trials.limit = max(trials.enough, best.cost * (1 + NEAR)), max(trials.limit, best.peak)
     left = iter(range(TRIALS))
     largest = sorted(kept, key=lambda one: -one.site.bytes)
-    fewest = _fewest(lambda some: next(left, None) is not None and trials.is_enough(trials.placed(some)), largest)
+    fewest = fewest(lambda some: next(left, None) is not None and trials.is_enough(trials.placed(some)), largest)
     return _what_they_save(trials, mended(trials.of, fewest, [*kept, *every]))
 
 
@@ -95,7 +95,7 @@ def _carried(trials: Trials, every: Sequence[Change]) -> list[Change]:
         reached = trials.reached(some)
         return [one for one in split if one not in some and any(reached[i] != target[i] for i in indices[one])]
 
-    return _fewest(lambda some: not differing(some), split)
+    return fewest(lambda some: not differing(some), split)
 
 
 def _mended(
@@ -115,25 +115,6 @@ def _mended(
             break
         kept += unlike
     return kept
-
-
-def _fewest(enough: Callable[[Sequence[Change]], bool], members: Sequence[Change]) -> list[Change]:
-    """Return a minimal subset of ``members`` that is ``enough``; all members where they are not enough together."""
-
-    def explain(given: list[Change], fresh: bool, rest: Sequence[Change]) -> list[Change]:
-        if fresh and enough(given):
-            return []
-        if len(rest) == 1:
-            return list(rest)
-        half = len(rest) // 2
-        early, late = rest[:half], rest[half:]
-        of_late = explain([*given, *early], bool(early), late)
-        of_early = explain([*given, *of_late], bool(of_late), early)
-        return [*of_early, *of_late]
-
-    if not members or enough([]):
-        return []
-    return explain([], False, members)
 
 
 def _what_they_save(trials: Trials, kept: Sequence[Change]) -> tuple[Chosen, ...]:
