@@ -48,6 +48,7 @@ TIGHTER = 2  # decisions within less memory
 REACHED = 0.02  # of the bytes of shardpass's plan: so much more is as good
 FEWER = 2  # sets of points of each of these
 
+
 @dataclass(frozen=True)
 class Chosen:
     """The pins that make XLA's program cheapest, as ``choose`` returns them.

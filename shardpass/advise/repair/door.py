@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from shardpass.advise.repair.reshards import Explained, Reshards, explicit_axes_of
-from shardpass.advise.repair.retrace import Retracer
+from shardpass.advise.repair.trace import Retracer
 from shardpass.advise.repair.unreduced import waiting_sums
 from shardpass.advise.repair.written import Calls
 from shardpass.diagnostics import collect, report

@@ -27,7 +27,7 @@ from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.repair.errors import Clash, read
 from shardpass.advise.repair.search import Argument, Program, Search, type_text
 from shardpass.advise.repair.specs import partition, spec_of
-from shardpass.advise.repair.swap import running_text
+from shardpass.advise.repair.trace import running_text
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.printable import joined

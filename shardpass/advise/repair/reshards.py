@@ -30,9 +30,8 @@ from shardpass.advise.find.source import Replacement, SourceFile, overlap
 from shardpass.advise.find.verify import LEAST, MORE_MEMORY, changed_lines, figures
 from shardpass.advise.place.keep import keep_best
 from shardpass.advise.place.specs import Spec, spec_text
-from shardpass.advise.repair.regions import Region
-from shardpass.advise.repair.retrace import Retracer
 from shardpass.advise.repair.specs import spec_of_type
+from shardpass.advise.repair.trace import Region, Retracer
 from shardpass.advise.repair.written import HELPER, KEYWORD, REGION, RESHARD, Calls, Written
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir import jax_private
@@ -166,7 +165,7 @@ class Reshards:
         return Tried(edit, replacements, regions, traced.jaxpr, report)
 
     def _report(self, traced: Any) -> Report:
-        return self.explained(self.retracer.lower(traced).as_text(debug_info=True))
+        return self.explained(self.retracer.lower(traced))
 
     def _made(self, edit: Edit) -> tuple[tuple[tuple[SourceFile, Replacement], ...], tuple[Region, ...]] | None:
         edits: list[tuple[SourceFile, Replacement]] = []
@@ -178,7 +177,7 @@ class Reshards:
             edits += [(call.file, one) for one in replacements]
             outside = call.outside
             if outside is not None:
-                regions.append(Region.of(call.file.path, outside, spec))
+                regions.append(Region(call.file.path, outside, spec))
         return None if self._overlap(edits) else (tuple(edits), tuple(regions))
 
     def _overlap(self, edits: Sequence[tuple[SourceFile, Replacement]]) -> bool:

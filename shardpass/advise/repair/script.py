@@ -22,7 +22,7 @@ from shardpass.advise.find.source import SourceFile, called, shown_path
 from shardpass.advise.repair.door import findings
 from shardpass.advise.repair.errors import frame_of, read
 from shardpass.advise.repair.repair import repairs
-from shardpass.advise.repair.retrace import Retracer
+from shardpass.advise.repair.trace import Retracer
 from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_explicit import NO_CALL
 from shardpass.ir import jax_private
@@ -90,7 +90,7 @@ def _findings(function: str, machine: str) -> str:
             set_module_machine(module, machine)
         return explain_module(module, function)
 
-    report = explained(retracer.lower(retracer.trace({})).as_text(debug_info=True))
+    report = explained(retracer.lower(retracer.trace({})))
     made = findings(report, retracer, explained)
     return "" if made is None else findings_text(report, made)
 

@@ -3,7 +3,7 @@
 Problem. A function raises an error of types while JAX traces it; with an edit there it goes on, perhaps to the next
 error. Find the sequences of edits with which it traces to its end, and of these the cheapest.
 
-1. A state is the text of the user's files with some edits. It is traced (``swap``), which ends with a program or with
+1. A state is the text of the user's files with some edits. It is traced (``trace``), which ends with a program or with
    the next error.
 2. At an error the program is traced once more with a probe, which sees the types of the op's operands, and once with
    all operands whole, which shows the result; ``candidates`` are the edits there. Where there are none, those at the
@@ -30,6 +30,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+
 from shardpass.advise.find.source import SourceFile, requoted
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.repair.alone import Probe, Values
@@ -39,8 +41,7 @@ from shardpass.advise.repair.errors import Clash, read
 from shardpass.advise.repair.expression import OUT, Edit, Expression, expression_at
 from shardpass.advise.repair.price import priced
 from shardpass.advise.repair.specs import spec_of
-from shardpass.advise.repair.swap import CannotTrace, Edited, Swap, running_text
-from shardpass.advise.repair.unfiltered import whole_tracebacks
+from shardpass.advise.repair.trace import CannotTrace, Edited, Swap, running_text
 from shardpass.advise.repair.waiting import State, Waiting
 from shardpass.report.findings import Figures
 
@@ -49,6 +50,7 @@ ENOUGH, BEYOND = 6, 24  # programs and traces, behind the first program of each 
 DEEPEST = 12  # edits of one program
 SAME = 0.015  # of the price: a difference that is not worth a further edit
 OF_ARGUMENTS = 8  # traces with other arguments
+_FILTERING = "jax_traceback_filtering"
 
 Lower = Callable[[Mapping[int, Spec]], str]  # the program with other specs of arguments, by number
 
@@ -98,8 +100,15 @@ class Search:
         self._seen: set[Any] = set()
 
     def run(self, first: Clash) -> None:
-        with whole_tracebacks():
+        """Search from the error ``first``, with tracebacks as they are: to filter each costs JAX more than to trace an
+        op, and a search raises some thousand that nobody reads.
+        """
+        before = jax.config.values[_FILTERING]
+        jax.config.update(_FILTERING, "off")
+        try:
             self._run(first)
+        finally:
+            jax.config.update(_FILTERING, before)
 
     def _run(self, first: Clash) -> None:
         self._expand(State(), first, 0)

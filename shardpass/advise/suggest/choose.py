@@ -72,8 +72,8 @@ def choose(
     trials.enough, trials.limit = max(trials.enough, best.cost * (1 + NEAR)), max(trials.limit, best.peak)
     left = iter(range(TRIALS))
     largest = sorted(kept, key=lambda one: -one.site.bytes)
-    fewest = fewest(lambda some: next(left, None) is not None and trials.is_enough(trials.placed(some)), largest)
-    return _what_they_save(trials, mended(trials.of, fewest, [*kept, *every]))
+    few = fewest(lambda some: next(left, None) is not None and trials.is_enough(trials.placed(some)), largest)
+    return _what_they_save(trials, mended(trials.of, few, [*kept, *every]))
 
 
 def as_in(problem: Problem, answer: Answer, site: Site) -> Change:

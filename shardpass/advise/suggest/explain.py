@@ -138,7 +138,7 @@ def explain(
 
     retracer = None
     if has(wrapped, "trace"):
-        from shardpass.advise.repair.retrace import Retracer
+        from shardpass.advise.repair.trace import Retracer
 
         retracer = Retracer(wrapped, args, kwargs)
     wanted = Wanted(None if retracer is None else retracer.again)

@@ -7,7 +7,7 @@ import pytest
 
 PROGRAM = """
 import gc, sys, types
-from shardpass.advise.repair.functions import functions
+from shardpass.advise.repair.trace import functions
 
 def make():
     def inside(): pass

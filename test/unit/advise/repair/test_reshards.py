@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 import shardpass
 from shardpass.advise.find.source import Replacement, SourceFile
 from shardpass.advise.repair import reshards
-from shardpass.advise.repair.retrace import CannotTrace, Retracer
+from shardpass.advise.repair.trace import CannotTrace, Retracer
 from shardpass.advise.repair.written import Calls
 from shardpass.report.naming import Sources
 
