@@ -5,23 +5,15 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from shardpass.advise.find.findings import Wanted, with_decided, with_findings
 from shardpass.advise.find.planned import find_hints
-from shardpass.advise.suggest.take import (
-    decide_for,
-    effort_of,
-    machine_of,
-    partitioner_of,
-    put_mesh,
-    read_mesh,
-    take,
-    target_of,
-)
+from shardpass.advise.suggest.take import decide_for, put_mesh, read_options, take
 from shardpass.cost import machine as cost
-from shardpass.cost.chosen import chosen, machine_text
+from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError, collect
 from shardpass.diagnostics.arguments import has, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_report import NOT_MEASURED
@@ -40,9 +32,8 @@ from shardpass.report.hlo.explain import explain_hlo
 from shardpass.report.hlo.programs import explain_compiled, explain_partitioned_by, is_compiled, partitioned_text
 from shardpass.report.naming import Sources
 from shardpass.report.rows import HintFact
-from shardpass.runtime.peers import OURS, XLA
+from shardpass.runtime.peers import OURS
 from shardpass.sharding import Mesh
-from shardpass.targets.machine import machine_of as machine_for
 from shardpass.targets.target import Target
 
 UNSAID = object()
@@ -106,20 +97,14 @@ def explain(
     to SP912 about the target.
     """
     read_limit(memory_limit)
-    machine = machine_of("explain", machine, profile)
-    built_for = target_of(target)
-    machine = machine or (None if built_for is None else machine_text(machine_for(built_for)))
-    if partitioner is None:
-        partitioner = OURS if built_for is None else XLA
+    asked = read_options("explain", mesh, machine, profile, target, partitioner, effort, 0)
+    over, machine, built_for, partitioner, effort = asked
     constraints = text_of("explain", "constraints", constraints, "exact, or free")
-    over = read_mesh(mesh, "explain")
-    effort = effort_of("explain", effort, 0)
     matmul_loops = text_of("explain", "matmul_loops", matmul_loops, "off, all, memory, or the name of a machine")
     if trips is not None and whole(trips) is None:
         raise wrong_argument("explain", "trips", trips, "a whole number, or None")
     if type(hints) is not bool:
         raise wrong_argument("explain", "hints", hints, "True or False")
-    partitioner = partitioner_of("explain", partitioner)
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     given_shardings = {name: value for name, value in given.items() if value is not UNSAID}
     wrapped = jitted(f, mesh, given_shardings)
@@ -129,13 +114,11 @@ def explain(
             raise no_hints(explanation)
         return measured(dataclasses.replace(within(explanation, memory_limit), trips=trips), profile_dir)
     data, file, usual = take(wrapped, args, kwargs, None if built_for is None else built_for.platform)
-    folders = [Path.cwd()] if _is_file(f) else None
+    folders = [Path.cwd()] if isinstance(f, str | bytes | os.PathLike) else None  # of a file, which is not trusted
     passes = pipeline(effort, matmul_loops, constraints=constraints)
-    asked = partitioner, over, machine, usual
-
-    def explained(text: str) -> Explanation:
-        return explain_data(text, file, *asked, passes=passes, target=built_for)
-
+    explained = partial(
+        explain_data, partitioner=partitioner, over=over, machine=machine, usual=usual, passes=passes, target=built_for
+    )
     retracer = None
     if has(wrapped, "trace"):
         from shardpass.advise.repair.trace import Retracer
@@ -143,11 +126,11 @@ def explain(
         retracer = Retracer(wrapped, args, kwargs)
     wanted = Wanted(None if retracer is None else retracer.again)
     with collect():
-        explanation = explain_data(data, file, *asked, passes=passes, folders=folders, target=built_for, wanted=wanted)
+        explanation = explained(data, file, folders=folders, wanted=wanted)
     if retracer is not None:
         from shardpass.advise.repair.door import with_findings as with_reshards
 
-        explanation = with_reshards(explanation, retracer, explained, folders)
+        explanation = with_reshards(explanation, retracer, lambda text: explained(text, file), folders)
     if hints and explanation.partitioner != OURS:
         raise no_hints(explanation)
     advice = with_hints(data, file, over, effort, machine or usual, folders) if hints else None
@@ -223,10 +206,8 @@ def measured(explanation: Explanation, profile_dir: str | os.PathLike[str] | Non
 
 def no_hints(explanation: Explanation) -> ShardpassError:
     """Return the error (SP140) for hints about a program that shardpass did not partition."""
-    wanted = (
-        f"False, as the program is that of {explanation.partitioner}, and annotations are tried by shardpass's plan"
-    )
-    return wrong_argument("explain", "hints", True, wanted)
+    why = f"the program is that of {explanation.partitioner}, and annotations are tried by shardpass's plan"
+    return wrong_argument("explain", "hints", True, f"False, as {why}")
 
 
 def with_hints(
@@ -256,11 +237,6 @@ def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, c
     given += [] if matmul_loops == OFF else [f"matmul-loops={show_value(matmul_loops)}"]
     given += [] if constraints == EXACT else [f"constraints={show_value(constraints)}"]
     return f"{PIPELINE}{{{' '.join(given)}}}" if given else PIPELINE
-
-
-def _is_file(f: Any) -> bool:
-    """Return whether ``f`` names a file, which is not trusted, instead of a program of this process."""
-    return isinstance(f, str | bytes | os.PathLike)
 
 
 def jitted(f: Any, mesh: Any, shardings: dict[str, Any]) -> Any:

@@ -20,11 +20,10 @@ from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
 from shardpass.ir.doors import Given
 from shardpass.ir.machines import module_machine, set_module_machine
 from shardpass.report.naming import Sources
-from shardpass.runtime.peers import OURS, WAYS
+from shardpass.runtime.peers import OURS, WAYS, XLA
 from shardpass.sharding import Mesh
+from shardpass.targets.machine import machine_of as machine_for
 from shardpass.targets.target import Target, parse_target
-
-PARTITIONERS = (OURS, *WAYS)
 
 
 class GivenProgram(NamedTuple):
@@ -92,15 +91,55 @@ def _no_program(given: Any) -> ShardpassError:
     return NOT_A_PROGRAM.error(given=f"an object of class {type(given).__name__}")
 
 
-def read_mesh(given: Any, function: str = "suggest") -> Mesh | None:
-    """Convert a jax Mesh or AbstractMesh to a mesh of this package. Raises ShardpassError (SP140)."""
+class Options(NamedTuple):
+    """What ``explain`` and ``suggest`` are asked for. ``machine``: None for that of the program."""
+
+    mesh: Mesh | None
+    machine: str | None
+    target: Target | None
+    partitioner: str
+    effort: int
+
+
+def read_options(
+    function: str, mesh: Any, machine: Any, profile: Any, target: Any, partitioner: Any, effort: Any, least: int
+) -> Options:
+    """Check the options of ``function``, and fill in those that follow from others.
+
+    ``profile``: the old name of ``machine``. ``least``: of ``effort``. With a target, the partitioner is XLA, and the
+    machine that of the target, unless others are given. Raises ShardpassError: SP140, SP901 to SP903, SP908.
+    """
+    over = _mesh(mesh, function)
+    named = (
+        None if (given := renamed(function, machine, profile, above=1)) is None else _machine(function, given, profile)
+    )
+    built_for = target if target is None or isinstance(target, Target) else parse_target(target)
+    number = whole(effort)
+    if number is None or number < least:
+        raise wrong_argument(function, "effort", effort, "1, or 2 to look longer" if least else "0, 1 or 2")
+    if built_for is not None:
+        named = named or machine_text(machine_for(built_for))
+    usual = OURS if built_for is None else XLA
+    return Options(
+        over, named, built_for, partitioner_of(function, usual if partitioner is None else partitioner), number
+    )
+
+
+def _mesh(given: Any, function: str) -> Mesh | None:
+    """Convert a jax Mesh or AbstractMesh to a mesh of this package."""
     if given is None or isinstance(given, Mesh):
         return given
     try:
-        axes = [(str(name), int(size)) for name, size in dict(given.shape).items()]
+        return Mesh([(str(name), int(size)) for name, size in dict(given.shape).items()])
     except Exception:  # of the object's own
         raise wrong_argument(function, "mesh", given, "a jax Mesh or AbstractMesh, or a shardpass.Mesh") from None
-    return Mesh(axes)
+
+
+def _machine(function: str, given: Any, profile: Any) -> str:
+    if not isinstance(given, str | os.PathLike | Machine):
+        wanted = "the name of a machine, the path of a file NAME.toml that describes one, or a Machine"
+        raise wrong_argument(function, "machine" if profile is None else "profile", given, wanted)
+    return machine_text(given)
 
 
 def is_abstract(mesh: Any) -> bool:
@@ -111,25 +150,11 @@ def is_abstract(mesh: Any) -> bool:
 
 def partitioner_of(function: str, given: Any) -> str:
     """Check the name of a partitioner. Raises ShardpassError (SP140) for any other."""
-    name = text_of(function, "partitioner", given, f"one of {', '.join(PARTITIONERS)}")
-    if name not in PARTITIONERS:
-        raise wrong_argument(function, "partitioner", name, f"one of {', '.join(PARTITIONERS)}")
+    wanted = f"one of {', '.join((OURS, *WAYS))}"
+    name = text_of(function, "partitioner", given, wanted)
+    if name not in (OURS, *WAYS):
+        raise wrong_argument(function, "partitioner", name, wanted)
     return name
-
-
-def target_of(given: Any) -> Target | None:
-    """Read the name of a target. Raises ShardpassError (SP908) for any other value."""
-    return given if given is None or isinstance(given, Target) else parse_target(given)
-
-
-def effort_of(function: str, effort: Any, least: int) -> int:
-    """Check ``effort`` of ``shardpass-propagate``. Raises ShardpassError (SP140) if it is no integer from
-    ``least`` up.
-    """
-    number = whole(effort)
-    if number is None or number < least:
-        raise wrong_argument(function, "effort", effort, "1, or 2 to look longer" if least else "0, 1 or 2")
-    return number
 
 
 def put_mesh(module: Any, mesh: Mesh | None, file: str) -> None:
@@ -162,22 +187,6 @@ def imported(data: Given, file: str, mesh: Mesh | None) -> Reading:
             raise NO_MESH.error(NOWHERE if file == UNNAMED else Place(file))
 
     return reading_of(module, Sources(), check)
-
-
-def machine_of(function: str, machine: Any, profile: Any = None) -> str | None:
-    """Return the name of the user's machine, from ``machine`` or its old name ``profile``; None if neither is given.
-
-    Raises:
-        ShardpassError: SP140, SP901 to SP903.
-    """
-    argument = "machine" if profile is None else "profile"
-    given = renamed(function, machine, profile, above=1)
-    if given is None:
-        return None
-    if not isinstance(given, str | os.PathLike | Machine):
-        wanted = "the name of a machine, the path of a file NAME.toml that describes one, or a Machine"
-        raise wrong_argument(function, argument, given, wanted)
-    return machine_text(given)
 
 
 def decide_for(module: Any, machine: str | None, usual: str | None) -> None:
