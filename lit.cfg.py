@@ -10,7 +10,7 @@ failure:
 These commands run in forks of one process (test/support/lit_format.py). A file that says ``PROCESSES: real``
 starts each in a Python of its own; each command has such a file. ``lit --param processes=all`` does so for all files.
 
-Features: jax-0.10 (the installed version), python-3.11, matplotlib, onnx.
+Features: jax-0.10 (the installed version), python-3.11, onnx.
 """
 
 import importlib.util
@@ -86,5 +86,5 @@ def minor(text: str) -> str:
 config.available_features |= {
     f"jax-{minor(version('jax'))}",
     f"python-{sys.version_info[0]}.{sys.version_info[1]}",
-    *(name for name in ("matplotlib", "onnx") if importlib.util.find_spec(name)),
+    *(["onnx"] if importlib.util.find_spec("onnx") else []),
 }

@@ -25,9 +25,7 @@ _NO_CLASS = re.compile(
 
 # whose frames are no code of others: what shardpass stands on, and itself
 _KNOWN = (
-    frozenset(
-        {"shardpass", "jax", "jaxlib", "numpy", "scipy", "lark", "ml_dtypes", "onnx", "google", "rich", "matplotlib"}
-    )
+    frozenset({"shardpass", "jax", "jaxlib", "numpy", "scipy", "lark", "ml_dtypes", "onnx", "google", "rich"})
     | sys.stdlib_module_names
 )
 _OWN_FILES = os.path.dirname(os.path.dirname(__file__)) + os.sep

@@ -2,7 +2,7 @@
 
     python -m tools.bench.compile                                         every program on a 4x2 mesh
     python -m tools.bench.compile --programs transformer-2 scan-12 --repeat 9
-    python -m tools.bench.compile --mesh 64x64 --json compile.json --svg compile.svg
+    python -m tools.bench.compile --mesh 64x64 --json compile.json
 
 Programs are training steps (tools/bench/compile_programs.py): transformers of 2 to 96 layers unrolled and of 12 and 48
 layers scanned, a convolution network, a mixture of experts, for a mesh (data x model) of any size. Every repetition
@@ -18,7 +18,6 @@ refuses a program, the table says so.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import re
 import statistics
@@ -219,7 +218,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeat", type=a_count, default=5, help="repetitions (default: %(default)s)")
     parser.add_argument("--totals", action="store_true", help="do not list the passes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw time against ops (needs matplotlib)")
     parser.add_argument("--child", choices=PROGRAMS, help=argparse.SUPPRESS)
     parser.add_argument("--without-shardy", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
@@ -227,8 +225,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = measure(arguments.child, arguments.mesh, arguments.repeat, shardy=not arguments.without_shardy)
         print(json.dumps(asdict(found)))
         return 0
-    if arguments.svg and importlib.util.find_spec("matplotlib") is None:
-        parser.error("--svg draws with matplotlib, which is not installed: pip install matplotlib")
     console = Console(stderr=True)
     results: list[Result] = []
     try:
@@ -244,10 +240,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"Shardy does not take {result.program}: {result.refused}")
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
-    if arguments.svg and results:
-        from tools.bench.compile_picture import draw
-
-        draw(results, arguments.svg)
     return 0
 
 

@@ -8,7 +8,7 @@ the number of ops does not depend on the mesh.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,8 +213,3 @@ PROGRAMS: dict[str, Callable[[MeshSize], TrainingStep]] = {
     "convolutions": convolution_network,
     "experts": mixture_of_experts,
 }
-
-
-def unrolled(names: Sequence[str]) -> list[str]:
-    """Those of ``names`` that are one program of several sizes."""
-    return [name for name in names if name.startswith("transformer-")]

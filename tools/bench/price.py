@@ -2,7 +2,7 @@
 
     python -m tools.bench.price                               every small program that runs; three plans of each
     python -m tools.bench.price models.mlp examples           those whose name begins so
-    python -m tools.bench.price --count 15 --json price.json --plot price.svg
+    python -m tools.bench.price --count 15 --json price.json
     python -m tools.bench.price --read price.json             measure nothing: the figures of an earlier run again
 
 Each program is planned in ways that users choose from (effort 0 or 1, constraints exact or free, the machine cpu, ideal
@@ -15,7 +15,6 @@ times differ by more than 15%, in the first half of their runs and in the second
 the model has right (85% are asked for), and lists the others. Only a quiet machine gives figures worth keeping;
 ``spread`` is the median of a plan's runs over the least. On Linux, with the right to real-time priorities, ``--alone``
 makes any machine quiet for as long as plans are timed.
-The plot (needs matplotlib) has a point for each plan, and a line through those of one program.
 
 Exits with 1 where fewer pairs than asked for are right, or a program was not measured.
 """
@@ -28,7 +27,6 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -215,7 +213,6 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--alone", action="store_true", help="time ahead of all other processes; keep it short")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number")
     parser.add_argument("--read", type=Path, metavar="FILE", help="measure nothing, and show what --json wrote")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw measured over modelled (needs matplotlib)")
     parser.add_argument("--list", action="store_true", help="list the programs and end")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     return parser
@@ -228,8 +225,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.serve:
         serve()
         return 0
-    if arguments.plot and find_spec("matplotlib") is None:
-        parser.error("--plot draws with matplotlib, which is not installed: pip install 'shardpass[plot]'")
     wanted = tuple(arguments.programs)
     names = drawn([name for name in programs() if not wanted or name.startswith(wanted)], arguments.count)
     if not names:
@@ -246,10 +241,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows = ask(names, max(arguments.plans, 1), max(arguments.runs, 1), arguments.seconds, arguments.alone)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
-    if arguments.plot:
-        from tools.bench.price_picture import draw
-
-        draw(rows, arguments.plot)
     show_table(
         "plans as modelled and as measured", HEADS, [line for row in rows for line in cells(row)], [*summary(rows)]
     )

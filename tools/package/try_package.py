@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "out" / "package"
-EXTRAS = ("notebook", "onnx", "plot", "test")
+EXTRAS = ("notebook", "onnx", "test")
 COMMANDS = ("opt", "run", "plan", "check", "explain")
 
 # Each door of the package once: parsing, planning, partitioning, compiling and running on eight devices, the hook.

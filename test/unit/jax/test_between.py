@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from support.stopped_moves import every_moment, in_moves
 
 import shardpass.jax as spj
 from shardpass import ShardpassError
 from shardpass.jax import between, transport
 from tools.prove.between import differences
-from tools.prove.interrupted_moves import every_moment, in_moves
 
 DEVICES = np.array(jax.devices())
 SIX = Mesh(DEVICES[:6], ("x",))

@@ -7,10 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from support.missing_constraints import PROGRAMS, Verdict, judge
 
 import shardpass
-from tools.prove.missing_constraints import Verdict, judge
-from tools.prove.missing_constraints_programs import PROGRAMS
 
 
 @pytest.fixture(scope="module")

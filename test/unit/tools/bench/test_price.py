@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 
 import pytest
 
@@ -129,26 +128,10 @@ def test_a_program_is_measured_in_a_child(tmp_path, capsys) -> None:
 def test_wrong_usage(tmp_path, capsys, monkeypatch) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text('[{"plans": []}]')
-    monkeypatch.setattr(price, "find_spec", lambda name: None)
     for command, told in (
         (["nothing"], "no program is named nothing"),
         (["--read", str(bad)], "--read: 'name'"),
-        (["--plot", "x.svg"], "--plot draws with matplotlib, which is not installed"),
     ):
         with pytest.raises(SystemExit):
             price.main(command)
         assert told in capsys.readouterr().err
-
-
-@pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib, an extra, is not installed")
-def test_the_picture(tmp_path) -> None:
-    from tools.bench.price_picture import draw
-
-    rows = [Row("models.a", (plan("p", 1.0, 1.0), plan("q", 2.0, 3.0))), Row("examples.b", reason="no")]
-    first, second = tmp_path / "one.svg", tmp_path / "two.svg"
-    draw(rows, first)
-    draw(rows, second)
-    assert first.read_text().count("<!-- a -->") == 1  # the name of the program that is furthest off
-    assert "<!-- b -->" not in first.read_text()  # which has no plan
-    assert first.read_text() == second.read_text()
-    draw([], tmp_path / "empty.svg")

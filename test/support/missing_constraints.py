@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
+import shardpass
+
 Shape = tuple[int, ...]
 Spec = tuple[Any, ...]
 ONE = {"d": 8}
@@ -295,3 +297,44 @@ def recurrence(pin: Pin) -> Callable[..., Any]:
         return jax.lax.scan(step, jnp.zeros((64, 32)), xs)[1]
 
     return f
+
+
+# ---------------------------------------------------------------- verdicts
+
+AS_GOOD = 1.02
+DEARER = 1.05
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Bytes that a device receives with all constraints, without one, and with the first hint (None: no hint)."""
+
+    name: str
+    complete: int
+    lacking: int
+    hinted: int | None
+    taken_out: str
+    hint: str
+
+    @property
+    def proves(self) -> bool:
+        return self.lacking > DEARER * self.complete
+
+    @property
+    def good(self) -> bool:
+        return self.hinted is not None and self.hinted <= AS_GOOD * self.complete
+
+
+def judge(program: Lacking) -> Verdict:
+    """Return the verdict on one program."""
+    complete = shardpass.explain(program.lower(complete=True), effort=0)
+    found = shardpass.explain(program.lower(complete=False), effort=0, hints=True)
+    first = found.hints[0] if found.hints else None
+    return Verdict(
+        program.name,
+        int(complete.plan.bytes_received),
+        int(found.plan.bytes_received),
+        None if first is None else first.after,
+        program.taken_out,
+        "-" if first is None else first.code,
+    )
