@@ -286,8 +286,10 @@ PASSES_ON = "stablehlo.reshape"  # a constraint, or the border of a region: what
 COPY = "stablehlo.transpose"  # the array in another layout
 IN_PLACE = "in place"  # a call that writes into its first operand
 
+_BY_OP: Mapping[str, Row] = {name if "." in name else f"stablehlo.{name}": row for row in ROWS for name in row.ops}
+ELEMENTWISE = tuple(name for name, row in _BY_OP.items() if row.straight)
 _BY_NAME: Mapping[str, Row] = {
-    **{name if "." in name else f"stablehlo.{name}": row for row in ROWS for name in row.ops},
+    **_BY_OP,
     IN_PLACE: replace(OTHER, in_place=True, reason="a call that writes into its first operand"),
 }
 

@@ -70,7 +70,6 @@ assert main(["explain", "SP199"]) == 0""",
     ),
     "an elementwise op": (
         [
-            ("ops/owners.py", '"abs add ', '"abs sinpi add '),
             ("cost/fusion.py", '"add and ceil ', '"add sinpi and ceil '),
         ],
         """from shardpass.cost.fusion import OTHER, fusion_of
