@@ -204,9 +204,8 @@ def argument_parser(name: str, description: str, epilog: str, *, pipeline: bool 
 
 
 def add_machine(parser: argparse.ArgumentParser, help: str = MACHINE_HELP) -> None:
-    """Add ``--machine`` and its old name; ``use_machine`` then reads them."""
+    """Add ``--machine``."""
     parser.add_argument("--machine", metavar="M", help=help)
-    parser.add_argument("--profile", metavar="M", help=argparse.SUPPRESS)
 
 
 def add_target(parser: argparse.ArgumentParser, name: str = "target") -> None:
@@ -242,7 +241,6 @@ def add_program(
 
 def use_program(arguments: argparse.Namespace) -> None:
     """Read the options of ``add_program``. Raises ShardpassError as ``use_target``."""
-    use_machine(arguments)
     use_target(arguments)
     usual = arguments.usual_partitioner or ("shardpass" if arguments.target is None else "xla")
     arguments.partitioner = arguments.partitioner or usual
@@ -268,17 +266,6 @@ def use_target(arguments: argparse.Namespace, name: str = "target", *, compiles:
         compiler.tell = partial(print, file=sys.stderr, flush=True)
     setattr(arguments, name, target)
     arguments.machine = getattr(arguments, "machine", None) or machine_text(machine_of(target))
-
-
-def use_machine(arguments: argparse.Namespace) -> None:
-    """Set ``machine`` of ``arguments`` from --machine or --profile, its old name, for which it prints a remark."""
-    if arguments.profile is None:
-        return
-    from shardpass.diagnostics import report
-    from shardpass.diagnostics.table_cost import OLD_NAME
-
-    report(OLD_NAME.at(old="--profile", new="--machine"))
-    arguments.machine = arguments.profile if arguments.machine is None else arguments.machine
 
 
 def add_timeout(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,6 @@ from shardpass.cli.common import (
     argument_parser,
     command,
     read_module,
-    use_machine,
     use_target,
     write_output,
 )
@@ -43,7 +42,6 @@ def main(argv: Sequence[str]) -> int:
     add_target(parser)
     add("--json", action="store_true", help="print what was pinned as JSON, in place of the module")
     args = parser.parse_args(argv)
-    use_machine(args)
     use_target(args)
     data, file = read_module(parser, args.module, args.timeout, args.target)
 

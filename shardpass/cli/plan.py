@@ -17,7 +17,6 @@ from shardpass.cli.common import (
     command,
     device_count,
     make_console,
-    use_machine,
     use_target,
     write_output,
 )
@@ -93,7 +92,6 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     parser = _parser()
     arguments = parser.parse_args(argv)
-    use_machine(arguments)
     use_target(arguments, "compiled_for", compiles=False)
     if arguments.target is None:
         if not arguments.show:

@@ -21,7 +21,6 @@ from shardpass.cli.common import (
     interrupts_end_the_process,
     make_console,
     read_module,
-    use_machine,
 )
 from shardpass.cli.onnx_input import add_onnx_options, is_model, model_of, program_of
 from shardpass.diagnostics import NOWHERE, Place, on_one_line, report
@@ -91,7 +90,6 @@ def _parser() -> argparse.ArgumentParser:
 def _run(argv: Sequence[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
-    use_machine(args)
     if args.seed < 0:
         parser.error("--seed must not be negative")
     if os.environ[LOG_LEVEL] == "1":  # what XLA says by default, before it is loaded: no warnings

@@ -6,7 +6,6 @@ An argument may be any object of Python, also one whose ``repr``, attributes or 
 from __future__ import annotations
 
 import operator
-import warnings
 from typing import Any
 
 from shardpass.diagnostics.core import ShardpassError
@@ -55,14 +54,3 @@ def has(value: Any, name: str) -> bool:
         return hasattr(value, name)
     except Exception:
         return False
-
-
-def renamed(function: str, machine: Any, profile: Any, *, above: int = 0) -> Any:
-    """Return ``machine``, or ``profile``, its old name, with a DeprecationWarning.
-
-    ``above``: how many functions of shardpass stand between the caller and the public ``function``.
-    """
-    if profile is not None:
-        message = f"profile= of {function} is the old name of machine=, and will be gone in the next version"
-        warnings.warn(message, DeprecationWarning, stacklevel=3 + above)
-    return profile if machine is None else machine

@@ -9,24 +9,22 @@ from jaxlib.mlir import ir
 from shardpass.cost.chosen import chosen, machine_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import report
-from shardpass.diagnostics.table_cost import OLD_NAME, OTHER_MACHINE
+from shardpass.diagnostics.table_cost import OTHER_MACHINE
 from shardpass.ir.annotations import MACHINE, get_text
 
 
-def machine_for(module: Any, step: str, machine: str, profile: str = "") -> str:
+def machine_for(module: Any, step: str, machine: str) -> str:
     """Return the machine by which ``step`` works on ``module``, as text.
 
-    ``machine`` and ``profile``: its options, "" where they are not given; ``profile`` is the old name. A remark reports
-    that they name another machine than the module does.
+    ``machine``: its option, "" where it is not given. A remark reports that it names another machine than the module
+    does.
 
     Raises ShardpassError where there is no such machine.
     """
-    if profile:
-        report(OLD_NAME.at(old=f"the option profile of {step}", new=f"machine={profile}"))
-    given, before = machine or profile, get_text(module.operation, MACHINE)
-    if not given:
+    before = get_text(module.operation, MACHINE)
+    if not machine:
         return machine_text(before)
-    text = machine_text(given)
+    text = machine_text(machine)
     if before is not None and before != text:
         report(OTHER_MACHINE.at(before=before, step=step, machine=text))
     return text

@@ -58,7 +58,6 @@ class Redistribute(ModulePass):
         planner: "best" for the cheapest plan that shardpass knows, or "rink" for the method of Rink et al.
         machine: the machine for which planner best estimates the time of a plan, as `shardpass-propagate` takes it; ""
             for the one that the module names
-        profile: the old name of `machine`
         memory_limit: the most memory alive on a device during a step, such as 24MiB; "max" limits tiles instead, to
             the larger of the source tile and the target tile; "none" sets no limit
 
@@ -91,7 +90,6 @@ class Redistribute(ModulePass):
 
     planner: str = "best"
     machine: str = ""
-    profile: str = ""
     memory_limit: str = "max"
     shared = frozenset({"machine"})
 
@@ -99,7 +97,7 @@ class Redistribute(ModulePass):
         mesh, devices = mesh_of(module), num_devices(module)
         terms = {
             "planner": self.planner,
-            "machine": chosen(machine_for(module, self.name, self.machine, self.profile)),
+            "machine": chosen(machine_for(module, self.name, self.machine)),
             "memory_limit": read_limit(self.memory_limit),
         }
         lists = OpLists(module.operation)

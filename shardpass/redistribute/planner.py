@@ -16,7 +16,7 @@ from typing import Any, overload
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import table_redistribute as table
-from shardpass.diagnostics.arguments import renamed, shown
+from shardpass.diagnostics.arguments import shown
 from shardpass.redistribute.between.plan import TransferPlan
 from shardpass.redistribute.between.planner import plan_between
 from shardpass.redistribute.between.sides import devices_of, other_devices
@@ -52,7 +52,6 @@ def plan_redistribution(
     num_devices: int | None = None,
     machine: str | Machine | None = None,
     memory_limit: int | str | None = "max",
-    profile: str | Machine | None = None,
 ) -> Plan: ...
 @overload
 def plan_redistribution(
@@ -78,7 +77,6 @@ def plan_redistribution(
     num_devices: int | None = None,
     machine: str | Machine | None = None,
     memory_limit: int | str | None = "max",
-    profile: str | Machine | None = None,
 ) -> Plan | TransferPlan:
     """Plan an array of ``shape`` from one sharding to another.
 
@@ -96,7 +94,6 @@ def plan_redistribution(
         machine: the machine by which "best" weighs steps against bytes: a name of docs/reference/machines.md, the path
             of a file, or a ``Machine``; by default that of the environment (SHARDPASS_MACHINE), or else h100.
         memory_limit: "max", a number of bytes, or None (``shardpass.redistribute.terms.limit``).
-        profile: the old name of ``machine``.
 
     Raises:
         ShardpassError: text that is no sharding, shardings of another rank or over other devices (SP0xx,
@@ -110,7 +107,7 @@ def plan_redistribution(
         lists = other_devices(source, target)
     sides = sharding_of(source, "source", len(sizes)), sharding_of(target, "target", len(sizes))
     meshes = tuple(given.mesh if isinstance(given, Sharding) else None for given in sides)
-    terms = Terms(chosen(renamed("plan_redistribution", machine, profile)), read_limit(memory_limit))
+    terms = Terms(chosen(machine), read_limit(memory_limit))
     if type(planner) is not str or planner not in PLANNERS:
         raise table.PLANNER.error(name=shown(planner), known=" and ".join(PLANNERS))
     if lists != (None, None):

@@ -41,7 +41,7 @@ def _profile(rng: Random, seed: int, inputs: Inputs) -> Case:
     files = {"p.json": edited(rng, inputs["profile"]), GIVEN: rng.choice(inputs["text"])}
     how = rng.randrange(8)
     if how < 6:
-        words = ("f32[64,64]", "{devices=[4,2]<=[8]}", "{devices=[2,4]<=[4,2]T(1,0)}", "--profile=p.json", "--json")
+        words = ("f32[64,64]", "{devices=[4,2]<=[8]}", "{devices=[2,4]<=[4,2]T(1,0)}", "--machine=p.json", "--json")
         return Case("profile", seed, "plan", words, files)
     if how == 6:
         return Case("profile", seed, "explain", (GIVEN, "--profile", "p.json", "--json"), files)

@@ -139,7 +139,7 @@ class Problem:
 
     def __str__(self) -> str:
         source, target = self.source.sharding(), self.target.sharding()
-        terms = "" if self.profile == "default" else f", profile={self.profile!r}"
+        terms = "" if self.profile == "default" else f", machine={self.profile!r}"
         terms += "" if self.limit == "max" else f", memory_limit={self.limit!r}"
         call = f"{self.shape}, {self.element!r}, {str(source)!r}, {str(target)!r}, num_devices={self.devices}{terms}"
         return f"plan_redistribution({call})"

@@ -55,7 +55,6 @@ def explain(
     constraints: str = EXACT,
     partitioner: str | None = None,
     target: str | Target | None = None,
-    profile: str | None = None,
     profile_dir: str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Explanation:
@@ -88,7 +87,6 @@ def explain(
             alone.
         target: the devices that ``f`` is lowered and compiled for, by their own compiler and without them: "v5e:16x16",
             "h100:4x8", as docs/howto/accelerators.md lists them. The machine follows.
-        profile: the old name of ``machine``.
         profile_dir: the folder that ``jax.profiler.trace`` wrote while the program ran, or one of its xplane files:
             what the collectives took is reported beside what they are modelled to take. Of programs of HLO.
 
@@ -97,7 +95,7 @@ def explain(
     to SP912 about the target.
     """
     read_limit(memory_limit)
-    asked = read_options("explain", mesh, machine, profile, target, partitioner, effort, 0)
+    asked = read_options("explain", mesh, machine, target, partitioner, effort, 0)
     over, machine, built_for, partitioner, effort = asked
     constraints = text_of("explain", "constraints", constraints, "exact, or free")
     matmul_loops = text_of("explain", "matmul_loops", matmul_loops, "off, all, memory, or the name of a machine")

@@ -57,7 +57,6 @@ def suggest(
     machine: str | os.PathLike[str] | cost.Machine | None = None,
     partitioner: str | None = None,
     target: str | Target | None = None,
-    profile: str | None = None,
     **kwargs: Any,
 ) -> Suggestion | Repairs:
     """Suggest the annotations that make ``f`` cheapest on ``mesh``, or the edits with which it traces if it raises an
@@ -70,7 +69,7 @@ def suggest(
     module, or the path of one. ``mesh``: a jax Mesh or AbstractMesh; by default the one that the module names.
     ``memory_limit``: of a device, bytes or text as "16GiB"; by default the memory of the machine, and "none" for no
     limit. ``effort``: of the passes, 1 or 2. ``machine``: for which the program is decided, and by which figures are
-    modelled, as ``explain`` takes it; ``profile``: its old name. ``partitioner``: "shardpass"; or "xla" or "shardy",
+    modelled, as ``explain`` takes it; ``partitioner``: "shardpass"; or "xla" or "shardy",
     which compile the program with an annotation of every argument and result, for its memory and bytes sent.
     ``target``: the devices for which XLA compiles it, as ``explain`` takes it; "xla" is then the default, and the
     machine follows.
@@ -78,7 +77,7 @@ def suggest(
     Raises ShardpassError: SP801 to SP804, SP840, SP843, SP412 to SP414, what lowering and import raise, and SP553 where
     another partitioner makes no program.
     """
-    asked = read_options("suggest", mesh, machine, profile, target, partitioner, effort, 1)
+    asked = read_options("suggest", mesh, machine, target, partitioner, effort, 1)
     read_limit(memory_limit)
     try:
         data, file, usual = take(f, args, kwargs, None if asked.target is None else asked.target.platform)

@@ -12,7 +12,7 @@ from shardpass.advise.place.sites import Reading, reading_of
 from shardpass.cost.chosen import machine_text
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
-from shardpass.diagnostics.arguments import has, renamed, shown, text_of, whole, wrong_argument
+from shardpass.diagnostics.arguments import has, shown, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_driver import CANNOT_READ
 from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM
 from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
@@ -102,17 +102,15 @@ class Options(NamedTuple):
 
 
 def read_options(
-    function: str, mesh: Any, machine: Any, profile: Any, target: Any, partitioner: Any, effort: Any, least: int
+    function: str, mesh: Any, machine: Any, target: Any, partitioner: Any, effort: Any, least: int
 ) -> Options:
     """Check the options of ``function``, and fill in those that follow from others.
 
-    ``profile``: the old name of ``machine``. ``least``: of ``effort``. With a target, the partitioner is XLA, and the
+    ``least``: of ``effort``. With a target, the partitioner is XLA, and the
     machine that of the target, unless others are given. Raises ShardpassError: SP140, SP901 to SP903, SP908.
     """
     over = _mesh(mesh, function)
-    named = (
-        None if (given := renamed(function, machine, profile, above=1)) is None else _machine(function, given, profile)
-    )
+    named = None if machine is None else _machine(function, machine)
     built_for = target if target is None or isinstance(target, Target) else parse_target(target)
     number = whole(effort)
     if number is None or number < least:
@@ -135,10 +133,10 @@ def _mesh(given: Any, function: str) -> Mesh | None:
         raise wrong_argument(function, "mesh", given, "a jax Mesh or AbstractMesh, or a shardpass.Mesh") from None
 
 
-def _machine(function: str, given: Any, profile: Any) -> str:
+def _machine(function: str, given: Any) -> str:
     if not isinstance(given, str | os.PathLike | Machine):
         wanted = "the name of a machine, the path of a file NAME.toml that describes one, or a Machine"
-        raise wrong_argument(function, "machine" if profile is None else "profile", given, wanted)
+        raise wrong_argument(function, "machine", given, wanted)
     return machine_text(given)
 
 

@@ -1,6 +1,6 @@
 // Where memory is free, one gather and a slice are sooner than two collectives on a small array; a limit in bytes below
 // what they take, or the default, refuses them.
-// RUN: shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=none profile=default})' | FileCheck %s --check-prefix=NONE
+// RUN: shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=none machine=default})' | FileCheck %s --check-prefix=NONE
 // RUN: shardpass-opt %s 'builtin.module(shardpass-redistribute)' | FileCheck %s --check-prefix=MAX
 // RUN: shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=1KiB})' | FileCheck %s --check-prefix=MAX
 // RUN: shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=none machine=paper})' | FileCheck %s --check-prefix=MAX

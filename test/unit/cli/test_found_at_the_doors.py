@@ -67,7 +67,7 @@ def test_a_profile_with_a_number_that_is_no_float(
     number: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "p.json").write_text(f'{{"latency": 0, "bandwidth": {number}, "copies": 1}}')
-    status = plan.main(["f32[8]", "{devices=[4]<=[4]}", "{replicated}", f"--profile={tmp_path / 'p.json'}"])
+    status = plan.main(["f32[8]", "{devices=[4]<=[4]}", "{replicated}", f"--machine={tmp_path / 'p.json'}"])
     assert status == 1
     assert f"'bandwidth' of the profile is a number of 401 digits, which is {reason}" in capsys.readouterr().err
 

@@ -66,16 +66,6 @@ def test_an_option_beats_the_module_with_a_remark():
     assert "decided for the machine paper, and shardpass-redistribute takes ethernet" in told[0].message
 
 
-def test_the_old_name_of_the_option_is_taken_with_a_remark():
-    text = MOVED.replace("MACHINE", "")
-    old, told = ran(text, "shardpass-redistribute{memory-limit=none profile=h100}")
-    new, untold = ran(text, "shardpass-redistribute{memory-limit=none machine=h100}")
-    assert str(old) == str(new)
-    assert [one.code for one in told] == ["SP905"]
-    assert "machine=h100" in told[0].remedy
-    assert untold == []
-
-
 def test_each_pipeline_says_the_machine_on_the_module():
     for pipeline in ("propagate", "check", "partition"):
         module, told = ran(STEP, f"{pipeline}{{machine=v5p}}")

@@ -143,10 +143,6 @@ def test_a_machine_plans_what_it_times() -> None:
     # a device of each pair brings its rows over its own card, and then both hosts' rows go round inside
     between, inside = 4096 * 4096 * 4 // 8 // 2 / 12.5e9, 4096 * 4096 * 4 * 7 // 8 / 150e9
     assert found.seconds == pytest.approx(25e-6 + between + 5e-6 + inside)
-    for old in ("default", "pod"):
-        with pytest.warns(DeprecationWarning, match="profile= of explain is the old name of machine="):
-            again = shardpass.explain(squashed, ROWS, profile=old, **GATHERED)
-        assert again.json() == shardpass.explain(squashed, ROWS, machine=old, **GATHERED).json()
 
 
 def test_the_command_takes_a_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,7 +90,7 @@ def test_there_are_programs_enough() -> None:
 def test_what_is_modelled_is_what_is_built() -> None:
     """Partial sums of a 8x32 array: an all_reduce over 4 devices, of 1,024 bytes; and a product of an 8x4 by a 4x32."""
     cpu = find_machine("cpu")
-    module = shardpass.run_pipeline(SUM, "partition{effort=0 machine=cpu profile=cpu}")
+    module = shardpass.run_pipeline(SUM, "partition{effort=0 machine=cpu}")
     plan = shardpass.explain(SUM, machine="cpu", effort=0).plan
     seconds, communication, collectives, received = modelled(module, plan)
     assert (collectives, received) == (1, 1536)  # twice three quarters of 1,024
