@@ -209,15 +209,14 @@ class _Walk:
     def _all_gather(self, op: ops.AllGather, shape: Shape) -> None:
         self.write()
         inside = math.prod(shape[: op.axis]) > 1
-        if inside and not op.by_pieces:  # XLA gathers in front, from a copy
-            self._jump()
-            self.write()
         self.memory.follow_op(op)
         self.came = max(op.groups.shape[1], USUAL_PIECES)  # one buffer, which is turned as a whole
         if inside and op.by_pieces:
             self.loop = _Loop(joined=math.prod(shape[op.axis :]), inside=True)
         elif inside:
-            self.loop = _Loop(jumps=True, places=math.prod(shape[op.axis + 1 :]) == 1, pieces=self.came)
+            rows = math.prod(shape[op.axis + 1 :]) > 1  # as XLA gathers in front
+            stretch = math.prod(shape[op.axis :]) if rows else 0
+            self.loop = _Loop(jumps=True, stretch=stretch, places=not rows, pieces=self.came)
 
     def _by_parts(self, op: Op) -> None:
         """Count case 5."""

@@ -1,7 +1,11 @@
 """The gathers that end a route: one all_gather for all sub-axes.
 
-XLA gathers along the leading axis of an array without a copy; along any other axis it gathers in front and transposes.
-So the tile is seen with a new axis in front, gathered along that, and transposed once, whatever dimensions grow.
+1. Along one dimension that grows by its most major sub-dimensions, as it is: the compilers of accelerators lay out the
+   tile for it, and what reads the result takes it so.
+2. In front, where several dimensions grow or their minor parts: the tile is seen with a new axis in front, gathered
+   along that, and transposed once.
+3. XLA's CPU client gathers every inner dimension in front, from a copy of the tile. There (``gathers_by_pieces``) form
+   2 or an all_to_all of copies takes the place of form 1, unless pieces are short.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ def gather(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
     names = problem.sub_axes.names(gathered)
     tile, full = builder.tile, problem.tile(problem.target)
     dim = problem.leading_dim(problem.target, coming)
-    if dim is not None and (math.prod(tile[:dim]) == 1 or builder.bytes(tile[dim:]) <= SHORT_RUN):
+    by_pieces = builder.prices.gathers_by_pieces
+    if dim is not None and (not by_pieces or math.prod(tile[:dim]) == 1 or builder.bytes(tile[dim:]) <= SHORT_RUN):
         builder.all_gather(dim, groups)
         return
     local = problem.local(problem.target)
@@ -41,7 +46,7 @@ def gather(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
     in_front.append(ops.AllGather(0, groups, names))
     in_front += restored(problem, local, coming, (size, *lead[1:]), full)
     forms = [in_front]
-    if dim is not None and builder.prices.gathers_by_pieces:
+    if dim is not None:
         forms.append([ops.AllGather(dim, groups, names, by_pieces=True)])
     program = builder.cheapest(forms)
     kind = StepKind.ALL_GATHER if program is in_front else StepKind.ALL_TO_ALL

@@ -115,9 +115,9 @@ def test_a_scatter_begins_with_what_was_read_and_turns_what_lies_inside():
 
 
 def test_a_gather_of_columns_by_pieces_is_one_joining():
-    """The tile [2, 8] becomes [2, 32]: 8 runs of 8. Not by pieces it is copied first, and then transposed."""
+    """The tile [2, 8] becomes [2, 32]: 8 runs of 8. Not by pieces it is transposed."""
     assert work((2, 8), ops.AllGather(1, FOUR, by_pieces=True)) == LocalWork(4 * 64, 8, 0, 0)
-    assert work((2, 8), ops.AllGather(1, FOUR)) == LocalWork(4 * 16, 0, 16, 0).plus(LocalWork(4 * 64, 0, 64, 64))
+    assert work((2, 8), ops.AllGather(1, FOUR)) == LocalWork(4 * 64, 0, 64, 64)
 
 
 def test_prices_are_what_each_number_takes():
@@ -147,6 +147,15 @@ def test_a_gather_goes_by_pieces_only_where_the_profile_says_so():
         assert [step.kind for step in plan.steps] == [kind]
         assert plan.bytes_received == 3 * 96 * 1000 * 4
         assert ("stablehlo.all_to_all" in plan.to_module()) == (name == "cpu")
+
+
+def test_a_gather_along_an_inner_dimension_is_one_op():
+    """f32[96, 4000] from columns of 4 devices; on CPUs pieces of 1,000 are joined instead."""
+    whole = np.arange(96 * 4000, dtype=np.float32).reshape(96, 4000)
+    plan = plan_redistribution(whole.shape, "f32", COLUMNS, "{mesh['x'=4], [{}, {}]}", machine="h100")
+    assert [(type(op), op.axis) for op in plan.program] == [(ops.AllGather, 1)]
+    for got in x.run_plan(plan, whole):
+        np.testing.assert_array_equal(got, whole)
 
 
 def test_an_exchange_by_slices_is_one_concatenation():
