@@ -25,6 +25,7 @@ _SHAPE = re.compile(
 _NUMBER = re.compile(r"\b(\d+) (?:\w+ )?devices\b")
 # what a line of the script says
 _COMPARED = re.compile(r"device_count\(\)\s*[=!<>]=?\s*(\d+)|devices\(\)\)\s*[=!<>]=?\s*(\d+)")
+_ABOUT_DEVICES = re.compile(r"\bmake_mesh|device_mesh|devices\(\)|device_count\(\)")
 _INDEXED = re.compile(r"devices\(\)\[(\d+)\]")
 
 
@@ -82,6 +83,14 @@ def _devices_asked(reason: str, line: str) -> int:
     return max((one for one in asked if len(backends) < one <= MOST_DEVICES), default=0)
 
 
+def _is_about_devices(error: BaseException) -> bool:
+    """Return whether ``error`` comes from a function that makes meshes, or a line of the script about devices."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(
+        _ABOUT_DEVICES.search(frame.name if is_library(frame.filename) else frame.line or "") for frame in frames[1:]
+    )
+
+
 def _set() -> bool:
     """Return whether the user says how many devices there are."""
     return _SET_BY[0] in os.environ or _SET_BY[1] in os.environ.get("XLA_FLAGS", "")
@@ -93,6 +102,11 @@ def _remedy(error: BaseException, asked: int, function: str, target: str) -> str
         return (
             f"set JAX_NUM_CPU_DEVICES={asked}, or leave {variable} out: the script then gets the virtual devices that "
             "it asks for"
+        )
+    if len(jax.devices()) == 1 and not _set() and _is_about_devices(error):
+        return (
+            "the script has one CPU device here: set JAX_NUM_CPU_DEVICES=8, or name devices to compile for, as in "
+            "--target h100:8; a machine alone says no number"
         )
     if type(error).__name__ == "ShardingTypeError":
         return f"`shardpass suggest {target}:{function}` prints edits with which JAX traces it"

@@ -154,6 +154,12 @@ def test_the_error_names_the_line_and_fits(folder, kind, monkeypatch):
     assert re.match(wanted, str(raised.value), re.DOTALL), raised.value
 
 
+def test_a_mesh_of_the_half_of_one_device_asks_for_a_number(folder):
+    Path("train.py").write_text(f"{HEAD}\njax.make_mesh((len(jax.devices()) // 2, 2), ('a', 'b'))\n")
+    with pytest.raises(ShardpassError, match=r"train.py:14: .*SP141.*\n.*one CPU device here.*--target h100:8"):
+        program_of("train.py:step", 240)
+
+
 def test_an_endless_loop_is_ended_and_named(folder, capfd, monkeypatch):
     monkeypatch.setattr("shardpass.cli.script._FIRST_NEWS", 0.1)
     Path("train.py").write_text(f"{HEAD}\nopen('begun', 'w').close()\nwhile True:\n    time.sleep(0.1)\n")
