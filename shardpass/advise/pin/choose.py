@@ -99,9 +99,8 @@ def choose(
 
     Raises ShardpassError (SP553, SP911) where XLA refuses ``module`` itself.
     """
-    borders = tuple(decided.mesh.strides.values()) if decided.mesh.is_iota else ()
     with Compiler(target or cpu(decided.mesh.size)) as compiler:
-        return _Choosing(module, decided, machine, borders, compiler, most, within).run()
+        return _Choosing(module, decided, machine, compiler, most, within).run()
 
 
 class _Choosing:
@@ -114,13 +113,12 @@ class _Choosing:
         module: Any,
         decided: Decided,
         machine: Machine,
-        borders: Sequence[int],
         compiler: Compiler,
         most: int,
         within: Callable[[int], Decided] | None,
     ) -> None:
-        self.within = within
-        self.module, self.decided, self.machine, self.borders = module, decided, machine, borders
+        self.module, self.decided, self.machine, self.within = module, decided, machine, within
+        self.borders = tuple(decided.mesh.strides.values()) if decided.mesh.is_iota else ()
         self.compiler, self.most = compiler, most
         self.scores: dict[frozenset[Point], Score] = {}
         self.programs: dict[frozenset[Point], Compiled] = {}
@@ -178,8 +176,10 @@ class _Choosing:
         peak, starts = self.decided.plan.alive.peak, list[frozenset[Point]]()
         for _ in range(TIGHTER):
             program = self.programs.get(every)
-            over = 0 if program is None else max(_bytes_over(program, self.plain))
-            if over <= 0 or self.left <= 0:
+            if program is None or self.left <= 0:
+                break
+            over = max(program.temporaries - self.plain.temporaries, program.memory - self.plain.memory)
+            if over <= 0:
                 break
             try:
                 decided = within(peak - over)
@@ -229,15 +229,11 @@ class _Choosing:
 
     def _keep(self, points: frozenset[Point], program: Compiled) -> None:
         plain, seconds = self.plain, self._seconds(program)
-        pairs = (
-            (program.bytes_received, plain.bytes_received),
-            (program.bytes_scattered, plain.bytes_scattered),
-            (program.temporaries, plain.temporaries),
-            (program.memory, plain.memory),
-            (seconds, self.plain_seconds),
-        )
-        excess = max(_over(ours, theirs) for ours, theirs in pairs)
-        price = (_ratio(*pairs[1]) + _ratio(*pairs[4])) / 2 + PENALTY * excess
+        sent, times = _ratio(program.bytes_scattered, plain.bytes_scattered), _ratio(seconds, self.plain_seconds)
+        received = _ratio(program.bytes_received, plain.bytes_received)
+        held = _ratio(program.temporaries, plain.temporaries), _ratio(program.memory, plain.memory)
+        excess = max(1.0, sent, times, received, *held) - 1
+        price = (sent + times) / 2 + PENALTY * excess
         self.scores[points], self.programs[points] = Score(price, excess, seconds), program
         if points and not excess:
             before = self.scores[self.best].price
@@ -250,19 +246,8 @@ class _Choosing:
         return self.compiler.compile(variant)
 
 
-def _bytes_over(ours: Compiled, theirs: Compiled) -> tuple[int, int]:
-    return ours.temporaries - theirs.temporaries, ours.memory - theirs.memory
-
-
-def _over(ours: float, theirs: float) -> float:
-    """Return by how much ``ours`` exceeds ``theirs``, relative to ``theirs``; 0 where it does not."""
-    return max(0.0, _ratio(ours, theirs) - 1)
-
-
 def _ratio(ours: float, theirs: float) -> float:
-    if ours == theirs:
-        return 1.0
-    return ours / theirs if theirs else math.inf
+    return 1.0 if ours == theirs else ours / theirs if theirs else math.inf
 
 
 def _starts(points: Sequence[Point]) -> Iterator[Iterable[Point]]:

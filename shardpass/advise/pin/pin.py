@@ -12,7 +12,6 @@ from jaxlib.mlir import ir
 from shardpass.advise.pin.choose import MOST, choose
 from shardpass.advise.pin.points import ARGUMENT, OPERAND, Point, decided, pinned_module
 from shardpass.cost.chosen import chosen, machine_text
-from shardpass.diagnostics import Place
 from shardpass.diagnostics.printable import joined
 from shardpass.ir.annotations import get_text
 from shardpass.ir.context import copy_module
@@ -112,15 +111,14 @@ def pin_module(
     decision = decided(copy, pipeline)
     name = (get_text(module.operation, "sym_name") or "").removeprefix("jit_")
     axes = ", ".join(f"{axis}={size}" for axis, size in decision.mesh.axes)
-    if not verify:
-        texts = tuple(map(constraint_text, decision.points))
-        return pinned_module(module, decision.mesh, decision.points), Pins(name, axes, on.name, texts)
-    best = choose(module, decision, on, most, lambda limit: decided(copy, within(pipeline, limit)), target)
-    texts = tuple(map(constraint_text, best.points))
-    before, after = (_figures(*side) for side in zip((best.plain, best.pinned), best.seconds, strict=True))
-    return pinned_module(module, decision.mesh, best.points), Pins(
-        name, axes, on.name, texts, before, after, best.compiled
-    )
+    points: tuple[Point, ...] = decision.points
+    compared: tuple[Any, ...] = ()
+    if verify:
+        best = choose(module, decision, on, most, lambda limit: decided(copy, within(pipeline, limit)), target)
+        figures = (_figures(*side) for side in zip((best.plain, best.pinned), best.seconds, strict=True))
+        points, compared = best.points, (*figures, best.compiled)
+    made = pinned_module(module, decision.mesh, points)
+    return made, Pins(name, axes, on.name, tuple(map(constraint_text, points)), *compared)
 
 
 def within(pipeline: str, limit: int) -> str:
@@ -139,7 +137,7 @@ def constraint_text(point: Point) -> str:
     """Format the constraint as JAX code, with its place, for a user to write there."""
     op = point.called.removeprefix("stablehlo.")
     name = point.name or f"the result of {op}"
-    at = "" if not point.at.line else f"  # {_short(point.at)}"
+    at = f"  # {point.at.file}:{point.at.line}" if point.at.line else ""
     if point.backward:
         side = f", operand {point.spot.place} of {op}" if point.spot.side == OPERAND else ""
         return f"# {name}: {point.spec_text}{at and ' ' + at.strip('# ')}{side} (of a derivative)"
@@ -149,7 +147,3 @@ def constraint_text(point: Point) -> str:
     if point.spot.side == OPERAND:
         return f"{text}{at or '  #'}{',' if at else ''} for {op}"
     return text + at
-
-
-def _short(place: Place) -> str:
-    return f"{place.file}:{place.line}"

@@ -19,7 +19,7 @@ neither where whole axes of the mesh cannot say a sharding evenly, as JAX has no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,19 +28,18 @@ from jaxlib.mlir import ir
 from shardpass.advise.place.marks import marked_ops, without_marks
 from shardpass.advise.place.specs import Spec, full_text
 from shardpass.advise.place.write import Writer
-from shardpass.diagnostics import NOWHERE, Place, collect
+from shardpass.diagnostics import Place, collect
 from shardpass.ir.annotations import NUM_PARTITIONS, SHARDING, Signature, main_of, set_num_devices
 from shardpass.ir.context import copy_module
 from shardpass.ir.frames import user_place
 from shardpass.ir.machines import machine_of
 from shardpass.ir.tensors import operation
-from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.partition.splices import spliced_table
 from shardpass.pipeline.run import run_in_place
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.plan.planner import plan_program
-from shardpass.planning.price.steps import BlockPlan, ControlFlowPlan, OpPlan, SplitPlan
+from shardpass.planning.price.steps import BlockPlan, ControlFlowPlan, SplitPlan
 from shardpass.program.program import Program
 from shardpass.report.naming import Names, Sources
 from shardpass.sharding import Mesh, Sharding
@@ -121,9 +120,8 @@ def decided(module: Any, pipeline: str = "propagate") -> Decided:
     with copy.context:
         for number, op in marked_ops(copy):
             kinds[number] = op.name, [value.type for value in op.operands], [value.type for value in op.results]
-        open_arguments = frozenset(
-            place for place, row in enumerate(Signature(main_of(copy)).arguments) if not _is_annotated(row)
-        )
+        rows = enumerate(Signature(main_of(copy)).arguments)
+        open_arguments = {place for place, row in rows if not {SHARDING, "sdy.sharding"} & row.keys()}
         with collect():
             run_in_place(copy, pipeline)
             table = spliced_table(copy)
@@ -131,10 +129,6 @@ def decided(module: Any, pipeline: str = "propagate") -> Decided:
         points = _Points(plan, table.program, table.handles, table.all_shardings(), kinds, open_arguments)
         mesh = table.program.mesh.mesh
         return Decided(mesh, points.all() if mesh.size > 1 else (), plan)
-
-
-def _is_annotated(row: dict[str, Any]) -> bool:
-    return SHARDING in row or "sdy.sharding" in row
 
 
 class _Points:
@@ -156,28 +150,15 @@ class _Points:
     def all(self) -> tuple[Point, ...]:
         for place, (value, sharding) in enumerate(self.plan.body.arguments):
             if place in self.open_arguments:
-                place_of = user_place(self.handles.arguments[None][place].location)
-                self._add(Spot(-1, ARGUMENT, place), value, sharding, self.program.mesh, ARGUMENT, None, place_of)
-        self._note_moved(self.plan.body)
-        self._block(self.plan.body)
+                at = user_place(self.handles.arguments[None][place].location)
+                self._add(Spot(-1, ARGUMENT, place), value, sharding, self.program.mesh, ARGUMENT, at)
+        every = list(_planned(self.plan.body))
+        for planned in every:
+            uses = zip(planned.op.operands, planned.operands, strict=True)
+            self.moved.update(v for v, use in uses if use.copy.sharding != self.shardings.of.get(v))
+        for planned in every:
+            self._op(planned)
         return tuple(sorted(filter(None, self.known.values()), key=lambda point: point.spot))
-
-    def _note_moved(self, block: BlockPlan) -> None:
-        for planned in block.ops:
-            if isinstance(planned, SplitPlan | ControlFlowPlan):
-                uses = zip(planned.op.operands, planned.operands, strict=True)
-                self.moved.update(v for v, use in uses if use.copy.sharding != self.shardings.of.get(v))
-            if isinstance(planned, ControlFlowPlan):
-                for inner in planned.blocks:
-                    self._note_moved(inner)
-
-    def _block(self, block: BlockPlan) -> None:
-        for planned in block.ops:
-            if isinstance(planned, SplitPlan | ControlFlowPlan):
-                self._op(planned)
-            if isinstance(planned, ControlFlowPlan):
-                for inner in planned.blocks:
-                    self._block(inner)
 
     def _op(self, planned: SplitPlan | ControlFlowPlan) -> None:
         op = planned.op
@@ -187,14 +168,15 @@ class _Points:
         types = [self.handles.types[v] for v in op.operands], [self.handles.types[v] for v in op.results]
         if self.kinds.get(number) != (op.name, *types):
             return
+        about = op.mesh, op.called, self.names.frame(op).place, self.names.is_backward(op)
         for place, value in enumerate(op.operands):
             copy = planned.operands[place].copy
             if copy.sharding != self.shardings.of.get(value):
-                self._add(Spot(number, OPERAND, place), value, copy.sharding, op.mesh, op.called, planned)
+                self._add(Spot(number, OPERAND, place), value, copy.sharding, *about)
         for place, value in enumerate(op.results):
             wanted = self._left(planned, place)
             if wanted is not None and (value in self.moved or not self._follows(planned, value, wanted)):
-                self._add(Spot(number, RESULT, place), value, wanted, op.mesh, op.called, planned)
+                self._add(Spot(number, RESULT, place), value, wanted, *about)
 
     def _follows(self, planned: SplitPlan | ControlFlowPlan, value: int, wanted: Sharding) -> bool:
         """Return whether an elementwise result keeps the sharding in which the op uses an operand of its shape."""
@@ -217,27 +199,28 @@ class _Points:
         return None if result is None else result.wanted
 
     def _add(
-        self, spot: Spot, value: int, sharding: Sharding, mesh: PrimeMesh, called: str, planned: OpPlan | None,
-        at: Place = NOWHERE,
+        self, spot: Spot, value: int, sharding: Sharding, mesh: PrimeMesh, called: str, at: Place,
+        backward: bool = False,
     ) -> None:  # fmt: skip
         array = self.program.arrays[value]
         if array is None or not array.rank:
             return
         dims = mesh.dims(sharding, array.rank)
-        spec = None if dims is None else _spec(dims, array.shape, mesh)
-        point = None
+        spec = point = None
+        if dims is not None and not any(size % mesh.count(axes) for axes, size in zip(dims, array.shape, strict=True)):
+            spec = mesh.whole_axes(dims)  # None where these do not express it
         if spec is not None:
-            backward = planned is not None and self.names.is_backward(planned.op)
-            at = at if planned is None else self.names.frame(planned.op).place
             point = Point(spot, spec, called, self.names.of(value), array.bytes, backward, at)
         before = self.known.get(spot, point)
-        if before is None or point is None or before.spec != point.spec:
-            point = None
-        self.known[spot] = point
+        is_same = before is not None and point is not None and before.spec == point.spec
+        self.known[spot] = point if is_same else None
 
 
-def _spec(dims: DimAxes, shape: tuple[int, ...], mesh: PrimeMesh) -> Spec | None:
-    """Convert ``dims`` to whole axes; None where these do not express it, or do not divide the array."""
-    if any(size % mesh.count(axes) for axes, size in zip(dims, shape, strict=True)):
-        return None
-    return mesh.whole_axes(dims)
+def _planned(block: BlockPlan) -> Iterator[SplitPlan | ControlFlowPlan]:
+    """Yield the planned ops of a block, and those inside of each."""
+    for planned in block.ops:
+        if isinstance(planned, SplitPlan | ControlFlowPlan):
+            yield planned
+        if isinstance(planned, ControlFlowPlan):
+            for inner in planned.blocks:
+                yield from _planned(inner)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -142,8 +142,11 @@ class Sites:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.program, self.names = reading.program, reading.names
-        self.arguments = tuple(self._arguments())
-        self.results = tuple(self._results())
+        values, annotations = self.program.body.arguments, self.program.annotations
+        of_values = [annotations.get(value, NO_ANNOTATION) for value in values]
+        self.arguments = tuple(self._joined(ARGUMENT, map(self.names.of, values), values, of_values))
+        of_results = self.program.body.returned, self.program.result_annotations
+        self.results = tuple(self._joined(RESULT, self.result_names, *of_results))
         self.constraints = tuple(self._constraints())
 
     def used_alike(self, alike: Sequence[int], results: Sequence[int]) -> Sites:
@@ -188,57 +191,42 @@ class Sites:
         infos = [row.get("jax.result_info") for row in rows]
         return tuple(text(info) if info is not None else f"result {place}" for place, info in enumerate(infos))
 
-    def _arguments(self) -> Iterator[Site]:
-        values = self.program.body.arguments
-        rows = []
-        for place, value in enumerate(values):
+    def _joined(
+        self, kind: str, names: Iterable[str], values: Sequence[int], annotations: Iterable[ValueAnnotation]
+    ) -> Iterator[Site]:
+        """Yield the sites of main's arguments or results."""
+        members: dict[tuple[str, Array, Spec | None], list[tuple[str, int, int]]] = {}
+        for place, (name, value, annotation) in enumerate(zip(names, values, annotations, strict=True)):
             array = self.program.arrays[value]
             if array is not None and array.rank:
-                annotation = self.program.annotations.get(value, NO_ANNOTATION)
-                rows.append((self.names.of(value), array, self.spec(annotation, array.rank), place, value))
-        yield from _joined(ARGUMENT, rows)
-
-    def _results(self) -> Iterator[Site]:
-        rows = []
-        names = self.result_names
-        for place, value in enumerate(self.program.body.returned):
-            array = self.program.arrays[value]
-            if array is not None and array.rank:
-                annotation = self.program.result_annotations[place]
-                rows.append((names[place], array, self.spec(annotation, array.rank), place, value))
-        yield from _joined(RESULT, rows)
+                key = pattern(name), array, self.spec(annotation, array.rank)
+                members.setdefault(key, []).append((name, place, value))
+        for (_, array, spec), some in members.items():
+            paths, places, numbers = zip(*some, strict=True)
+            yield Site(kind, paths, array, spec, positions=places, values=numbers)
 
     # ---------------------------------------------------------------- the body
 
     def _constraints(self) -> Iterator[Site]:
-        ops_of: dict[object, list[Op]] = {}
-        paths: dict[object, tuple[Frame, ...]] = {}
-        kinds: dict[object, tuple[Array, Spec]] = {}
-        key: object
+        ops_of: dict[tuple[tuple[Frame, ...], Array, Spec], list[Op]] = {}
         origin = self.reading.origin
         for op in self.program.body.every_op():
-            if op.kind is not OpKind.CONSTRAINT or op.number not in origin:
+            if op.kind is not OpKind.CONSTRAINT or op.number not in origin or self.names.frame(op).place == NOWHERE:
                 continue
             array = self.program.arrays[op.results[0]]
             annotation = self.program.annotations.get(op.results[0], NO_ANNOTATION)
             spec = None if array is None or annotation.open_dims else self.spec(annotation, array.rank)
-            if array is None or spec is None or self.names.frame(op).place == NOWHERE:
-                continue
-            calls = self.reading.calls[origin[op.number]]
-            key = calls, array, spec
-            paths[key], kinds[key] = calls, (array, spec)
-            ops_of.setdefault(key, []).append(op)
-        for key, ops in ops_of.items():
+            if array is not None and spec is not None:
+                ops_of.setdefault((self.reading.calls[origin[op.number]], array, spec), []).append(op)
+        for (calls, array, spec), ops in ops_of.items():
             first = next((op for op in ops if not self.names.is_backward(op)), ops[0])
-            yield Site(
-                CONSTRAINT,
-                (self.names.of(first.operands[0]) or str(kinds[key][0]),),
-                *kinds[key],
-                self.names.frame(first),
-                values=tuple(op.results[0] for op in ops),
-                origins=tuple(dict.fromkeys((origin[op.number], 0) for op in ops)),
-                calls=paths[key][1:],
-            )
+            name, frame = self.names.of(first.operands[0]) or str(array), self.names.frame(first)
+            yield replace(self._at(CONSTRAINT, name, array, frame, ops), spec=spec, calls=calls[1:])
+
+    def _at(self, kind: str, name: str, array: Array, frame: Frame, ops: Sequence[Op]) -> Site:
+        """Return the site of what ``ops`` make at ``frame``."""
+        values, origins = [op.results[0] for op in ops], [(self.reading.origin[op.number], 0) for op in ops]
+        return Site(kind, (name,), array, None, frame, values=tuple(values), origins=tuple(dict.fromkeys(origins)))
 
     def cuts(self, lines: Sequence[Place]) -> Iterator[Site]:
         """Yield a site for each value that slices at ``lines`` cut along one dimension, without gradients."""
@@ -253,17 +241,10 @@ class Sites:
             if piece is not None:
                 slices.setdefault((op.operands[0], piece[0], frame), []).append((op, piece[1]))
         for (value, dim, frame), some in slices.items():
-            yield Site(
-                CUT,
-                (self.names.of(value) or str(self.program.array(value)),),
-                self.program.array(value),
-                None,
-                frame,
-                values=tuple(op.results[0] for op, _ in some),
-                origins=tuple((self.reading.origin[op.number], 0) for op, _ in some),
-                pieces=tuple(piece for _, piece in some),
-                cut=dim,
-            )
+            array = self.program.array(value)
+            ops, pieces = zip(*some, strict=True)
+            site = self._at(CUT, self.names.of(value) or str(array), array, frame, ops)
+            yield replace(site, pieces=pieces, cut=dim)
 
     def values(self, lines: Sequence[Place]) -> Iterator[Site]:
         """Yield a site for each expression at ``lines`` whose value other expressions use; gradients are included."""
@@ -298,18 +279,8 @@ class Sites:
             for (name, array, frame), ops in ops_of.items():
                 if arrays[name, frame] > 1:
                     continue  # an expression of several arrays, for which no single spec is right
-                every = [*ops, *gradients.get((name, array), ())]
-                if any(op.results[0] in self.program.annotations for op in ops):
-                    continue
-                yield Site(
-                    VALUE,
-                    (name,),
-                    array,
-                    None,
-                    frame,
-                    values=tuple(op.results[0] for op in every),
-                    origins=tuple(dict.fromkeys((self.reading.origin[op.number], 0) for op in every)),
-                )
+                if not any(op.results[0] in self.program.annotations for op in ops):
+                    yield self._at(VALUE, name, array, frame, [*ops, *gradients.get((name, array), ())])
 
 
 def piece_of(op: Any) -> tuple[int, tuple[int, int]] | None:
@@ -335,12 +306,3 @@ def _parts(site: Site, alike: Sequence[int], results: Sequence[int]) -> Iterator
         names = tuple(site.names[place] for place in places)
         positions, values = (tuple(some[place] for place in places) for some in (site.positions, site.values))
         yield replace(site, names=names, positions=positions, values=values)
-
-
-def _joined(kind: str, rows: Sequence[tuple[str, Array, Spec | None, int, int]]) -> Iterator[Site]:
-    members: dict[object, list[tuple[str, int, int]]] = {}
-    for name, array, spec, place, value in rows:
-        members.setdefault((pattern(name), array, spec), []).append((name, place, value))
-    for (_, array, spec), some in members.items():  # type: ignore[misc]
-        names, places, values = zip(*some, strict=True)
-        yield Site(kind, names, array, spec, positions=places, values=values)

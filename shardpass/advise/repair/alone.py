@@ -15,7 +15,7 @@ from typing import Any
 import jax
 
 from shardpass.advise.repair.expression import FUNCTION, PROBE, Edit, Expression
-from shardpass.advise.repair.price import quick_price
+from shardpass.advise.repair.price import priced
 
 Values = dict[int, Any]
 
@@ -102,7 +102,8 @@ class Alone:
                 lowered = one.traced.lower(lowering_platforms=("cpu",))
         except Exception:  # as above
             return None
-        return quick_price(lowered.as_text(), self.machine)
+        made = priced(lowered.as_text(), self.machine, as_built=False)
+        return None if made is None else made[1]
 
     def _program(self, code: Any) -> Callable[..., Any]:
         names = [self._names[number] for number in self.arrays]

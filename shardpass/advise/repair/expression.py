@@ -18,7 +18,7 @@ from typing import Any, TypeGuard
 
 import jax
 
-from shardpass.advise.find.source import Replacement, SourceFile, called
+from shardpass.advise.find.source import Replacement, SourceFile, called, requoted
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.ir.frames import Frame
 
@@ -201,16 +201,18 @@ class Expression:
         """Return the insertion of ``import jax``, if the file has no name for JAX."""
         if _alias(self.file, "jax"):
             return []
-        body = self.file.tree.body
-        imports = [
-            one
-            for one in body
-            if isinstance(one, ast.Import | ast.ImportFrom) and getattr(one, "module", "") != "__future__"
-        ]
-        if imports:
-            start = self.file.line_start(imports[0])
-            return [_Insertion(start, True, 0, "import jax\n")]
-        return [_Insertion(0, True, 0, "import jax\n")]
+        imports = (one for one in self.file.tree.body if isinstance(one, ast.Import | ast.ImportFrom))
+        first = next((one for one in imports if getattr(one, "module", "") != "__future__"), None)
+        return [_Insertion(0 if first is None else self.file.line_start(first), True, 0, "import jax\n")]
+
+
+def sharding_text(file: SourceFile, spec: str, plain: bool) -> str:
+    """Write a sharding (``spec``: ``P(...)``) as the file does. ``plain``: a mesh is in use, so the spec names none."""
+    if not plain:
+        return file.sharding(spec)
+    name = file.spec_name
+    is_known = name.encode() + b"(" in file.raw or f"as {name}".encode() in file.raw
+    return (name if is_known else "jax.P") + requoted(spec, file.quote()).removeprefix("P")
 
 
 def expression_at(file: SourceFile, frame: Frame) -> Expression | None:
@@ -223,38 +225,35 @@ def expression_at(file: SourceFile, frame: Frame) -> Expression | None:
 
 
 def _operands(node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Call):
-        parts = [*node.args, *(one.value for one in node.keywords if one.arg is not None)]
-        if isinstance(node.func, ast.Attribute):
-            parts.insert(0, node.func.value)
-    elif isinstance(node, ast.BinOp):
-        parts = [node.left, node.right]
-    elif isinstance(node, ast.Compare):
-        parts = [node.left, *node.comparators]
-    elif isinstance(node, ast.UnaryOp):
-        parts = [node.operand]
-    elif isinstance(node, ast.Subscript):
-        parts = [node.value, node.slice]
-    elif isinstance(node, ast.Attribute):
-        parts = [node.value]
-    else:
-        return
+    parts: list[ast.expr] = []
+    match node:
+        case ast.Call(func=function, args=parts, keywords=named):
+            owner = [function.value] if isinstance(function, ast.Attribute) else []
+            parts = [*owner, *parts, *(one.value for one in named if one.arg is not None)]
+        case ast.BinOp(left=left, right=right):
+            parts = [left, right]
+        case ast.Compare(left=left, comparators=parts):
+            parts = [left, *parts]
+        case ast.Subscript(value=left, slice=right):
+            parts = [left, right]
+        case ast.UnaryOp(operand=one) | ast.Attribute(value=one):
+            parts = [one]
     for part in parts:
         yield from _parts(part)
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Tuple | ast.List):
-        for one in node.elts:
-            yield from _parts(one)
-    elif isinstance(node, ast.Dict):
-        for value in node.values:
-            yield from _parts(value)
-    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "at":
-        yield from _parts(node.value.value)
-        yield from _parts(node.slice)
-    elif not isinstance(node, _UNPROBED):
-        yield node
+    match node:
+        case ast.Tuple(elts=inside) | ast.List(elts=inside) | ast.Dict(values=inside):
+            pass
+        case ast.Subscript(value=ast.Attribute(value=array, attr="at"), slice=index):
+            inside = [array, index]
+        case _:
+            if not isinstance(node, _UNPROBED):
+                yield node
+            return
+    for one in inside:
+        yield from _parts(one)
 
 
 def _is_reshard(node: ast.expr) -> TypeGuard[ast.Call]:

@@ -25,8 +25,8 @@ import jax
 from shardpass.advise.find.source import shown_path, unified
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.repair.errors import Clash, read
-from shardpass.advise.repair.search import Argument, Program, Search, type_text
-from shardpass.advise.repair.specs import partition, spec_of
+from shardpass.advise.repair.search import Argument, Program, Search
+from shardpass.advise.repair.specs import partition, spec_of, type_text
 from shardpass.advise.repair.trace import running_text
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError
@@ -222,12 +222,8 @@ def _argument(names: tuple[str, ...], path: Any, leaf: Any) -> Argument:
     text = root + jax.tree_util.keystr(tuple(rest))
     sharding = getattr(leaf, "sharding", None)
     if not isinstance(sharding, jax.sharding.NamedSharding):
-        return Argument(text, (), "", ())
-    return Argument(text, leaf.shape, type_text(leaf), spec_of(_abstract(leaf)))
-
-
-def _abstract(leaf: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
+        return Argument(text, "", ())
+    return Argument(text, type_text(leaf), spec_of(leaf))
 
 
 def _as(leaf: Any, spec: Spec) -> jax.ShapeDtypeStruct:

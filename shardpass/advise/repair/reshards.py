@@ -9,7 +9,7 @@ of its results, and for less.
 2. Dropped: the program without the call is traced, lowered and priced as ``explain`` prices it. The one that saves most
    is a finding, and the others are tried again on top of it, until none saves.
 3. Two at once: of calls that do not trace one without the other (both operands of a sum), for ``MOST_PAIRS`` pairs.
-4. Another spec: as an axis more, less or elsewhere (``edits.candidates.variants``).
+4. Another spec: as an axis more, less or elsewhere (``propose.specs.variants``).
 
 Each edit is tried on top of the findings before it. At most ``MOST_TRACED`` traces bound the search, of large programs
 fewer (``MOST_EQUATIONS`` traced in all, ``FEWEST_TRACED`` at least); state: the edits that are findings, and the
@@ -18,7 +18,7 @@ figures of the program with them. Complexity: O(calls^2) traces, a price for eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -35,7 +35,7 @@ from shardpass.advise.repair.trace import Region, Retracer
 from shardpass.advise.repair.written import HELPER, KEYWORD, REGION, RESHARD, Calls, Written
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir import jax_private
-from shardpass.report.findings import DROP, REPLACE, Annotated, Figures, Finding, Findings
+from shardpass.report.findings import DROP, REPLACE, Annotated, Figures, Finding
 from shardpass.report.report import Report
 
 MOST_TRACED, FEWEST_TRACED = 300, 24  # programs that are traced for one report
@@ -45,16 +45,28 @@ MOST_FINDINGS = 24
 
 
 Explained = Callable[[str], Report]  # the report of a module's text, by the partitioner of the one that is at hand
-Edit = tuple[tuple[Written, Spec | None], ...]  # None: without the type
+Replacements = tuple[tuple[SourceFile, Replacement], ...]
+
+
+@dataclass(frozen=True)
+class TypeEdit:
+    """What a finding changes.
+
+    Attributes:
+        calls: each with its new spec; None: without the type.
+        replacements, regions: of the files, and of regions that exist already.
+    """
+
+    calls: tuple[tuple[Written, Spec | None], ...]
+    replacements: Replacements
+    regions: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True)
 class Tried:
     """A program that was traced with an edit."""
 
-    edit: Edit
-    replacements: tuple[tuple[SourceFile, Replacement], ...]
-    regions: tuple[Region, ...]
+    edit: TypeEdit
     jaxpr: Any
     report: Report
 
@@ -72,24 +84,26 @@ class Reshards:
     def __init__(self, retracer: Retracer, calls: Calls, explained: Explained) -> None:
         self.retracer, self.explained = retracer, explained
         self.traced = 0
-        self.replacements: list[tuple[SourceFile, Replacement]] = []
-        self.regions: list[Region] = []
+        self.made = TypeEdit((), ())  # of all findings
         traced = retracer.trace({})
         self.jaxpr, self.report = traced.jaxpr, self._report(traced)
         self.now = figures(self.report)
         equations = sum(1 for _ in jax_private.equations(self.jaxpr))
         self.most = min(MOST_TRACED, max(FEWEST_TRACED, MOST_EQUATIONS // max(1, equations)))
-        self.results = results_of(self.jaxpr)
+        self.results = _types(self.jaxpr.out_avals)
         self.calls = [one for one in calls.of(self.jaxpr) if not one.fixed]
         self.files = calls
         self.axes = {name: size for name, size in explicit_axes_of(self.jaxpr).items() if size > 1}
         self.findings: list[Finding] = []
         self.error: Exception | None = None  # of the last program that did not trace
 
-    def run(self) -> Findings:
+    def run(self) -> None:
         for one in list(self.calls):
             if one.repeats or one.form in (KEYWORD, REGION):
-                self._repeated(one)
+                edit = _edit((one, None))
+                tried = None if edit is None else self.tried(edit, unless_types_change=True)
+                if tried is not None and tried.figures.bytes <= self.now.bytes:
+                    self._keep(tried, repeated=True)
         for proposed, enough in (
             (self._dropped, cheaper),
             (self._in_pairs, cheaper),
@@ -97,99 +111,59 @@ class Reshards:
         ):
             most = MOST_FINDINGS - len(self.findings)
             keep_best(proposed, partial(self._that_saves, enough), _rank, self._keep, most)
-        return Findings(tuple(self.findings), compiled=self.traced)
 
     # ---------------------------------------------------------------- what is tried
 
-    def _repeated(self, call: Written) -> None:
-        tried = self._tried(((call, None),), unless_types_change=True)
-        if tried is not None and tried.figures.bytes <= self.now.bytes:
-            self._keep(tried, repeated=True)
+    def _dropped(self) -> Iterator[TypeEdit | None]:
+        return (_edit((one, None)) for one in self.calls)
 
-    def _dropped(self) -> Iterator[Edit]:
-        return (((one, None),) for one in self.calls)
-
-    def _in_pairs(self) -> Iterator[Edit]:
+    def _in_pairs(self) -> Iterator[TypeEdit | None]:
         pairs = list(combinations(self.calls, 2))[:MOST_PAIRS]
-        return (((one, None), (other, None)) for one, other in pairs)
+        return (_edit((one, None), (other, None)) for one, other in pairs)
 
-    def _respecified(self) -> Iterator[Edit]:
+    def _respecified(self) -> Iterator[TypeEdit | None]:
         for one in self.calls:
             target = one.target
-            if target is None or one.spec is None or one.form == HELPER:
-                continue
-            spec = spec_of_type(target)
-            if spec is not None:
-                yield from (((one, other),) for other in variants(spec, target.shape, self.axes))
+            spec = None if target is None or one.spec is None or one.form == HELPER else spec_of_type(target)
+            if spec is not None and target is not None:
+                yield from (_edit((one, other)) for other in variants(spec, target.shape, self.axes))
 
-    def _that_saves(self, enough: Callable[[Figures, Figures], bool], edit: Edit) -> Tried | None:
+    def _that_saves(self, enough: Callable[[Figures, Figures], bool], edit: TypeEdit | None) -> Tried | None:
         """Return the program with ``edit``; None if that is not a saving by ``enough``."""
-        tried = self._tried(edit)
+        tried = None if edit is None else self.tried(edit)
         return tried if tried is not None and enough(self.now, tried.figures) else None
 
-    def _tried(self, edit: Edit, unless_types_change: bool = False) -> Tried | None:
+    def tried(self, edit: TypeEdit, unless_types_change: bool = False) -> Tried | None:
         """Trace the program with ``edit``; return None if that fails or changes the types of the results."""
-        made = self._made(edit)
-        return None if made is None else self._traced(edit, *made, unless_types_change)
-
-    def tried_with(self, replacements: tuple[tuple[SourceFile, Replacement], ...]) -> Tried | None:
-        """Trace the program with ``replacements`` of the text; return None as ``_tried``."""
-        return None if self._overlap(replacements) else self._traced((), replacements, (), False)
-
-    def _traced(
-        self,
-        edit: Edit,
-        replacements: tuple[tuple[SourceFile, Replacement], ...],
-        regions: tuple[Region, ...],
-        unless_types_change: bool,
-    ) -> Tried | None:
-        if self.traced >= self.most:
+        every: dict[SourceFile, list[Replacement]] = {}
+        for file, one in (*self.made.replacements, *edit.replacements):
+            every.setdefault(file, []).append(one)
+        if self.traced >= self.most or any(overlap(every[file]) for file, _ in edit.replacements):
             return None
         self.traced, self.error = self.traced + 1, None
-        every: dict[SourceFile, list[Replacement]] = {}
-        for file, one in (*self.replacements, *replacements):
-            every.setdefault(file, []).append(one)
         try:
-            traced = self.retracer.trace(every, [*self.regions, *regions])
+            traced = self.retracer.trace(every, [*self.made.regions, *edit.regions])
         except Exception as error:  # the user's program does not trace with the edit, by whatever it raises
             self.error = error
             return None
-        if results_of(traced.jaxpr) != self.results:
-            return None
-        if unless_types_change and types_of(traced.jaxpr) != types_of(self.jaxpr):
+        same = not unless_types_change or _computed(traced.jaxpr) == _computed(self.jaxpr)
+        if _types(traced.jaxpr.out_avals) != self.results or not same:
             return None
         try:
-            report = self._report(traced)
+            return Tried(edit, traced.jaxpr, self._report(traced))
         except ShardpassError:
             return None
-        return Tried(edit, replacements, regions, traced.jaxpr, report)
 
     def _report(self, traced: Any) -> Report:
         return self.explained(self.retracer.lower(traced))
 
-    def _made(self, edit: Edit) -> tuple[tuple[tuple[SourceFile, Replacement], ...], tuple[Region, ...]] | None:
-        edits: list[tuple[SourceFile, Replacement]] = []
-        regions = []
-        for call, spec in edit:
-            replacements = call.without() if spec is None else call.with_spec(spec_text(spec))
-            if replacements is None:
-                return None
-            edits += [(call.file, one) for one in replacements]
-            outside = call.outside
-            if outside is not None:
-                regions.append(Region(call.file.path, outside, spec))
-        return None if self._overlap(edits) else (tuple(edits), tuple(regions))
-
-    def _overlap(self, edits: Sequence[tuple[SourceFile, Replacement]]) -> bool:
-        every = [*self.replacements, *edits]
-        return any(overlap([one for known, one in every if known is file]) for file, _ in edits)
-
     # ---------------------------------------------------------------- what is a finding
 
     def _keep(self, tried: Tried, repeated: bool = False) -> None:
-        action = DROP if all(spec is None for _, spec in tried.edit) else REPLACE
-        text = _sentence(tried.edit, self.now, tried.figures, repeated)
-        annotations, code = tuple(_annotated(*one) for one in tried.edit), tuple(_code(*one) for one in tried.edit)
+        calls = tried.edit.calls
+        action = DROP if all(spec is None for _, spec in calls) else REPLACE
+        text = _sentence(calls, self.now, tried.figures, repeated)
+        annotations, code = tuple(_annotated(*one) for one in calls), tuple(_code(*one) for one in calls)
         self.keep(tried, action, text, annotations, code, lines=not repeated)
 
     def keep(
@@ -202,42 +176,45 @@ class Reshards:
         lines: bool = True,
     ) -> None:
         """Add a finding about ``tried``, and make it the program on which further edits are tried."""
-        diff = self._diff(tried.replacements)
+        made, new = self.made, tried.edit
+        diffs = []
+        for file in dict.fromkeys(file for file, _ in new.replacements):
+            here, before = ([one for known, one in some.replacements if known is file] for some in (new, made))
+            diffs.append(file.diff(here, before))
         changed = changed_lines(self.report.rows, tried.report.rows) if lines else ()
         figured = self.now, tried.figures
-        self.findings.append(Finding(action, text, annotations, code, *figured, diff, annotations[0].place, changed))
-        self.replacements += tried.replacements
-        self.regions += tried.regions
+        place = annotations[0].place
+        self.findings.append(Finding(action, text, annotations, code, *figured, "".join(diffs), place, changed))
+        self.made = TypeEdit((), (*made.replacements, *new.replacements), (*made.regions, *new.regions))
         self.now, self.report, self.jaxpr = tried.figures, tried.report, tried.jaxpr
-        gone = {id(call) for call, _ in tried.edit}
-        self.calls = [one for one in self.calls if id(one) not in gone]
-
-    def _diff(self, edits: Sequence[tuple[SourceFile, Replacement]]) -> str:
-        """Return the unified diff of ``edits`` on top of those of the findings."""
-        diffs = []
-        for file in dict.fromkeys(file for file, _ in edits):
-            here = [one for known, one in edits if known is file]
-            diffs.append(file.diff(here, [one for known, one in self.replacements if known is file]))
-        return "".join(diffs)
+        gone = [call for call, _ in new.calls]
+        self.calls = [one for one in self.calls if one not in gone]
 
 
-def results_of(jaxpr: Any) -> tuple[str, ...]:
-    """Return the types of a program's results, as text."""
-    return tuple(_type_text(one) for one in jaxpr.out_avals)
+def _edit(*calls: tuple[Written, Spec | None]) -> TypeEdit | None:
+    """Return the edit that gives ``calls`` other types; None if the text does not show how."""
+    replacements: list[tuple[SourceFile, Replacement]] = []
+    regions = []
+    for call, spec in calls:
+        made = call.without() if spec is None else call.with_spec(spec_text(spec))
+        if made is None:
+            return None
+        replacements += [(call.file, one) for one in made]
+        if (outside := call.outside) is not None:
+            regions.append(Region(call.file.path, outside, spec))
+    return TypeEdit(calls, tuple(replacements), tuple(regions))
 
 
-def types_of(jaxpr: Any) -> tuple[str, ...]:
-    """Return what each equation but a reshard computes, with its types, as text."""
-    return tuple(
-        f"{one.primitive.name} {[_type_text(value.aval) for value in one.outvars]}"
-        for one in jax_private.equations(jaxpr)
-        if one.primitive.name != "reshard"
-    )
+def _types(avals: Any) -> list[str]:
+    """Return types with their meshes and specs, as text."""
+    known = [(one.str_short(), getattr(one, "sharding", None)) for one in avals]
+    return [f"{text} {None if on is None else (on.mesh.axis_types, on.spec)}" for text, on in known]
 
 
-def _type_text(aval: Any) -> str:
-    sharding = getattr(aval, "sharding", None)
-    return f"{aval.str_short()} {None if sharding is None else (sharding.mesh.axis_types, sharding.spec)}"
+def _computed(jaxpr: Any) -> list[tuple[str, list[str]]]:
+    """Return what each equation but a reshard computes, with its types."""
+    every = (one for one in jax_private.equations(jaxpr) if one.primitive.name != "reshard")
+    return [(one.primitive.name, _types(value.aval for value in one.outvars)) for one in every]
 
 
 def explicit_axes_of(jaxpr: Any) -> dict[str, int]:
@@ -289,14 +266,12 @@ _WORDS = {
 }
 
 
-def _sentence(edit: Edit, before: Figures, after: Figures, repeated: bool) -> str:
+def _sentence(calls: tuple[tuple[Written, Spec | None], ...], before: Figures, after: Figures, repeated: bool) -> str:
     """Describe the mistake and its cost, without a place."""
-    call, spec = edit[0]
-    named = " and ".join(_WORDS[one.form].format(name=one.name) for one, _ in edit)
+    call, spec = calls[0]
+    named = " and ".join(_WORDS[one.form].format(name=one.name) for one, _ in calls)
     if repeated:
         return f"{named} repeats the type that is there already"
-    now = _annotated(call, spec).now
-    costs = "cost" if len(edit) > 1 else "costs"
-    if spec is None:
-        return f"{named} to {now} {costs} {cost_of(before, after)}"
-    return f"{named} to {now} costs {cost_of(before, after)} more than {spec_text(spec)}"
+    costs = f"{'cost' if len(calls) > 1 else 'costs'} {cost_of(before, after)}"
+    more = "" if spec is None else f" more than {spec_text(spec)}"
+    return f"{named} to {_annotated(call, spec).now} {costs}{more}"

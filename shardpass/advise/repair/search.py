@@ -32,15 +32,15 @@ from typing import Any
 
 import jax
 
-from shardpass.advise.find.source import SourceFile, requoted
+from shardpass.advise.find.source import SourceFile
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.repair.alone import Probe, Values
 from shardpass.advise.repair.candidates import Candidate, Known, whole
 from shardpass.advise.repair.carries import carry_edits
 from shardpass.advise.repair.errors import Clash, read
-from shardpass.advise.repair.expression import OUT, Edit, Expression, expression_at
+from shardpass.advise.repair.expression import OUT, Edit, Expression, expression_at, sharding_text
 from shardpass.advise.repair.price import priced
-from shardpass.advise.repair.specs import spec_of
+from shardpass.advise.repair.specs import type_text
 from shardpass.advise.repair.trace import CannotTrace, Edited, Swap, running_text
 from shardpass.advise.repair.waiting import State, Waiting
 from shardpass.report.findings import Figures
@@ -60,7 +60,6 @@ class Argument:
     """An argument of the function: a leaf of the pytree, with its path."""
 
     path: str
-    shape: tuple[int, ...]
     type: str
     spec: Spec
 
@@ -199,13 +198,7 @@ class Search:
         return None
 
     def _say(self, file: SourceFile) -> Callable[[Spec], str]:
-        def say(spec: Spec) -> str:
-            text = spec_text(spec)
-            if not self.spec_only:
-                return file.sharding(text)
-            return _name_of_spec(file) + requoted(text, file.quote()).removeprefix("P")
-
-        return say
+        return lambda spec: sharding_text(file, spec_text(spec), self.spec_only)
 
     def _put(self, state: State, one: Candidate, values: Values) -> None:
         path = one.at.file.path
@@ -252,24 +245,3 @@ def _length(state: State) -> int:
 def _types(at: Expression, values: Values) -> tuple[tuple[str, str], ...]:
     rows = ((at.operand(number), type_text(one)) for number, one in values.items() if number >= 0)
     return tuple(dict.fromkeys((text, kind) for text, kind in rows if kind))
-
-
-def type_text(value: Any) -> str:
-    """Return the type as JAX writes it, ``float32[8@data,16]``; "" for a value that is no array."""
-    if getattr(value, "sharding", None) is None or not hasattr(value, "shape"):
-        return ""
-    entries = zip(value.shape, spec_of(value), strict=True)
-    return f"{value.dtype}[{','.join(map(_dim, entries))}]"
-
-
-def _dim(entry: tuple[int, tuple[str, ...]]) -> str:
-    size, names = entry
-    if not names:
-        return str(size)
-    return f"{size}@{names[0]}" if len(names) == 1 else f"{size}@({','.join(names)})"
-
-
-def _name_of_spec(file: SourceFile) -> str:
-    """Return the file's name for ``PartitionSpec``, ``jax.P`` if it has none."""
-    name = file.spec_name
-    return name if name.encode() + b"(" in file.raw or f"as {name}".encode() in file.raw else "jax.P"

@@ -22,10 +22,15 @@ def explicit_axes(mesh: Any) -> dict[str, int]:
 
 def spec_of(array: Any) -> Spec:
     """Return the spec of an array, a tracer or a ``ShapeDtypeStruct``, one entry for each dimension."""
-    sharding = getattr(array, "sharding", None) if isinstance(array, jax.ShapeDtypeStruct) else None
-    if sharding is None:
-        sharding = jax.typeof(array).sharding
-    return _entries(sharding.spec, len(array.shape))
+    return _entries(jax.typeof(array).sharding.spec)
+
+
+def type_text(value: Any) -> str:
+    """Return the type as JAX writes it, ``float32[8@data,16]``; "" for a value that is no array."""
+    if getattr(value, "sharding", None) is None or not hasattr(value, "shape"):
+        return ""
+    text: str = jax.typeof(value).str_short()
+    return text
 
 
 def spec_of_type(aval: Any) -> Spec | None:
@@ -33,12 +38,11 @@ def spec_of_type(aval: Any) -> Spec | None:
     spec = getattr(getattr(aval, "sharding", None), "spec", None)
     if spec is None or getattr(spec, "unreduced", None) or getattr(spec, "reduced", None):
         return None
-    return _entries(spec, len(aval.shape))
+    return _entries(spec)
 
 
-def _entries(spec: Any, rank: int) -> Spec:
-    entries = (*spec, *((None,) * (rank - len(spec))))
-    return tuple(() if one is None else (one,) if isinstance(one, str) else tuple(one) for one in entries)
+def _entries(spec: Any) -> Spec:
+    return tuple(() if one is None else (one,) if isinstance(one, str) else tuple(one) for one in spec)
 
 
 def partition(spec: Spec) -> PartitionSpec:

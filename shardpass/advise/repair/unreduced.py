@@ -29,12 +29,12 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from shardpass.advise.find.sentences import cost_of
-from shardpass.advise.find.source import Replacement, SourceFile, called, requoted
+from shardpass.advise.find.source import Replacement, SourceFile, called
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.repair.carries import body_and_start, component, results_of_body
 from shardpass.advise.repair.errors import read
-from shardpass.advise.repair.expression import OUT, Edit, Expression
-from shardpass.advise.repair.reshards import Reshards, cheaper
+from shardpass.advise.repair.expression import OUT, Edit, Expression, sharding_text
+from shardpass.advise.repair.reshards import Replacements, Reshards, TypeEdit, cheaper
 from shardpass.advise.repair.specs import spec_of_type
 from shardpass.advise.repair.written import KEYWORD, Written
 from shardpass.diagnostics import Diagnostic, Place
@@ -43,7 +43,6 @@ from shardpass.ir import jax_private
 from shardpass.report.findings import REPLACE, Annotated
 
 MOST = 12  # sums that are traced, beside what a search of reshards may trace
-Replacements = tuple[tuple[SourceFile, Replacement], ...]
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,8 @@ def waiting_sums(search: Reshards) -> list[Diagnostic]:
     """
     refused: list[Diagnostic] = []
     search.most += MOST
-    for one in (*added_products(search), *added_gradients(search)):
-        tried = search.tried_with(one.edits)
+    for one in (*_added_products(search), *_added_gradients(search)):
+        tried = search.tried(TypeEdit((), one.edits))
         if tried is not None and cheaper(search.now, tried.figures):
             words = f"the sum of `{one.name}` over {', '.join(one.axes)} could wait: completed at once it costs"
             note = Annotated(KEYWORD, one.name, spec_text(one.spec), one.waiting, one.place)
@@ -91,7 +90,7 @@ def waiting_sums(search: Reshards) -> list[Diagnostic]:
 # ---------------------------------------------------------------- products that are added
 
 
-def added_products(search: Reshards) -> Iterator[Sum]:
+def _added_products(search: Reshards) -> Iterator[Sum]:
     """Yield sums of products whose ``out_sharding`` completes them over the same axes."""
     calls = search.calls
     known = {(one.file.path, one.file.span(one.call)): one for one in calls if one.form == KEYWORD}
@@ -103,7 +102,7 @@ def added_products(search: Reshards) -> Iterator[Sum]:
             written = [known.get((file.path, file.span(one))) for one in terms if one is not None]
             products = [one for one in written if one is not None and one.spec is not None]
             if len(products) >= 2:
-                yield from _sum(file, node, products, _is_plain(search))
+                yield from _sum(file, node, products, not search.retracer.abstract.empty)
 
 
 def _sum(file: SourceFile, node: ast.BinOp, products: Sequence[Written], plain: bool) -> Iterator[Sum]:
@@ -120,11 +119,6 @@ def _sum(file: SourceFile, node: ast.BinOp, products: Sequence[Written], plain: 
             return
         edits += [(file, replacement) for replacement in made]
     yield Sum(ast.unparse(node)[:60], Place(file.path, node.lineno), spec, over, tuple(edits), of_products=True)
-
-
-def _is_plain(search: Reshards) -> bool:
-    """Return whether a mesh is in use, so that specs need not name one."""
-    return not search.retracer.abstract.empty
 
 
 def _is_sum(node: ast.AST | None) -> TypeGuard[ast.BinOp]:
@@ -161,9 +155,9 @@ def _contracted(call: Written) -> tuple[str, ...]:
 # ---------------------------------------------------------------- gradients that a scan adds up
 
 
-def added_gradients(search: Reshards) -> Iterator[Sum]:
+def _added_gradients(search: Reshards) -> Iterator[Sum]:
     """Yield carries of scans whose body adds a gradient to them, once for each axis that does not split them."""
-    met = set()
+    met, plain = set(), not search.retracer.abstract.empty
     for equation in jax_private.equations(search.jaxpr):
         if equation.primitive.name != "scan":
             continue
@@ -174,14 +168,13 @@ def added_gradients(search: Reshards) -> Iterator[Sum]:
                 continue
             met.add((path, file.span(call)))
             body = equation.params["jaxpr"].out_avals  # of what a scan stacks one dimension less
-            carries = [
-                result for result, own in zip(equation.outvars, body, strict=True) if result.aval.shape == own.shape
-            ]
+            pairs = zip(equation.outvars, body, strict=True)
+            carries = [result.aval for result, own in pairs if result.aval.shape == own.shape]
             for number, carry in enumerate(carries):
-                spec = spec_of_type(carry.aval)
+                spec = spec_of_type(carry)
                 if spec is not None:
                     place = number if len(carries) > 1 else None
-                    yield from _gradients(file, call, place, spec, search.axes, _is_plain(search))
+                    yield from _gradients(file, call, place, spec, search.axes, plain)
 
 
 def _gradients(
@@ -206,10 +199,10 @@ def _gradients(
 
 def _gradient(node: ast.expr) -> ast.expr | None:
     """Return the ``weights`` of a ``jax.grad(loss)(weights, ...)``; None for any other expression."""
-    inside = isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and node.args
-    if not inside or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Call) or node.func.keywords:
-        return None
-    return node.args[0] if called(node.func).rpartition(".")[2] == "grad" else None
+    match node:
+        case ast.Call(func=ast.Call(keywords=[]) as made, args=[weights, *_]) if called(made).endswith("grad"):
+            return weights
+    return None
 
 
 def _result(file: SourceFile, call: ast.Call) -> ast.expr | None:
@@ -227,10 +220,9 @@ def _result(file: SourceFile, call: ast.Call) -> ast.expr | None:
 
 
 def _wrapped(file: SourceFile, node: ast.expr, spec: str, plain: bool) -> list[tuple[SourceFile, Replacement]]:
-    """Return the edit that reshards ``node`` to ``spec``, or change the spec of a reshard.
-
-    ``plain``: whether a mesh is in use, so that the spec does not name one.
+    """Return the edit that reshards ``node`` to ``spec``, or changes the spec of a reshard; ``plain``: as for
+    ``sharding_text``.
     """
-    text = file.spec_name + requoted(spec, file.quote()).removeprefix("P") if plain else file.sharding(spec)
+    text = sharding_text(file, spec, plain)
     made = Expression(file, node).replacements(Edit(((OUT, ()),)), lambda _: text)
     return [(file, one) for one in made]

@@ -224,10 +224,8 @@ def _region_of(file: SourceFile, call: ast.Call) -> tuple[ast.Call, ast.expr] | 
     if len(functions) != 1 or len(decorators) != 1 or not isinstance(decorators[0], ast.Call):
         return None
     made = decorators[0]
-    inner = [ast.unparse(one) for one in made.args[:1]]
-    through_partial = (
-        called(made).rpartition(".")[2] == "partial" and inner[0:1] != [] and inner[0].endswith("auto_axes")
-    )
+    is_partial = called(made).rpartition(".")[2] == "partial" and made.args
+    through_partial = is_partial and ast.unparse(made.args[0]).endswith("auto_axes")
     return (made, call.func) if _makes_region(made) or through_partial else None
 
 
@@ -294,7 +292,7 @@ def _without_keyword(file: SourceFile, call: ast.Call, name: str) -> list[Replac
     place = next(number for number, one in enumerate(parts) if isinstance(one, ast.keyword) and one.arg == name)
     start, end = file.span(parts[place])
     if place:
-        return [Replacement(file.span(parts[place - 1])[1], end, "")]
-    if len(parts) > 1:
-        return [Replacement(start, file.span(parts[1])[0], "")]
+        start = file.span(parts[place - 1])[1]
+    elif len(parts) > 1:
+        end = file.span(parts[1])[0]
     return [Replacement(start, end, "")]
