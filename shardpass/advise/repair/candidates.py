@@ -7,8 +7,8 @@
 4. Of a loop or a branch: ``carries``.
 
 Each is tried on the op alone (``alone``), which takes milliseconds, and those that JAX accepts there are priced. Of
-edits that give the result one type the cheapest two are kept, for at most MOST types. Of a callable that holds arrays
-of the trace, such as a module of flax, nothing can be tried alone: its edits are tried in the program.
+edits that give the result one type the cheapest is kept, for at most MOST types. Of a callable that holds arrays of the
+trace, such as a module of flax, nothing can be tried alone: its edits are tried in the program.
 
 Complexity: one trace of the op for each spec of each operand and of the result, at most ``specs.MOST`` each, once for
 an expression with the same types.
@@ -16,7 +16,6 @@ an expression with the same types.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,22 +28,18 @@ from shardpass.advise.repair.alone import Alone, Values, of_array
 from shardpass.advise.repair.expression import Edit, Expression
 from shardpass.advise.repair.specs import explicit_axes, spec_of, specs
 
-MOST, OF_ONE_TYPE, MOST_AGAIN = 8, 2, 4
+MOST = 8  # edits of one expression, each for another type
 PRICED = 32  # edits that are priced
 UNTRIED, UNTRIED_RESULTS = 12, 8  # edits of a callable that cannot be tried alone, and of its result
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An edit at an expression. ``price``: seconds of the op alone beyond those of the cheapest edit there.
-
-    ``again``: whether a cheaper edit gives the result the same type.
-    """
+    """An edit at an expression. ``price``: seconds of the op alone beyond those of the cheapest edit there."""
 
     at: Expression
     edit: Edit
     price: float
-    again: bool = False
 
     def __str__(self) -> str:
         parts = [
@@ -103,14 +98,10 @@ def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: 
         return
     prices = [(alone.price(one), one) for one in typed[:PRICED]]
     cheapest = sorted(((price, one) for price, one in prices if price is not None), key=lambda pair: pair[0])
-    counts: Counter[tuple[str, ...]] = Counter()
-    kept: list[list[Candidate]] = [[], []]
+    kept: dict[tuple[str, ...], Candidate] = {}
     for price, one in cheapest:
-        if counts[one.types] < OF_ONE_TYPE:
-            again = counts[one.types] > 0
-            kept[again].append(Candidate(at, one.edit, price - cheapest[0][0], again))
-        counts[one.types] += 1
-    yield from (*kept[False][:MOST], *kept[True][:MOST_AGAIN])
+        kept.setdefault(one.types, Candidate(at, one.edit, price - cheapest[0][0]))
+    yield from list(kept.values())[:MOST]
 
 
 def _untried(edits: list[Edit]) -> list[Edit]:

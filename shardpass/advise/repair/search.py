@@ -204,7 +204,7 @@ class Search:
         path = one.at.file.path
         text = one.at.edited(one.edit, self._say(one.at.file))
         texts = {**state.texts, path: text}
-        made = State(texts, (*state.edits, str(one)), state.arguments, state.regret + one.price, state, one.again)
+        made = State(texts, (*state.edits, str(one)), state.arguments, state.regret + one.price, state)
         if self._is_new(made):
             self._waiting.add(made)
         if len(one.edit.operands) == 1 and one.edit.out is None and one.edit.operands[0][0] != OUT:

@@ -6,10 +6,9 @@ edit makes of the program behind it, regret does not know: a spec that is cheap 
 1. Until there is a program: least regret first, which is the cheapest edit at each error; of equal regret the state
    with most edits, so that a program with many errors is reached before all that costs as little is tried at its first.
 2. Then each first edit is followed, by least regret, to a program of its own, for at most PATIENCE states. A first edit
-   whose regret is above the price of the best program is not followed, nor one that another is like in the type that
-   it makes.
+   whose regret is above the price of the best program is not followed.
 3. Then a state is estimated by the best program that shares most of its edits: that program's price, and how much the
-   regret of the state is above its regret. Least estimate first; edits that make a type again come last.
+   regret of the state is above its regret. Least estimate first.
 
 Example: of the first edits a and b, a is 1 us cheaper alone; the best program with a costs 9 us, that with b 5 us. The
 next state is the second best edit behind b.
@@ -20,6 +19,7 @@ Complexity: O(states * edits) for each state that is tried.
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -33,8 +33,7 @@ PATIENCE = 8  # states of a first edit that are tried for its first program
 class State:
     """Edits, and the texts of the user's files with them. ``arguments``: new specs of arguments, by number.
 
-    ``before``: the state without the last edit. ``again``: whether a cheaper edit at the same place makes the same
-    type.
+    ``before``: the state without the last edit.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +41,6 @@ class State:
     arguments: Mapping[int, Spec] = field(default_factory=dict)
     regret: float = 0.0
     before: State | None = None
-    again: bool = False
 
     def path(self) -> Iterator[State]:
         """Yield this state, the one before it, and so on."""
@@ -91,11 +89,9 @@ class Waiting:
 
     def _rank(self, state: State) -> tuple[int, float, int, int]:
         first, order = state.first, self._states[state]
-        least = min((price for price, _ in self._best.values()), default=None)
-        if least is None:
-            return 0, state.regret, -len(state.edits), order
-        again = any(one.again for one in state.path())
-        if first not in self._best and not again and first.regret <= least and self._tried[first] < PATIENCE:
+        least = min((price for price, _ in self._best.values()), default=math.inf)
+        is_followed = first not in self._best and first.regret <= least and self._tried[first] < PATIENCE
+        if not self._best or is_followed:
             return 0, state.regret, -len(state.edits), order
         price, regret = next(self._best[one] for one in state.path() if one in self._best)
-        return (2 if again else 1), price + state.regret - regret, 0, order
+        return 1, price + state.regret - regret, 0, order

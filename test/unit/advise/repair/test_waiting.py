@@ -3,8 +3,8 @@
 from shardpass.advise.repair.waiting import PATIENCE, State, Waiting
 
 
-def behind(state: State, name: str, regret: float, again: bool = False) -> State:
-    return State({}, (*state.edits, name), {}, state.regret + regret, state, again)
+def behind(state: State, name: str, regret: float) -> State:
+    return State({}, (*state.edits, name), {}, state.regret + regret, state)
 
 
 def waiting(*states: State) -> Waiting:
@@ -37,9 +37,9 @@ def test_of_equal_regret_the_state_with_most_edits() -> None:
     assert queue.next() is deeper
 
 
-def test_each_first_edit_gets_a_program_but_those_that_make_its_type_again() -> None:
-    a, b, again = behind(START, "a", 0.0), behind(START, "b", 3.0), behind(START, "c", 0.0, again=True)
-    queue = waiting(a, again, b)
+def test_each_first_edit_gets_a_program() -> None:
+    a, b = behind(START, "a", 0.0), behind(START, "b", 3.0)
+    queue = waiting(a, b)
     assert queue.next() is a
     other = behind(a, "d", 0.0)
     queue.add(other)
@@ -49,7 +49,6 @@ def test_each_first_edit_gets_a_program_but_those_that_make_its_type_again() -> 
     queue.reached(b, 5.0)
     assert not queue.follows_first_edits
     assert queue.next() is other
-    assert queue.next() is again
 
 
 def test_then_around_the_best_program() -> None:
