@@ -128,9 +128,5 @@ def _kept(value: Any) -> Any:
 def of_array(function: Any) -> bool:
     """Return whether ``function`` is a method of an array: the expression reaches it through the array itself."""
     owner = getattr(function, "__self__", None)
-    return isinstance(owner, jax.Array) or "_IndexUpdateRef" in type(owner).__name__ or _is_partial(function)
-
-
-def _is_partial(function: Any) -> bool:
-    """Return whether ``functools.partial`` bound ``function`` to an array, as it binds methods of tracers."""
-    return any(isinstance(one, jax.Array) for one in getattr(function, "args", ()))
+    bound = (owner, *getattr(function, "args", ()))  # ``functools.partial`` binds methods of tracers
+    return "_IndexUpdateRef" in type(owner).__name__ or any(isinstance(one, jax.Array) for one in bound)

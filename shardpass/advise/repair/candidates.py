@@ -23,7 +23,7 @@ from typing import Any
 import jax
 
 from shardpass.advise.find.propose.program import one_of_each
-from shardpass.advise.place.specs import Spec, spec_text
+from shardpass.advise.place.specs import spec_text
 from shardpass.advise.repair.alone import Alone, Values, of_array
 from shardpass.advise.repair.expression import Edit, Expression
 from shardpass.advise.repair.specs import explicit_axes, spec_of, specs
@@ -93,8 +93,10 @@ def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: 
         shape = getattr(result(), "shape", None)
     edits = list(dict.fromkeys(_edits(at, values, shape, explicit_axes(alone.mesh))))
     typed = [one for one in map(alone.typed, edits) if one is not None]
-    if not typed:
-        yield from (Candidate(at, edit, 0.0) for edit in _untried(edits))
+    if not typed:  # specs of the result first, as no edit of arguments reaches a callable's own arrays
+        results = [one for one in edits if one.out is not None][:UNTRIED_RESULTS]
+        others = [one for one in edits if one.out is None][: UNTRIED - len(results)]
+        yield from (Candidate(at, edit, 0.0) for edit in (*results, *others))
         return
     prices = [(alone.price(one), one) for one in typed[:PRICED]]
     cheapest = sorted(((price, one) for price, one in prices if price is not None), key=lambda pair: pair[0])
@@ -104,46 +106,28 @@ def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: 
     yield from list(kept.values())[:MOST]
 
 
-def _untried(edits: list[Edit]) -> list[Edit]:
-    """Order edits that cannot be tried alone: specs of the result first, as no edit of arguments reaches a
-    callable's own arrays.
-    """
-    results = [one for one in edits if one.out is not None]
-    return [*results[:UNTRIED_RESULTS], *(one for one in edits if one.out is None)][:UNTRIED]
-
-
 def _edits(at: Expression, values: Values, shape: Any, axes: dict[str, int]) -> Iterator[Edit]:
     arrays = _arrays(values)
     known = {number: spec_of(one) for number, one in arrays.items()}
     if at.is_constraint:
         yield Edit(moved=True)
-    parts: list[Iterator[Edit]] = []
+    parts: list[list[Edit]] = []
     if at.may_say and shape is not None:
-        parts.append(iter([Edit(out=spec) for spec in specs(shape, axes, list(known.values()))]))
+        parts.append([Edit(out=spec) for spec in specs(shape, axes, list(known.values()))])
     for number, one in arrays.items():
         like = [known[number], *(spec for other, spec in known.items() if other != number)]
-        changed = [spec for spec in specs(one.shape, axes, like) if spec != known[number]]
-        parts.append(iter([Edit(((number, spec),)) for spec in changed]))
-    yield from _alike(arrays, known)
+        parts.append([Edit(((number, spec),)) for spec in specs(one.shape, axes, like) if spec != known[number]])
+        others = [other for other, two in arrays.items() if two.shape == one.shape and known[other] != known[number]]
+        if others:
+            yield Edit(tuple((other, known[number]) for other in others))
     yield from one_of_each(parts)
     if len(arrays) > 1:
         yield whole(values)
 
 
-def _alike(arrays: Values, known: dict[int, Spec]) -> Iterator[Edit]:
-    """Yield the edits that give all operands of one shape the spec of one of them."""
-    for number, one in arrays.items():
-        others = [other for other, two in arrays.items() if two.shape == one.shape and known[other] != known[number]]
-        if others:
-            yield Edit(tuple((other, known[number]) for other in others))
-
-
 def _arrays(values: Values) -> Values:
-    arrays = {}
-    for number, one in values.items():
-        if number >= 0 and getattr(one, "shape", None) and getattr(one, "sharding", None) is not None:
-            arrays[number] = one
-    return arrays
+    known = {number: one for number, one in values.items() if number >= 0 and getattr(one, "shape", None)}
+    return {number: one for number, one in known.items() if getattr(one, "sharding", None) is not None}
 
 
 def _one_line(text: str) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,12 +24,12 @@ import jax
 
 from shardpass.advise.find.source import shown_path, unified
 from shardpass.advise.place.specs import Spec, spec_text
-from shardpass.advise.repair.errors import Clash, read
-from shardpass.advise.repair.search import Argument, Program, Search
+from shardpass.advise.repair.errors import read
+from shardpass.advise.repair.search import Argument, Program, Search, Site
 from shardpass.advise.repair.specs import partition, spec_of, type_text
 from shardpass.advise.repair.trace import running_text
 from shardpass.cost.chosen import chosen
-from shardpass.diagnostics import Place, ShardpassError
+from shardpass.diagnostics import Place
 from shardpass.diagnostics.printable import joined
 from shardpass.diagnostics.table_explicit import NO_EDIT, NOT_COMPILED
 from shardpass.diagnostics.table_suggest import LIMIT_TOO_LOW
@@ -122,8 +122,8 @@ def repairs(
     clash = read(error)
     if clash is None or not callable(function):
         return None
+    place = Place(shown_path(clash.place.file), clash.place.line)
     if partitioner != OURS:
-        place = Place(shown_path(clash.place.file), clash.place.line)
         raise NOT_COMPILED.error(place, error=clash, partitioner=partitioner)
     jitted = function if hasattr(function, "lower") else jax.jit(function)
     leaves, tree = jax.tree_util.tree_flatten_with_path((arguments, dict(keywords)))
@@ -135,24 +135,21 @@ def repairs(
         text: str = lowered(jitted, positional, named).as_text(debug_info=True)
         return text
 
-    names = _names(function)
+    try:
+        names = tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        names = ()
     described = tuple(_argument(names, path, leaf) for path, leaf in leaves)
     spec_only = not jax.sharding.get_abstract_mesh().empty
     search = Search(lower, described, machine, spec_only)
     search.run(clash)
+    site = search.site or Site("the line", ())
     if not search.programs:
-        raise no_edit(clash, search)
-    search.programs = _within(search.programs, memory_limit, machine, clash.place)
-    return _report(clash, search)
-
-
-def no_edit(clash: Clash, search: Search) -> ShardpassError:
-    """Return the error (SP840) for a function that no edit makes trace."""
-    site = search.sites[0] if search.sites else None
-    types = ", ".join(f"{text}: {kind}" for text, kind in site.operands) if site else ""
-    place = Place(shown_path(clash.place.file), clash.place.line)
-    expression = " ".join(site.text.split()) if site else "the line"
-    return NO_EDIT.error(place, error=clash, expression=expression, types=types or "not known", tried=search.tried)
+        types = ", ".join(f"{text}: {kind}" for text, kind in site.operands) or "not known"
+        raise NO_EDIT.error(place, error=clash, expression=" ".join(site.text.split()), types=types, tried=search.tried)
+    programs = _within(search.programs, memory_limit, machine, place)
+    alternatives = tuple(_alternative(one, described) for one in _best(programs))
+    return Repairs(clash.place, str(clash), site.text, site.operands, alternatives, search.traces, len(programs))
 
 
 def _within(programs: list[Program], memory_limit: int | str | None, machine: str, place: Place) -> list[Program]:
@@ -162,57 +159,26 @@ def _within(programs: list[Program], memory_limit: int | str | None, machine: st
     if fitting or memory_limit is None or not isinstance(limit, int):
         return fitting or programs
     least = min(one.figures.memory for one in programs)
-    place = Place(shown_path(place.file), place.line)
     raise LIMIT_TOO_LOW.error(place, limit=show_bytes(limit), least=show_bytes(least), bytes=least)
 
 
-def _report(clash: Clash, search: Search) -> Repairs:
-    shown = _best(search.programs)
-    site = search.sites[0]
-    return Repairs(
-        clash.place,
-        str(clash),
-        site.text,
-        site.operands,
-        tuple(_alternative(one, search) for one in shown),
-        search.traces,
-        len(search.programs),
-    )
-
-
 def _best(programs: list[Program]) -> list[Program]:
-    """Return the cheapest programs, one for each price, and at most one that needs other arguments, if it is
-    cheaper.
-    """
-    kept: list[Program] = []
-    for one in programs:
-        others = any(other.state.arguments for other in kept)
-        if one.state.arguments and kept and (others or one.price >= kept[0].price):
-            continue
-        kept.append(one)
-    plain = [one for one in kept if not one.state.arguments]
-    other = [one for one in kept if one.state.arguments]
-    return [*plain[: SHOWN - len(other[:1])], *other[:1]] if plain else other[:SHOWN]
+    """Return the cheapest programs, and at most one that needs other arguments, if it is cheaper."""
+    plain = [one for one in programs if not one.state.arguments]
+    other = [one for one in programs if one.state.arguments]
+    cheaper = [one for one in other if plain and one.price < plain[0].price][:1]
+    return [*plain[: SHOWN - len(cheaper)], *cheaper] if plain else other[:1]
 
 
-def _alternative(one: Program, search: Search) -> Alternative:
+def _alternative(one: Program, arguments: Sequence[Argument]) -> Alternative:
     state, figures = one.state, one.figures
     diffs = [unified(path, running_text(path), text) for path, text in state.texts.items()]
-    changed = tuple(
-        (search.arguments[number].path, spec_text(search.arguments[number].spec), spec_text(spec))
-        for number, spec in state.arguments.items()
-    )
+    pairs = ((arguments[number], spec) for number, spec in state.arguments.items())
+    changed = tuple((given.path, spec_text(given.spec), spec_text(spec)) for given, spec in pairs)
     return Alternative(state.edits, "".join(diffs), changed, figures.bytes, figures.memory, figures.seconds)
 
 
 # ---------------------------------------------------------------- arguments
-
-
-def _names(function: Callable[..., Any]) -> tuple[str, ...]:
-    try:
-        return tuple(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return ()
 
 
 def _argument(names: tuple[str, ...], path: Any, leaf: Any) -> Argument:

@@ -10,6 +10,7 @@ Of a function without errors the arguments are at hand where JAX is about to com
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -118,13 +119,11 @@ def _call(error: BaseException, function: str) -> tuple[Any, tuple[Any, ...], di
     traces = list(_every(error.__traceback__))
     for trace, inner in pairwise(traces):
         target = _called(trace, name)
-        if hasattr(target, "lower"):
-            arguments = _arguments(inner.tb_frame)
-            if arguments is not None:
-                positional, keywords = arguments
-                if positional and positional[0] is target:  # of a class whose objects are called
-                    positional = positional[1:]
-                return target, positional, keywords
+        arguments = _arguments(inner.tb_frame) if hasattr(target, "lower") else None
+        if arguments is not None:
+            positional, keywords = arguments
+            of_class = bool(positional) and positional[0] is target  # whose objects are called
+            return target, positional[of_class:], keywords
     return None
 
 
@@ -146,17 +145,11 @@ def _called(trace: TracebackType, name: str) -> Any:
 
 def _arguments(frame: FrameType) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Return the arguments with which ``frame`` was called, if its function passes them on unchanged."""
-    code, values = frame.f_code, frame.f_locals
-    names, count = code.co_varnames, code.co_argcount
-    if not code.co_flags & 0x04 or not code.co_flags & 0x08:  # *args, **kwargs
-        return None
-    rest, keywords = (
-        values.get(names[count + code.co_kwonlyargcount]),
-        values.get(names[count + code.co_kwonlyargcount + 1]),
-    )
+    names, *others, values = inspect.getargvalues(frame)
+    rest, keywords = (values.get(name or "") for name in others)
     if not isinstance(rest, tuple) or not isinstance(keywords, dict):
-        return None
-    return (*(values[one] for one in names[:count]), *rest), dict(keywords)
+        return None  # it has no *args or no **kwargs
+    return (*(values[one] for one in names[: frame.f_code.co_argcount]), *rest), dict(keywords)
 
 
 def _every(trace: TracebackType | None) -> Iterator[TracebackType]:

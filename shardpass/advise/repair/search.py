@@ -75,9 +75,8 @@ class Program:
 
 @dataclass(frozen=True)
 class Site:
-    """An error and the op that raised it, with the types of its operands. ``tried``: edits there that did not trace."""
+    """An op that raised an error: its text, and the types of its operands."""
 
-    clash: Clash
     text: str
     operands: tuple[tuple[str, str], ...]
 
@@ -90,7 +89,7 @@ class Search:
         self.spec_only = spec_only  # a PartitionSpec may be written without its mesh
         self.swap = Swap()
         self.programs: list[Program] = []
-        self.sites: list[Site] = []
+        self.site: Site | None = None
         self.traces = self.tried = 0
         self._known = Known(machine)
         self._waiting = Waiting()
@@ -172,27 +171,27 @@ class Search:
         at = expression_at(file, clash.frames[frame])
         if at is None:
             return
-        values = self._probed(state, at)
-        if not state.edits and (not self.sites or not self.sites[0].operands):
-            self.sites[:] = [Site(clash, at.text, _types(at, values))]
+        values = self._probed(state, at, at.probed())
+        if not state.edits and (self.site is None or not self.site.operands):
+            rows = ((at.operand(number), type_text(one)) for number, one in values.items() if number >= 0)
+            self.site = Site(at.text, tuple(dict.fromkeys((text, kind) for text, kind in rows if kind)))
         for one, edit in carry_edits(at, clash):
             self._put(state, Candidate(one, edit, 0.0), values)
         for candidate in self._known.candidates(at, values, lambda: self._result(state, at, values)):
             self._put(state, candidate, values)
 
-    def _probed(self, state: State, at: Expression) -> Values:
-        """Return the operands of the expression ``at``, seen by a trace."""
+    def _probed(self, state: State, at: Expression, text: str) -> Values:
+        """Return what a trace of ``state`` passes to the probe, with ``text`` for the file of ``at``."""
         probe = Probe()
-        self._traced(state, probe, {**state.texts, at.file.path: at.probed()})
+        self._traced(state, probe, {**state.texts, at.file.path: text})
         return probe.values
 
     def _result(self, state: State, at: Expression, values: Values) -> Any:
         """Return an object with the shape of the expression's result, traced with whole operands or a whole result."""
         for edit in (whole(values), Edit(out=())):
-            watch = Probe()
-            self._traced(state, watch, {**state.texts, at.file.path: at.watched(edit, self._say(at.file))})
-            if OUT in watch.values:
-                return watch.values[OUT]
+            seen = self._probed(state, at, at.watched(edit, self._say(at.file)))
+            if OUT in seen:
+                return seen[OUT]
             if not at.may_say:
                 break
         return None
@@ -207,14 +206,15 @@ class Search:
         made = State(texts, (*state.edits, str(one)), state.arguments, state.regret + one.price, state)
         if self._is_new(made):
             self._waiting.add(made)
-        if len(one.edit.operands) == 1 and one.edit.out is None and one.edit.operands[0][0] != OUT:
-            number, spec = one.edit.operands[0]
-            place = self._argument(values[number])
-            if place is not None and place not in state.arguments:
-                arguments = {**state.arguments, place: spec}
-                other = State(state.texts, state.edits, arguments, state.regret + one.price, state.before)
-                if self._is_new(other):
-                    self._of_arguments.append(other)
+        match one.edit:
+            case Edit(operands=((number, spec),), out=None) if number != OUT:
+                kind = type_text(values[number])
+                same = [place for place, argument in enumerate(self.arguments) if argument.type == kind]
+                if len(same) == 1 and same[0] not in state.arguments:
+                    arguments = {**state.arguments, same[0]: spec}
+                    other = State(state.texts, state.edits, arguments, state.regret + one.price, state.before)
+                    if self._is_new(other):
+                        self._of_arguments.append(other)
 
     def _is_new(self, state: State) -> bool:
         key = tuple(sorted(state.texts.items())), tuple(sorted(state.arguments.items()))
@@ -222,26 +222,12 @@ class Search:
         self._seen.add(key)
         return new
 
-    def _argument(self, operand: Any) -> int | None:
-        """Return the number of the only argument with the type of ``operand``; None if there are none or several."""
-        kind = type_text(operand)
-        same = [number for number, one in enumerate(self.arguments) if one.type == kind]
-        return same[0] if len(same) == 1 else None
-
 
 def _ordered(programs: list[Program]) -> list[Program]:
     """Return the programs cheapest first; of those that cost about as little as the cheapest, the simplest leads."""
     least = min((one.price for one in programs), default=0.0)
     near = [one for one in programs if one.price <= least * (1 + SAME)]
     others = [one for one in programs if one.price > least * (1 + SAME)]
-    near.sort(key=lambda one: (len(one.state.edits) + len(one.state.arguments), _length(one.state)))
+    lengths = {one: sum(map(len, one.state.texts.values())) for one in near}
+    near.sort(key=lambda one: (len(one.state.edits) + len(one.state.arguments), lengths[one]))
     return [*near, *sorted(others, key=lambda one: one.price)]
-
-
-def _length(state: State) -> int:
-    return sum(map(len, state.texts.values()))
-
-
-def _types(at: Expression, values: Values) -> tuple[tuple[str, str], ...]:
-    rows = ((at.operand(number), type_text(one)) for number, one in values.items() if number >= 0)
-    return tuple(dict.fromkeys((text, kind) for text, kind in rows if kind))
