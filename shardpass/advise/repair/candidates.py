@@ -7,8 +7,9 @@
 4. Of a loop or a branch: ``carries``.
 
 Each is tried on the op alone (``alone``), which takes milliseconds, and those that JAX accepts there are priced. Of
-edits that give the result one type the cheapest is kept, for at most MOST types. Of a callable that holds arrays of the
-trace, such as a module of flax, nothing can be tried alone: its edits are tried in the program.
+edits that give the result one type the cheapest is kept, one of the op and one of its operands, at most MOST in all. Of
+a callable that holds arrays of the trace, such as a module of flax, nothing can be tried alone: its edits are tried in
+the program.
 
 Complexity: one trace of the op for each spec of each operand and of the result, at most ``specs.MOST`` each, once for
 an expression with the same types.
@@ -28,7 +29,7 @@ from shardpass.advise.repair.alone import Alone, Values, of_array
 from shardpass.advise.repair.expression import Edit, Expression
 from shardpass.advise.repair.specs import explicit_axes, spec_of, specs
 
-MOST = 8  # edits of one expression, each for another type
+MOST = 12  # edits of one expression
 PRICED = 32  # edits that are priced
 UNTRIED, UNTRIED_RESULTS = 12, 8  # edits of a callable that cannot be tried alone, and of its result
 
@@ -100,9 +101,9 @@ def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: 
         return
     prices = [(alone.price(one), one) for one in typed[:PRICED]]
     cheapest = sorted(((price, one) for price, one in prices if price is not None), key=lambda pair: pair[0])
-    kept: dict[tuple[str, ...], Candidate] = {}
+    kept: dict[object, Candidate] = {}
     for price, one in cheapest:
-        kept.setdefault(one.types, Candidate(at, one.edit, price - cheapest[0][0]))
+        kept.setdefault((one.types, one.edit.out is None), Candidate(at, one.edit, price - cheapest[0][0]))
     yield from list(kept.values())[:MOST]
 
 
