@@ -32,14 +32,12 @@ def carry_edits(at: Expression, clash: Clash) -> Iterator[tuple[Expression, Edit
     if name in _LOOPS:
         body, start, keyword = _LOOPS[name]
         path = pair.path[1:] if name == "fori_loop" and "scan body" in clash.text else pair.path
-        node = _argument(call, start, keyword)
-        if node is not None:
-            yield from _resharded(file, [node], path, other)
-        results = results_of_body(file, _argument(call, body, ""), call)
-        yield from _resharded(file, results, (0, *path) if name == "scan" else path, one)
+        yield from _resharded(file, _argument(call, start, keyword), path, other)
+        result = result_of_body(file, _argument(call, body, ""), call)
+        yield from _resharded(file, result, (0, *path) if name == "scan" else path, one)
     else:
         for branch, spec in zip(_branches(file, call, name, clash), (other, one), strict=False):
-            yield from _resharded(file, results_of_body(file, branch, call), pair.path, spec)
+            yield from _resharded(file, result_of_body(file, branch, call), pair.path, spec)
 
 
 def _branches(file: SourceFile, call: ast.Call, name: str, clash: Clash) -> list[ast.expr | None]:
@@ -68,30 +66,27 @@ def _argument(call: ast.Call, place: int, keyword: str) -> ast.expr | None:
     return call.args[place] if plain else None
 
 
-def results_of_body(file: SourceFile, function: ast.expr | None, near: ast.Call) -> list[ast.expr]:
-    """Return the expressions that a function of the file returns: a lambda, or the last definition of its name
+def result_of_body(file: SourceFile, function: ast.expr | None, near: ast.Call) -> ast.expr | None:
+    """Return the one expression that a function of the file returns: a lambda, or the last definition of its name
     before ``near``.
     """
     if isinstance(function, ast.Lambda):
-        return [function.body]
-    if not isinstance(function, ast.Name):
-        return []
-    every = (node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef) and node.name == function.id)
+        return function.body
+    name = function.id if isinstance(function, ast.Name) else ""
+    every = (node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef) and node.name == name)
     before = [node for node in every if node.lineno < near.lineno]
     if not before:
-        return []
+        return None
     definition = max(before, key=lambda node: node.lineno)
-    inside = [node for node in ast.walk(definition) if isinstance(node, ast.Return) and node.value is not None]
-    return [node.value for node in inside if node.value is not None and file.function_around(node) is definition]
+    inside = (node for node in ast.walk(definition) if isinstance(node, ast.Return))
+    results = [node.value for node in inside if node.value is not None and file.function_around(node) is definition]
+    return results[0] if len(results) == 1 else None
 
 
 def _resharded(
-    file: SourceFile, nodes: Sequence[ast.expr], path: Sequence[Step], spec: Spec
+    file: SourceFile, node: ast.expr | None, path: Sequence[Step], spec: Spec
 ) -> Iterator[tuple[Expression, Edit]]:
-    """Yield the edit that reshards the component at ``path`` of each of ``nodes``, where the file writes it out."""
-    if len(nodes) != 1:
-        return
-    node: ast.expr | None = nodes[0]
+    """Yield the edit that reshards the component at ``path`` of ``node``, where the file writes it out."""
     for step in path:
         node = None if node is None else component(file.resolved(node), step)
     if node is not None:

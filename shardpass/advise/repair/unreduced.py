@@ -31,7 +31,7 @@ from typing import TypeGuard
 from shardpass.advise.find.sentences import cost_of
 from shardpass.advise.find.source import Replacement, SourceFile, called
 from shardpass.advise.place.specs import Spec, spec_text
-from shardpass.advise.repair.carries import body_and_start, component, results_of_body
+from shardpass.advise.repair.carries import body_and_start, component, result_of_body
 from shardpass.advise.repair.errors import read
 from shardpass.advise.repair.expression import OUT, Edit, Expression, sharding_text
 from shardpass.advise.repair.reshards import Replacements, Reshards, TypeEdit, cheaper
@@ -181,9 +181,7 @@ def _gradients(
     file: SourceFile, call: ast.Call, number: int | None, spec: Spec, axes: dict[str, int], plain: bool
 ) -> Iterator[Sum]:
     body, start = body_and_start(call)
-    results = results_of_body(file, body, call)
-    end = component(results[0], 0) if len(results) == 1 else None
-    ends = end, start, _result(file, call)
+    ends = component(result_of_body(file, body, call), 0), start, _result(file, call)
     made, start, total = ends if number is None else [component(one, number) for one in ends]
     gradients = [one for one in map(_gradient, _terms(made)) if one is not None] if _is_sum(made) else []
     if made is None or start is None or total is None or len(gradients) != 1:

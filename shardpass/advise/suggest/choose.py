@@ -39,6 +39,8 @@ from shardpass.planning.decide.problem import Answer, Problem
 NEAR = 5e-3  # the part of the best price that annotations may miss
 TRIALS = 8  # sets that are tried for fewer annotations, of the first outcome
 
+TrialOf = Callable[[Sequence[Change]], Trial]
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -55,17 +57,14 @@ def choose(
     """Return the chosen annotations, greatest savings first. ``others``: results and lines, if arguments do
     not suffice.
     """
-    problem = trials.problem
-    every = [as_in(problem, answer, site) for site in arguments]
+    every = [as_in(trials.problem, answer, site) for site in arguments]
     trials.enough *= 1 + NEAR
 
-    def mended(
-        trial_of: Callable[[Sequence[Change]], Trial], kept: Sequence[Change], every: list[Change]
-    ) -> list[Change]:
+    def mended(trial_of: TrialOf, kept: Sequence[Change], every: list[Change]) -> list[Change]:
         kept = _mended(trial_of, trials, kept, every)
         if trials.is_enough(trial_of(kept)):
             return kept
-        return _mended(trial_of, trials, kept, [as_in(problem, answer, site) for site in others()])
+        return _mended(trial_of, trials, kept, [as_in(trials.problem, answer, site) for site in others()])
 
     kept = mended(trials.placed, _carried(trials, every), every)
     best = trials.placed(kept)
@@ -91,19 +90,14 @@ def _carried(trials: Trials, every: Sequence[Change]) -> list[Change]:
     indices = {one: slots(trials.problem, one.site) for one in split}
     target = {index: trials.dims(one) for one in split for index in indices[one]}
 
-    def differing(some: Sequence[Change]) -> list[Change]:
+    def is_enough(some: Sequence[Change]) -> bool:
         reached = trials.reached(some)
-        return [one for one in split if one not in some and any(reached[i] != target[i] for i in indices[one])]
+        return all(reached[i] == target[i] for one in split if one not in some for i in indices[one])
 
-    return fewest(lambda some: not differing(some), split)
+    return fewest(is_enough, split)
 
 
-def _mended(
-    trial_of: Callable[[Sequence[Change]], Trial],
-    trials: Trials,
-    kept: Sequence[Change],
-    every: Sequence[Change],
-) -> list[Change]:
+def _mended(trial_of: TrialOf, trials: Trials, kept: Sequence[Change], every: Sequence[Change]) -> list[Change]:
     """Add to ``kept`` the annotations of ``every`` that its trial splits otherwise, until its cost is enough."""
     kept = list(kept)
     while not trials.is_enough(trial := trial_of(kept)):

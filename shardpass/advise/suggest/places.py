@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from shardpass.advise.find.propose.program import ROOT
 from shardpass.advise.place.sites import RESULT, Site, Sites, pattern
@@ -20,8 +21,6 @@ from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.decide.problem import Problem
 from shardpass.planning.price.fold import Folded
-
-_MOST_PATHS = 4  # paths that are listed where no pattern fits them
 
 
 def arguments(sites: Sites, folded: Folded, states: Mapping[int, int]) -> list[Site]:
@@ -55,9 +54,10 @@ def states(sites: Sites) -> Iterator[tuple[int, int]]:
     """
     program, body, names = sites.program, sites.program.body, sites.result_names
     donated = {result: body.arguments[place] for place, result in program.donated}
-    left = {value: _keys(sites.names.of(value)) for value in body.arguments if value not in donated.values()}
+    keys_of = partial(ROOT.sub, "", count=1)  # ``['w']`` of ``p['w']``
+    left = {value: keys_of(sites.names.of(value)) for value in body.arguments if value not in donated.values()}
     for place, (returned, annotation) in enumerate(zip(body.returned, program.result_annotations, strict=True)):
-        array, keys = program.arrays[returned], _keys(names[place])
+        array, keys = program.arrays[returned], keys_of(names[place])
         value = donated.get(place)
         if value is None:
             alike = (v for v, own in left.items() if own and keys.endswith(own) and program.arrays[v] == array)
@@ -67,11 +67,6 @@ def states(sites: Sites) -> Iterator[tuple[int, int]]:
         left.pop(value, None)
         if value not in program.annotations and annotation.sharding is None and program.arrays[value] == array:
             yield value, place
-
-
-def _keys(name: str) -> str:
-    """Return a path without its root: ``['w']`` for ``p['w']``."""
-    return ROOT.sub("", name, count=1)
 
 
 def _joined(sites: Iterable[Site], keys: Callable[[Site], Iterable[Iterable[int]]], names: Iterable[str]) -> list[Site]:
@@ -97,12 +92,6 @@ def _site(sites: Sequence[Site], fits: Mapping[str, int]) -> Site:
     return replace(sites[0], names=shown, positions=positions, values=values)
 
 
-def listed(paths: Sequence[str]) -> str:
-    """List the first few paths, and the number of the others."""
-    more = len(paths) - _MOST_PATHS
-    return ", ".join(paths[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
-
-
 def members(site: Site) -> tuple[int, ...]:
     """Return the values of ``site``, of results their places."""
     return site.positions if site.kind == RESULT else site.values
@@ -110,8 +99,7 @@ def members(site: Site) -> tuple[int, ...]:
 
 def each(site: Site) -> Iterator[tuple[int, Site]]:
     """Yield the members of ``site``, arguments or results, each with a site of its own."""
-    for row in zip(members(site), site.positions, site.values, site.names, strict=True):
-        member, position, value, name = row
+    for member, position, value, name in zip(members(site), site.positions, site.values, site.names, strict=True):
         yield member, replace(site, positions=(position,), values=(value,), names=(name,))
 
 

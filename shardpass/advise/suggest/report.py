@@ -17,7 +17,6 @@ from pathlib import PurePosixPath
 
 from shardpass.advise.place.sites import ARGUMENT, RESULT
 from shardpass.advise.place.write import Change
-from shardpass.advise.suggest.places import listed
 from shardpass.diagnostics.printable import joined
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.redistribute.terms.limit import show_bytes
@@ -25,6 +24,7 @@ from shardpass.report.findings import Figures
 from shardpass.report.text import PARTITIONED, show_seconds
 from shardpass.runtime.peers import OURS
 
+MOST_PATHS = 4  # that are listed where no pattern fits them
 LINE = "line"  # of an annotation in the program
 HEADS = {ARGUMENT: "in_shardings:", RESULT: "out_shardings:", LINE: "in the program:"}
 
@@ -58,8 +58,9 @@ class Advice:
     def __str__(self) -> str:
         saved = f"saves {show_saving(self.saves_seconds, self.saves_memory)}"
         if self.kind != LINE:
-            note = saved if self.note is None else self.note
-            return f"{listed(self.paths)} = {self.spec}" + (f"  # {note}" if note else "")
+            note, more = saved if self.note is None else self.note, len(self.paths) - MOST_PATHS
+            paths = ", ".join(self.paths[:MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
+            return f"{paths} = {self.spec}" + (f"  # {note}" if note else "")
         name, place = self.paths[0], f"{PurePosixPath(self.file).name}:{self.line}"
         return f"with_sharding_constraint({name}, {self.spec})  # {place}, {saved}"
 
