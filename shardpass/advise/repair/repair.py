@@ -26,7 +26,7 @@ from shardpass.advise.find.source import shown_path, unified
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.repair.errors import read
 from shardpass.advise.repair.search import Argument, Program, Search, Site
-from shardpass.advise.repair.specs import partition, spec_of, type_text
+from shardpass.advise.repair.specs import spec_of, type_text
 from shardpass.advise.repair.trace import running_text
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place
@@ -194,5 +194,5 @@ def _argument(names: tuple[str, ...], path: Any, leaf: Any) -> Argument:
 
 def _as(leaf: Any, spec: Spec) -> jax.ShapeDtypeStruct:
     """Return the type of ``leaf`` with another spec."""
-    sharding = jax.sharding.NamedSharding(leaf.sharding.mesh, partition(spec))
+    sharding = jax.sharding.NamedSharding(leaf.sharding.mesh, jax.sharding.PartitionSpec(*spec))
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)

@@ -123,10 +123,9 @@ class Reshards:
 
     def _respecified(self) -> Iterator[TypeEdit | None]:
         for one in self.calls:
-            target = one.target
-            spec = None if target is None or one.spec is None or one.form == HELPER else spec_of_type(target)
-            if spec is not None and target is not None:
-                yield from (_edit((one, other)) for other in variants(spec, target.shape, self.axes))
+            spec = None if one.spec is None or one.form == HELPER else spec_of_type(one.target)
+            if spec is not None:
+                yield from (_edit((one, other)) for other in variants(spec, one.target.shape, self.axes))
 
     def _that_saves(self, enough: Callable[[Figures, Figures], bool], edit: TypeEdit | None) -> Tried | None:
         """Return the program with ``edit``; None if that is not a saving by ``enough``."""
@@ -247,8 +246,7 @@ def _rank(tried: Tried) -> tuple[float, int, int]:
 
 
 def _annotated(call: Written, spec: Spec | None) -> Annotated:
-    target = call.target
-    now = None if target is None else spec_of_type(target)
+    now = spec_of_type(call.target)
     text = spec_text(now) if now is not None else "" if call.spec is None else call.file.text(call.spec)
     return Annotated(call.form, call.name, text, "" if spec is None else spec_text(spec), call.place)
 

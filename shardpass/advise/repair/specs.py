@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-from jax.sharding import AxisType, PartitionSpec
+from jax.sharding import AxisType
 
 from shardpass.advise.find.propose.specs import every_spec
 from shardpass.advise.place.specs import Spec
@@ -45,19 +45,15 @@ def _entries(spec: Any) -> Spec:
     return tuple(() if one is None else (one,) if isinstance(one, str) else tuple(one) for one in spec)
 
 
-def partition(spec: Spec) -> PartitionSpec:
-    """Convert ``spec`` to a JAX ``PartitionSpec``."""
-    return PartitionSpec(*(None if not one else one[0] if len(one) == 1 else one for one in spec))
-
-
 def specs(shape: Sequence[int], axes: Mapping[str, int], like: Sequence[Spec] = ()) -> list[Spec]:
     """Return the specs of an array of ``shape``: each axis on a dimension that it divides, or on none.
 
     Returns at most MOST; those come first that agree with one of ``like`` on most axes.
     """
-    ordered = sorted(every_spec(shape, axes), key=lambda one: -max((_alike(one, other) for other in like), default=0))
-    return ordered[:MOST]
 
+    def alike(spec: Spec, other: Spec) -> int:
+        return sum(len(set(one) & set(two)) for one, two in zip(spec, other, strict=False))
 
-def _alike(spec: Spec, other: Spec) -> int:
-    return sum(len(set(one) & set(two)) for one, two in zip(spec, other, strict=False))
+    return sorted(every_spec(shape, axes), key=lambda one: -max((alike(one, other) for other in like), default=0))[
+        :MOST
+    ]

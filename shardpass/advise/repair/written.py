@@ -22,7 +22,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
-from shardpass.advise.find.source import Files, Function, Replacement, SourceFile, called, keyword_of
+from shardpass.advise.find.source import Files, Replacement, SourceFile, called, keyword_of
 from shardpass.diagnostics import Place
 from shardpass.ir import jax_private
 from shardpass.report.naming import Sources
@@ -58,25 +58,21 @@ class Written:
         return ast.unparse(self.kept)
 
     @property
-    def resharded(self) -> list[tuple[Any, Any]]:
-        """(type before, type after) of each reshard that the call makes."""
-        reshards = (one for one in self.equations if one.primitive.name == "reshard")
-        return [(one.invars[0].aval, one.outvars[0].aval) for one in reshards]
-
-    @property
     def repeats(self) -> bool:
         """Whether each reshard is to the type that its operand has already."""
-        types = self.resharded
-        return bool(types) and all(before.sharding == after.sharding for before, after in types)
+        reshards = [one for one in self.equations if one.primitive.name == "reshard"]
+        same = (one.invars[0].aval.sharding == one.outvars[0].aval.sharding for one in reshards)
+        return bool(reshards) and all(same)
 
     @property
-    def target(self) -> Any | None:
+    def target(self) -> Any:
         """The type that all results of the call have; None if they differ."""
         forward = [one for one in self.equations if "transpose(" not in str(one.source_info.name_stack)]
         if self.form in (RESHARD, HELPER):
             results = [one.outvars[0].aval for one in forward if one.primitive.name == "reshard"]
         else:
-            typed = [one for one in forward if _says_a_type(one)]
+            says = ("dst_sharding", "out_sharding", "sharding")
+            typed = [one for one in forward if any(one.params.get(name) is not None for name in says)]
             results = [one.outvars[0].aval for one in typed[-1:] or forward[-1:]]
         kinds = {(one.shape, str(one.sharding.spec)) for one in results}
         return results[0] if len(kinds) == 1 else None
@@ -98,13 +94,6 @@ class Written:
         functions = [one for one in ast.walk(self.file.tree) if isinstance(one, ast.FunctionDef) and one.name == name]
         return functions[0] if len(functions) == 1 else None
 
-    def _ran(self, function: Function, equation: Any) -> bool:
-        """Return whether an equation was traced inside of a call of ``function``."""
-        lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-        name = "<lambda>" if isinstance(function, ast.Lambda) else function.name
-        frames = jax_private.frames_of(equation)
-        return any(path == self.file.path and known == name and span[0] in lines for path, known, span in frames)
-
     @property
     def fixed(self) -> bool:
         """Whether no edit can be tried: the region was made before tracing, of an unknown function."""
@@ -112,24 +101,27 @@ class Written:
 
     @property
     def _made_inside(self) -> bool:
+        """Whether an equation was traced inside of a call of the function that makes the region."""
         assert self.made is not None
         around = self.file.function_around(self.made)
-        return around is not None and any(self._ran(around, one) for one in self.equations)
+        if around is None:
+            return False
+        lines = range(around.lineno, (around.end_lineno or around.lineno) + 1)
+        name = "<lambda>" if isinstance(around, ast.Lambda) else around.name
+        frames = (frame for one in self.equations for frame in jax_private.frames_of(one))
+        return any(path == self.file.path and known == name and span[0] in lines for path, known, span in frames)
 
     def without(self) -> list[Replacement] | None:
         """Return the edit that removes the type; None if the text does not show how."""
         file, call = self.file, self.call
         if self.form == KEYWORD:
-            return _without_keyword(file, call, "out_sharding")
+            return _without_keyword(file, call)
         assert self.kept is not None
-        if self.form == REGION and self.made is None:
-            return _only(file, call.func, self.kept)
         if self.form == REGION:
-            assert self.made is not None
-            parent = file.parents[self.made]
-            if isinstance(parent, ast.FunctionDef):  # a decorator
-                return [Replacement(file.line_start(self.made), file.line_end(self.made), "")]
-            return _only(file, self.made, self.kept)
+            made = self.made or call.func
+            if isinstance(file.parents[made], ast.FunctionDef):  # a decorator
+                return [Replacement(file.line_start(made), file.line_end(made), "")]
+            return _only(file, made, self.kept)
         return file.without_assignment(call, self.kept) or _only(file, call, self.kept)
 
     def with_spec(self, spec: str) -> list[Replacement] | None:
@@ -268,10 +260,6 @@ def _helped(inner: Written, call: ast.Call, file: SourceFile) -> Written | None:
     return Written(file, HELPER, call, call.args[place])
 
 
-def _says_a_type(equation: Any) -> bool:
-    return any(equation.params.get(name) is not None for name in ("dst_sharding", "out_sharding", "sharding"))
-
-
 # ---------------------------------------------------------------- edits
 
 
@@ -287,9 +275,9 @@ def _only(file: SourceFile, node: ast.expr, kept: ast.expr) -> list[Replacement]
     return [Replacement(start, first, before), Replacement(last, end, after)]
 
 
-def _without_keyword(file: SourceFile, call: ast.Call, name: str) -> list[Replacement] | None:
+def _without_keyword(file: SourceFile, call: ast.Call) -> list[Replacement]:
     parts: list[ast.expr | ast.keyword] = sorted([*call.args, *call.keywords], key=lambda one: file.span(one))
-    place = next(number for number, one in enumerate(parts) if isinstance(one, ast.keyword) and one.arg == name)
+    place = next(number for number, one in enumerate(parts) if isinstance(one, ast.keyword) and one.arg == KEYWORD)
     start, end = file.span(parts[place])
     if place:
         start = file.span(parts[place - 1])[1]

@@ -58,8 +58,7 @@ class Trials:
         self.start, self.most = start, most
         self.begin(None)
         self._known: dict[frozenset[Change], Trial] = {}
-        self._solved: dict[object, Trial] = {}
-        self._passes: dict[object, Answer] = {}
+        self._solved: dict[object, Answer] = {}
         annotations = self.task.folded.program.annotations
         index = problem.propagated.index
         self._free = [index[v] for v in self.task.folded.program.body.arguments if v in index and v not in annotations]
@@ -109,11 +108,7 @@ class Trials:
 
     def passes(self, annotations: Iterable[Change]) -> Answer:
         """Solve the program as the passes do with ``annotations``: without the ties between states."""
-        fixed = self._fixed(annotations)
-        key = frozenset(fixed.items())
-        if key not in self._passes:
-            self._passes[key] = self.problem.solve(fixed, start=self.start)
-        return self._passes[key]
+        return self._answer(self._fixed(annotations), ())
 
     def _fixed(self, annotations: Iterable[Change]) -> dict[int, DimAxes]:
         return {index: self.dims(one) for one in annotations for index in slots(self.problem, one.site)}
@@ -123,11 +118,14 @@ class Trials:
         return one.dims(self.task.program.mesh) or ()
 
     def _outcome(self, fixed: Mapping[int, DimAxes]) -> Trial:
-        key = frozenset(fixed.items())
+        answer = self._answer(fixed, self.states)
+        cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
+        return Trial(cost, answer.price, answer.peak, answer.splits)
+
+    def _answer(self, fixed: Mapping[int, DimAxes], states: Sequence[Table]) -> Answer:
+        key = frozenset(fixed.items()), bool(states)
         if key not in self._solved:
-            answer = self.problem.solve(fixed, self.states, start=self.start)
-            cost = self.cost(answer.price, answer.peak) if answer.tied else math.inf
-            self._solved[key] = Trial(cost, answer.price, answer.peak, answer.splits)
+            self._solved[key] = self.problem.solve(fixed, states, start=self.start)
         return self._solved[key]
 
     def _whole(self) -> Trial:
