@@ -231,8 +231,8 @@ class _Choosing:
         plain, seconds = self.plain, self._seconds(program)
         sent, times = _ratio(program.bytes_scattered, plain.bytes_scattered), _ratio(seconds, self.plain_seconds)
         received = _ratio(program.bytes_received, plain.bytes_received)
-        held = _ratio(program.temporaries, plain.temporaries), _ratio(program.memory, plain.memory)
-        excess = max(1.0, sent, times, received, *held) - 1
+        memory = _ratio(program.temporaries, plain.temporaries), _ratio(program.memory, plain.memory)
+        excess = max(1.0, sent, times, received, *memory) - 1
         price = (sent + times) / 2 + PENALTY * excess
         self.scores[points], self.programs[points] = Score(price, excess, seconds), program
         if points and not excess:
