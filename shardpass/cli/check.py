@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from shardpass.cli.color import show
 from shardpass.cli.common import (
     MODULE_HELP,
     add_target,
@@ -119,7 +120,7 @@ def main(argv: Sequence[str]) -> int:
         print(written(args.format, file, diagnostics, "shardpass-check"))
         return int(errors)
     for diagnostic in diagnostics:
-        print(diagnostic, file=sys.stderr)
+        show(diagnostic, sys.stderr)
     if not errors:
         print(
             f"{on_one_line(file)}: {summary(diagnostics)}",

@@ -19,6 +19,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, wraps
 
+from shardpass.cli.color import show
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
@@ -106,7 +108,7 @@ def _complain(error: Exception) -> int:
     try:
         with contextlib.suppress(OSError, UnicodeError):  # the output failed already, and this is about it
             sys.stdout.flush()
-        print(error, file=sys.stderr, flush=True)
+        show(error, sys.stderr)
     except BrokenPipeError:
         return _reader_left()
     except OSError:  # nobody can read the message

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from shardpass.cli.color import show
 from shardpass.cli.common import add_program, argument_parser, command, use_program
 
 DESCRIPTION = """Lists the collectives that appeared, went, moved to another line, or changed from OLD to NEW, with
@@ -38,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     if args.format == "json":
         print(json.dumps(diff.as_dict(), indent=1))
     else:
-        print(diff.markdown() if args.format == "markdown" else diff)
+        (print if args.format == "markdown" else show)(diff.markdown() if args.format == "markdown" else diff)
     return 1 if args.fail and diff.costs_more else 0
 
 

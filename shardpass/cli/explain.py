@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shardpass.cli.color import show
 from shardpass.cli.common import (
     MODULE_HELP,
     add_program,
@@ -226,7 +227,7 @@ def main(argv: Sequence[str]) -> int:
         explanation = measured(explanation, args.profile_dir)
     if args.diff is not None:
         other = explain(*module_at(args.diff, args.timeout, args.target), **options)
-        print(explanation.diff(other))
+        show(explanation.diff(other))
         return 0
     if args.against is not None:
         compared = explanation.against(*args.against)
@@ -280,7 +281,7 @@ class _Streamed:
 
         title = [] if self.shown else ["", findings_title(self.partitioner, several=False)]
         self.shown += 1
-        print(joined([*title, *finding_lines(finding, self.shown, self.width)]), flush=True)
+        show(joined([*title, *finding_lines(finding, self.shown, self.width)]))
 
     def show(self, explanation: Explanation) -> None:
         """Print the report; findings that come while it is printed are printed by ``__call__``."""
@@ -289,11 +290,11 @@ class _Streamed:
 
         args, self.partitioner = self.args, explanation.partitioner
         table = table_lines(explanation, self.width, by=args.group_by, sort=args.sort, top=args.top)
-        print(joined(table), flush=True)
+        show(joined(table))
         _ = explanation.findings  # which are printed as they come
         for lines in (findings_rest(explanation, self.width, self.shown), gap_lines(explanation, self.width)):
             if rest := list(lines):
-                print(joined(rest), flush=True)
+                show(joined(rest))
 
 
 def _shown(explanation: Explanation, form: str, args: argparse.Namespace) -> str:
@@ -321,7 +322,7 @@ def _failed(explanation: Explanation, form: str, fail_on: int | None) -> int:
     failing = over(judged(explanation, fail_on), fail_on)
     if form != "sarif":
         for one in failing:
-            print(one.diagnostic, file=sys.stderr)
+            show(one.diagnostic, sys.stderr)
     return 1 if failing else 0
 
 

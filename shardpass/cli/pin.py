@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from shardpass.cli.color import show
 from shardpass.cli.common import (
     MODULE_HELP,
     add_machine,
@@ -57,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
         if args.json:
             print(pins.json())
             return 0
-        print(pins, file=sys.stderr)
+        show(pins, sys.stderr)
         write_output(args.output, pinned.operation.get_asm(enable_debug_info=True))
     return 0
 

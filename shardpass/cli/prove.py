@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from shardpass.cli.color import show
 from shardpass.cli.common import MODULE_HELP, add_target, add_timeout, argument_parser, command, module_at, use_target
 from shardpass.cli.findings import written
 
@@ -74,5 +75,5 @@ def main(argv: Sequence[str]) -> int:
         finding = verdict.diagnostic()
         print(written("sarif", args.local or args.whole, () if finding is None else (finding,), "shardpass-prove"))
     else:
-        print(verdict, file=sys.stdout if verdict.proved else sys.stderr)
+        show(verdict, sys.stdout if verdict.proved else sys.stderr)
     return PROVED if verdict.proved else REFUTED if verdict.refuted else UNKNOWN

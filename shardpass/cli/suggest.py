@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from shardpass.cli.color import show
 from shardpass.cli.common import (
     MODULE_HELP,
     add_program,
@@ -56,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
         wanted = args.machine, types, args.memory_limit, args.partitioner, args.target
         answer = program_or_repairs(args.module, args.timeout, *wanted)
         if isinstance(answer, dict):
-            print(answer["json" if args.json else "text"])
+            (print if args.json else show)(answer["json" if args.json else "text"])
             return 0
         data, file = answer
     else:
@@ -67,7 +68,7 @@ def main(argv: Sequence[str]) -> int:
     mesh = None if args.mesh is None else read_axes(args.mesh)
     options = args.memory_limit, args.effort, args.machine, args.partitioner, args.target
     suggestion = suggest_module(data, file, mesh, *options)
-    print(suggestion.json() if args.json else suggestion)
+    (print if args.json else show)(suggestion.json() if args.json else suggestion)
     return 0
 
 

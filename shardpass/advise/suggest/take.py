@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.diagnostics.arguments import has, shown, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_driver import CANNOT_READ
-from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM
+from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM, OPTION_OF_JIT
 from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
 from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
 from shardpass.ir.doors import Given
@@ -58,6 +59,7 @@ def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platf
 
         from shardpass.jax.lowering import lowered
 
+        _refuse_options_of_jit(given, keywords)
         given = lowered(given if has(given, "lower") else jax.jit(given), arguments, keywords, platform)
     if has(given, "lowered") and has(given.lowered, "as_text"):  # of equinox and flax.nnx, which have JAX's own inside
         given = given.lowered
@@ -66,6 +68,22 @@ def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platf
         return GivenProgram(text, machine=given.machine if has(given, "machine") else None)
     text = _text(given, lambda: given.as_text(debug_info=True))
     return GivenProgram(text, machine=_machine_of_lowered(given))
+
+
+def _refuse_options_of_jit(function: Callable[..., Any], keywords: dict[str, Any]) -> None:
+    """Raise ShardpassError (SP808) where a keyword is an option of ``jax.jit`` and no argument of ``function``."""
+    import jax
+
+    options = keywords.keys() & inspect.signature(jax.jit).parameters.keys()
+    if not options:
+        return
+    try:
+        taken = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return
+    refused = sorted(options - taken.keys())
+    if refused and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
+        raise OPTION_OF_JIT.error(name=refused[0], function=getattr(function, "__name__", "f"))
 
 
 def _machine_of_lowered(lowered: Any) -> str | None:

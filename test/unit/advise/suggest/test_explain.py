@@ -233,3 +233,18 @@ def test_a_limit_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     file.write_text(lowered().as_text(debug_info=True))
     assert main([str(file), "--memory-limit", "plenty"]) == 1
     assert "SP412" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("door", [shardpass.explain, shardpass.suggest])
+def test_an_option_of_jit_is_named(door: Any) -> None:
+    """Unless the function takes an argument of that name."""
+    with pytest.raises(ShardpassError) as raised:
+        door(squashed, ROWS, static_argnums=1, mesh=HOSTS)
+    assert raised.value.code == "SP808"
+    assert "`static_argnums` is an option of jax.jit" in str(raised.value)
+    assert "jax.jit(squashed, static_argnums=...)" in str(raised.value)
+
+    def cast(x: Any, device: Any) -> Any:
+        return x * device
+
+    assert shardpass.explain(cast, ROWS, device=2.0, mesh=HOSTS).rows == ()
