@@ -56,4 +56,4 @@ def _lines(text: str) -> Iterator[str]:
         if style:
             yield f"{style}{line}{_RESET}"
         else:
-            yield _SEVERITY.sub(lambda found: f"{_SEVERITIES[found[1]]}{found[0]}{_RESET}", line, count=1)
+            yield _SEVERITY.sub(lambda match: f"{_SEVERITIES[match[1]]}{match[0]}{_RESET}", line, count=1)

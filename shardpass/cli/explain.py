@@ -25,6 +25,7 @@ from shardpass.cli.common import (
     write_output,
 )
 from shardpass.cli.onnx_input import add_onnx_options, as_module, is_model
+from shardpass.cli.progress import progress
 from shardpass.cli.script import is_script, program_with, script_folder
 
 if TYPE_CHECKING:
@@ -218,7 +219,8 @@ def main(argv: Sequence[str]) -> int:
         else None
     )
     wanted = Wanted(again, args.seconds, streamed)
-    explanation = explain(data, file, **options, wanted=wanted)
+    with progress(f"compiling by {args.partitioner}" if args.partitioner != "shardpass" else "reading"):
+        explanation = explain(data, file, **options, wanted=wanted)
     command = shlex.join(["shardpass", "explain", *(sys.argv[1:] if argv is None else argv)])
     explanation = replace(within(explanation, args.memory_limit), trips=args.trips, command=command)
     if args.profile_dir is not None:

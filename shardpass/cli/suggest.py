@@ -16,6 +16,7 @@ from shardpass.cli.common import (
     read_module,
     use_program,
 )
+from shardpass.cli.progress import progress
 from shardpass.cli.script import file_of, is_script, program_or_repairs
 
 TYPE_CHECKING = False
@@ -67,7 +68,8 @@ def main(argv: Sequence[str]) -> int:
 
     mesh = None if args.mesh is None else read_axes(args.mesh)
     options = args.memory_limit, args.effort, args.machine, args.partitioner, args.target
-    suggestion = suggest_module(data, file, mesh, *options)
+    with progress("reading"):
+        suggestion = suggest_module(data, file, mesh, *options)
     (print if args.json else show)(suggestion.json() if args.json else suggestion)
     return 0
 

@@ -21,6 +21,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +46,7 @@ __all__ = ["NAMED", "Instruments", "run_in_place", "run_pipeline"]
 
 
 DEEPEST_CALLS = 50_000  # more than MLIR's parser lets regions nest
+_WATCH: ContextVar[Callable[[str], None]] = ContextVar("watch", default=lambda name: None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,16 @@ def _no_search_for_cycles() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def watched(entered: Callable[[str], None]) -> Iterator[None]:
+    """Call ``entered`` with the name of each pass of shardpass that begins inside the block."""
+    token = _WATCH.set(entered)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
 @dataclass(slots=True)
 class _Run:
     module: Any
@@ -229,6 +241,7 @@ class _Run:
             if before is None or not before.keeps_table:
                 forget()
             self.entered = index
+            _WATCH.get()(own.name)
             with collect() as findings:
                 try:
                     with self.module.context, ir.Location.unknown():

@@ -78,11 +78,11 @@ def _refuse_options_of_jit(function: Callable[..., Any], keywords: dict[str, Any
     if not options:
         return
     try:
-        taken = inspect.signature(function).parameters
+        accepted = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return
-    refused = sorted(options - taken.keys())
-    if refused and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
+    refused = sorted(options - accepted.keys())
+    if refused and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values()):
         raise OPTION_OF_JIT.error(name=refused[0], function=getattr(function, "__name__", "f"))
 
 
