@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shardpass.redistribute import TransferPlan as TransferPlan
     from shardpass.redistribute import plan_redistribution as plan_redistribution
     from shardpass.redistribute import plan_reshard_tree as plan_reshard_tree
+    from shardpass.report.picture import draw as draw
     from shardpass.runtime import Executable as Executable
     from shardpass.runtime import compile as compile
     from shardpass.sharding import AxisRef as AxisRef
@@ -52,6 +53,7 @@ _PUBLIC = {
     "TransferPlan": "shardpass.redistribute",
     "TupleSharding": "shardpass.sharding",
     "compile": "shardpass.runtime",
+    "draw": "shardpass.report.picture",
     "explain": "shardpass.advise.suggest.explain",
     "parse_sharding": "shardpass.sharding",
     "prove": "shardpass.proving",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.ir.whole_file import write_whole
@@ -55,6 +56,15 @@ class Explanation(Report):
         if form not in FORMS:
             raise wrong_argument("emit", "form", form, ", or ".join(map(repr, FORMS)))
         return emitted(self, form)
+
+    def to_pandas(self) -> Any:
+        """Return the collectives as a ``pandas.DataFrame``, a row for each, with the columns of the JSON report.
+
+        Raises ImportError where pandas is not installed.
+        """
+        from pandas import DataFrame
+
+        return DataFrame([row.as_dict() for row in self.rows])
 
     def markdown(self) -> str:
         """Return the collectives and the findings as Markdown, for the summary of a job or a comment in a review."""

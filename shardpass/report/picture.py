@@ -10,16 +10,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, RenderableType
 
 from shardpass.diagnostics import table_sharding as table
+from shardpass.diagnostics.arguments import has, wrong_argument
 from shardpass.ir.whole_file import write_whole
 from shardpass.report import picture_svg, picture_text
 from shardpass.report.picture_grid import Cell, Grid, grid_of
 from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 from shardpass.sharding.errors import fault
 
+WIDTH = 120  # of a picture as text
 _TYPE = re.compile(
     r"\s*(?:[a-z]\w*\s*\[\s*(?P<list>[\d\s,]*)\]|tensor<\s*(?P<x>(?:\d+\s*x\s*)*)[a-z]\w*\s*>)\s*", re.ASCII
 )
@@ -50,6 +53,36 @@ class Picture:
 
     def _repr_html_(self) -> str:
         return picture_svg.html(self.grid)
+
+    def __str__(self) -> str:
+        console = Console(width=WIDTH, no_color=True)
+        with console.capture() as captured:
+            console.print(self)
+        return captured.get().rstrip("\n")
+
+
+def draw(x: Any, shape: Sequence[int] | None = None, *, mesh: Any = None) -> Picture:
+    """Draw the devices that hold each tile of an array. Print the result, or let a notebook show it.
+
+    Args:
+        x: a ``jax.Array``; or a sharding: a ``Sharding``, its text, a ``jax.sharding.NamedSharding``, or a
+            ``PartitionSpec`` with ``mesh``.
+        shape: of the array; needed unless ``x`` has one.
+        mesh: of a ``PartitionSpec``, as ``parse_sharding`` takes it.
+
+    Raises ShardpassError: SP140 without a shape, and as ``parse_sharding`` and ``picture``.
+    """
+    given = x.sharding if has(x, "sharding") else x
+    if shape is None:
+        shape = x.shape if has(x, "sharding") and has(x, "shape") else None
+    if shape is None:
+        raise wrong_argument("draw", "shape", shape, "the shape of the array, such as (8, 16)")
+    if isinstance(given, Sharding):
+        return picture(given, shape)
+    parsed = parse_sharding(given, mesh)
+    if isinstance(parsed, TupleSharding):
+        raise table.NO_TILES.error(sharding=given, why="it is a tuple", hint="draw its elements one by one")
+    return picture(parsed, shape)
 
 
 def picture(sharding: Sharding | str, shape: Sequence[int]) -> Picture:

@@ -15,7 +15,7 @@ def machines_page() -> str:
     lines = [
         "# Machines",
         "",
-        "What `machine=` and `--machine` take by name, and `--profile` of `shardpass-plan`. Each is a file under",
+        "What `machine=` and `--machine` take by name. Each is a file under",
         "`shardpass/cost/machines/`; [Cost](../cost.md) says what the numbers mean. Rates are of one device: that of",
         "a link is what a device receives by it.",
         "",

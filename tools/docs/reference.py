@@ -64,6 +64,7 @@ PYTHON = {
     "Programs": ("run_pipeline", "compile", "Executable", "suggest", "explain"),
     "Shardings": (
         "parse_sharding",
+        "draw",
         "Sharding",
         "TupleSharding",
         "Mesh",

@@ -44,7 +44,7 @@ def _profile(rng: Random, seed: int, inputs: Inputs) -> Case:
         words = ("f32[64,64]", "{devices=[4,2]<=[8]}", "{devices=[2,4]<=[4,2]T(1,0)}", "--machine=p.json", "--json")
         return Case("profile", seed, "plan", words, files)
     if how == 6:
-        return Case("profile", seed, "explain", (GIVEN, "--profile", "p.json", "--json"), files)
+        return Case("profile", seed, "explain", (GIVEN, "--machine", "p.json", "--json"), files)
     return Case("profile", seed, "opt", (GIVEN, "propagate{machine=p.json}", "-o", OUT), files, "stablehlo")
 
 

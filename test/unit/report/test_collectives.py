@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
+import types
+from pathlib import Path
 
 import pytest
 
+import shardpass
 from shardpass.diagnostics import Place
 from shardpass.report.collectives import Collectives, collectives_of, collectives_of_json, function_at
 from shardpass.report.report import Report
@@ -84,3 +88,12 @@ def test_functions_around_lines(line: int, name: str) -> None:
 
 def test_text_that_is_no_python_has_no_functions() -> None:
     assert function_at("def (", 1) == ""
+
+
+def test_a_table_of_pandas_has_a_row_for_each_collective(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pandas need not be installed here: its DataFrame takes the rows as dicts."""
+    monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=list))
+    found = shardpass.explain((Path(__file__).parents[3] / "examples" / "mlp_train_step.mlir").read_text())
+    rows = found.to_pandas()
+    assert [row["kind"] for row in rows] == [row.kind for row in found.rows]
+    assert sum(row["bytes_received"] for row in rows) == found.total_bytes_received

@@ -6,9 +6,12 @@ import io
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 from rich.console import Console
 
+import shardpass
 from shardpass.report.picture import Picture, picture, shape_of, show
 from shardpass.report.picture_grid import MOST_CELLS
 from shardpass.sharding import ShardingError, parse_sharding
@@ -138,3 +141,18 @@ def test_rank_is_checked() -> None:
 def test_picture_is_a_value() -> None:
     assert isinstance(picture("{devices=[2]<=[2]}", (4,)), Picture)
     assert picture("{devices=[2]<=[2]}", (4,)) == picture("{devices=[2]0,1}", (4,))
+
+
+def test_what_draw_takes() -> None:
+    """An array, a sharding of JAX, a spec with its mesh, and text: one picture, which prints itself."""
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    spec = jax.P("x", "y")
+    sharding = jax.sharding.NamedSharding(mesh, spec)
+    x = jax.device_put(np.zeros((8, 6), np.float32), sharding)
+    drawn = shardpass.draw(x)
+    assert drawn.pages == picture("{devices=[2,2]<=[4]}", (8, 6)).pages
+    for other in (shardpass.draw(sharding, (8, 6)), shardpass.draw(spec, (8, 6), mesh=mesh)):
+        assert other.pages == drawn.pages
+    assert str(drawn).splitlines() == printed(drawn).rstrip().splitlines()
+    with pytest.raises(TypeError, match="the shape of the array"):
+        shardpass.draw(sharding)
