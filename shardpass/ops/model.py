@@ -223,7 +223,7 @@ class Site:
     def start(self, axes: Axes, tile: int, kind: Any = None) -> Any:
         """Build the scalar offset of this device's tile along a dimension that ``axes`` split into ``tile``s.
 
-        ``kind``: its type; by default the narrowest of ``numbers`` that holds all starts.
+        ``kind``: its type; by default the narrowest of ``numbers`` that can represent all starts.
         """
         mesh = self.split.mesh
         kind = numbers((mesh.count(axes) - 1) * tile) if kind is None else kind

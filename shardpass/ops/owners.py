@@ -1,9 +1,9 @@
 """Maps the names of ops and custom calls to their families, so that a family is loaded at the first use of its ops.
 
-A program holds ops of few families, and to load all of them takes as long as to partition a small program. ``OPS`` has
-a row for each family and dialect, ``TARGETS`` the targets of custom calls by family; a family is a file of
-``ops/families``. An op without a row that ``cost.fusion`` lists as elementwise is of the family elementwise. Tests hold
-all to what the families define.
+A program contains ops of few families, and to load all of them takes as long as to partition a small program. ``OPS``
+has a row for each family and dialect, ``TARGETS`` the targets of custom calls by family; a family is a file of
+``ops/families``. An op without a row that ``cost.fusion`` lists as elementwise is of the family elementwise. Tests
+compare all with what the families define.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from shardpass.replication.check import check_replication
 class CheckReplication(ModulePass):
     """Checks that every output of a manual region (``shard_map``) is replicated where its sharding says so.
 
-    Each value of a region is followed: which devices certainly hold the same. Collectives make devices agree, inputs
+    Each value of a region is followed: which devices certainly have the same. Collectives make devices agree, inputs
     that are split and ``partition_id`` make them differ. An output that its out sharding calls replicated over an axis,
     and whose value may differ along it, is an error. Reads an imported module; changes nothing.
 

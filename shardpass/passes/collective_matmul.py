@@ -1,4 +1,4 @@
-"""``shardpass-collective-matmul``: a product in turn with the all_gather before it, or the reduce_scatter behind it.
+"""``shardpass-collective-matmul``: overlaps a product with its all_gather or reduce_scatter.
 
 Of the collectives that partitioning made, its plan says which become loops (``planning/plan/loops.py``) and has marked
 their products (``shardpass.in_turn``). Of those that the user wrote, and in a module that was partitioned without a
@@ -25,16 +25,16 @@ from shardpass.sharding import Mesh
 @register
 @dataclass(frozen=True)
 class CollectiveMatmul(ModulePass):
-    """Does matrix products in turn with the collective beside them, in loops of collective_permutes.
+    """Overlaps matrix products with their collectives, in loops of collective_permutes.
 
     An all_gather whose result only products take becomes a loop: tiles go round the ring of devices, and each device
-    multiplies the tile that it holds while the next one comes. So the gathered array is never made. A product whose
+    multiplies the tile that it has while the next one comes. So the gathered array is never made. A product whose
     result is scattered as a sum becomes a loop in which the sums go round, so that the whole product is not made either.
-    Off by default. A remark says what each loop holds and how long it takes under the profile.
+    Off by default. A remark states the memory of each loop and its time on the machine.
 
     Options:
-        matmul-loops: "off"; "all": every such pair; "memory": where the loop holds less than the array that is not
-            made; or the machine for which loops are built where they take less modelled time: "default", "cpu", "a100", "h100", "v5p", "ethernet", "pod", or a file NAME.json
+        matmul-loops: "off"; "all": every such pair; "memory": where the loop needs less memory than the array that is
+            not made; or the machine for which loops are built where they take less modelled time: "default", "cpu", "a100", "h100", "v5p", "ethernet", "pod", or a file NAME.json
         matmul-one-way: tiles go round the ring in one direction; by default half of them go each way, among more than
             4 devices
         matmul-unroll: up to so many tiles the rounds are written out; more are a ``stablehlo.while``, which needs less

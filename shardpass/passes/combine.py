@@ -1,18 +1,18 @@
 """``shardpass-combine``: fewer and smaller all_reduces in a per-device program.
 
 Problem. After partitioning each partial sum is reduced where it is made. An all_reduce commutes with linear ops, so it
-may wait: behind a ``slice`` it sends less, and of two sums that are added one all_reduce serves for both.
+may wait: after a ``slice`` it sends less, and of two sums that are added one all_reduce serves for both.
 
 State. ``waiting``: the all_reduces of a block that may move, in order; one that moved is looked at again where it is
 now. ``dead``: those that were replaced. They are erased when the walk is over, since the address of an erased op may be
 given to a new one, and until then they still count among the uses of their operands (``_live_uses`` leaves them out).
 
-Invariants. An all_reduce moves only behind its one live use, which is in the same block, so no collective is done twice
+Invariants. An all_reduce moves only past its one live use, which is in the same block, so no collective is done twice
 or on another path. What moves is never larger than before.
 
 Case 0, of all collectives: one that sends what another of its block sends goes (``partition.equal_collectives``).
 
-Cases, for ``%s = all_reduce(%x)`` and the one op that uses ``%s``; 2 devices hold the ``%x`` ``[1,2]`` and ``[3,4]``:
+Cases, for ``%s = all_reduce(%x)`` and the one op that uses ``%s``; on 2 devices ``%x`` is ``[1,2]`` and ``[3,4]``:
 
 1. It moves elements or changes their sign (transpose, reshape, slice, reverse; negate, of a sum): ``slice(%s)[0:1]`` is
    ``all_reduce([1] | [3])``, which sends one element for two.
@@ -51,9 +51,9 @@ HOLD_COLLECTIVES = CONTROL_FLOW | {"func.func"}  # other regions are reducers
 @register
 @dataclass(frozen=True)
 class Combine(ModulePass):
-    """Lets an all_reduce wait where that makes collectives fewer or smaller, and sends equal ones once.
+    """Delays an all_reduce where that makes collectives fewer or smaller, and sends equal ones once.
 
-    Collectives of one block that are equal in all but their channel become one, of whichever kind, with the ops behind
+    Collectives of one block that are equal in all but their channel become one, of whichever kind, with the ops after
     them that are equal then.
 
     An all_reduce whose result has one use moves past that use where the two commute and nothing grows: past a transpose,
@@ -192,7 +192,7 @@ class _Work:
         return next(self.channels)
 
     def _rebuild(self, replaced: list[Any], user: Any) -> Any:
-        """Build one all_reduce behind ``user`` in place of those in ``replaced`` before it."""
+        """Build one all_reduce after ``user`` in place of those in ``replaced`` before it."""
         first = replaced[0]
         sources = {op.results[0]: op.operands[0] for op in replaced}
         for index, value in enumerate(user.operands):

@@ -1,8 +1,8 @@
-"""``shardpass-defer``: redistributions wait until their array is smaller; sums that are split next are scattered.
+"""``shardpass-defer``: moves redistributions to where their array is smaller; scatters sums that are split next.
 
 Problem. Partitioning puts a redistribution right where a value is made or used. Two neighbours make it cheaper:
 
-1. The op behind it makes the array smaller, and does the same on a tile as on the whole: ``convert`` to fewer bits;
+1. The op after it makes the array smaller, and does the same on a tile as on the whole: ``convert`` to fewer bits;
    ``slice`` of dimensions that neither side splits. On a mesh ``x=2``, with a value split by rows that is to be whole:
 
        whole = all_gather(f32 tile)  ->  tile' = convert(tile) to bf16
@@ -13,7 +13,7 @@ Problem. Partitioning puts a redistribution right where a value is made or used.
    bytes. Axes of the all_reduce along which nothing is split are still summed over, and a change of sharding that is
    left is still a redistribution.
 
-State: the redistributions in the order of the module, each looked at again after each op that it moved behind.
+State: the redistributions in the order of the module, each looked at again after each op that it moved past.
 Invariants: a redistribution passes an op only where it is that op's one operand and that op is its one user, in one
 block; the bytes that it moves fall with each step, so the steps end.
 
@@ -59,7 +59,7 @@ from shardpass.sharding import Sharding, parse_sharding
 @register
 @dataclass(frozen=True)
 class Defer(ModulePass):
-    """Moves ``custom_call @shardpass.redistribute`` behind the one op that uses it, where that leaves less to send: a
+    """Moves ``custom_call @shardpass.redistribute`` past the one op that uses it, where that leaves less to send: a
     ``convert`` to fewer bits, a ``slice`` of dimensions that are whole on both sides. So an array that the user wants
     replicated and then in bf16 is gathered as bf16.
 
@@ -108,7 +108,7 @@ class Defer(ModulePass):
 
 
 class _Work:
-    """Each redistribution is looked at once, and again after each op that it has moved behind."""
+    """Each redistribution is looked at once, and again after each op that it has moved past."""
 
     def __init__(self, module: Any, mesh: PrimeMesh) -> None:
         self.mesh = mesh
@@ -126,10 +126,10 @@ class _Work:
         source, target = (self.mesh.dims(s, rank) if isinstance(s, Sharding) else None for s in sides)
         return None if source is None or target is None else (source, target)
 
-    # ---------------------------------------------------------------- behind what makes the array smaller
+    # ---------------------------------------------------------------- past ops that make the array smaller
 
     def move_behind_user(self, op: Any) -> bool:
-        """Move ``op`` behind its one user, where that is smaller; whether it did."""
+        """Move ``op`` past its one user, where that is smaller; return whether it did."""
         user = _only_user(op)
         ends = self.ends(op)
         if user is None or ends is None or operation(user.operands[0].owner) != op or not _received(op, self.mesh):

@@ -12,16 +12,17 @@ Which values do not change, in ``while(%i = %n, %w = %w0) { ...; return %j, %w }
    the loop needs too stays, and a copy leaves. A redistribution in a chain must have left before. Barriers stay, and
    what they take: ``jax.checkpoint`` wants that gone after the trip.
 
-When one leaves: its result is no larger than its operand (the loop then holds less), or the most bytes alive at once in
-the body grow by no more than ``most``, by default a sixteenth of them. Example: a body that holds 16 KiB at most may
-grow by 1 KiB. A weight of 4 KiB that is gathered where the body holds most is counted there already, and leaves. One
-that is gathered elsewhere would add its 4 KiB to the 16; it stays, and SP303 says what each trip receives for it.
+When one leaves: its result is no larger than its operand (the loop then needs less memory), or the most bytes alive at
+once in the body grow by no more than ``most``, by default a sixteenth of them. Example: a body that needs 16 KiB at
+most may grow by 1 KiB. A weight of 4 KiB that is gathered where the body needs most memory is counted there already,
+and leaves. One that is gathered elsewhere would add its 4 KiB to the 16; it stays, and SP303 says what each trip
+receives for it.
 
 State: of each loop, ``Order`` (bytes alive at each op) and the bytes that have left so far, which the next candidate
 adds to. Invariant: inner loops come first, so that what leaves one can leave the next.
 
-Cost: one walk to find loops and redistributions. O(ops of the body) for a body that holds one, and again for each whose
-operand does not change.
+Cost: one walk to find loops and redistributions. O(ops of the body) for a body that contains one, and again for each
+whose operand does not change.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class Hoist(ModulePass):
 
 
 def _loops(main: Any) -> list[Any]:
-    """Return the loops that hold a redistribution, or a loop that does, inner ones first and otherwise in order."""
+    """Return the loops that contain a redistribution, or a loop that does, inner ones first and otherwise in order."""
     blocks = read_blocks(main)
     if not any(WHILE in inside.names for inside in blocks):
         return []
@@ -128,7 +129,7 @@ def _loops(main: Any) -> list[Any]:
         for inside in blocks
         if any(custom_call_target(op) == REDISTRIBUTE for op in named([inside], (CUSTOM_CALL,)))
     }
-    for inside in reversed(blocks):  # an op stands before the blocks that it holds: here, behind them
+    for inside in reversed(blocks):  # an op stands before the blocks that it contains: here, after them
         if any(id(op) in holders for op in inside.ops):
             holders.add(id(inside.owner))
     nested: dict[int, list[Any]] = {}  # op -> the holders right inside of it

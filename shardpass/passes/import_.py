@@ -1,7 +1,7 @@
 """``shardpass-import``: one annotation, one mesh, one flat function.
 
 Problem. Programs come with shardings in three notations (XLA's strings, SDY, ``@Sharding`` custom calls), with calls,
-with manual regions, and without a common mesh. The passes behind this one read a single form: ``main`` alone, flat,
+with manual regions, and without a common mesh. The passes after this one read a single form: ``main`` alone, flat,
 with ``mhlo.sharding`` in canonical text on values, and one mesh whose axes express all of it.
 
 The order of the steps matters. Each says which others it must follow:
@@ -20,7 +20,7 @@ The order of the steps matters. Each says which others it must follow:
    split before would share channels. ``type_channels`` follows: exported programs leave the type of channels open.
    ``drop_groups_of_one`` then, which reads the single operand of each.
 7. Drop the constraints of a reducer's scalars, which say nothing. After 4, which makes such constraints.
-8. Read ``unspecified_dims``, which a constraint's ``backend_config`` holds. After 4 and 5, which make constraints.
+8. Read ``unspecified_dims`` of a constraint's ``backend_config``. After 4 and 5, which make constraints.
    ``stack_partial_sums`` follows, which says partial sums at borders in whole arrays, and then the dimensions of
    constraints that leave partial sums are opened.
 9. ``expand_ops``: ops that are defined by others are written out. Before 10, so that what is written out is marked too.
@@ -37,7 +37,7 @@ The order of the steps matters. Each says which others it must follow:
     anything is wrong, nothing of this is needed.
 
 State: ``OpLists``, the ops of the module (to step 5) and of ``main`` (from then on), which are read again only where a
-step changed them. A step that looks for certain ops does nothing where the lists hold none.
+step changed them. A step that looks for certain ops does nothing where the lists have none.
 
 Example: see ``Import``. Cost: O(ops of the inlined program).
 """
@@ -185,7 +185,7 @@ def _refuse_partitioned(main: Any, signature: Signature) -> None:
 
 
 def _of_main(main: Any, lists: OpLists) -> OpLists:
-    """Return the lists of ``main`` alone; those of the module serve where it holds nothing else."""
+    """Return the lists of ``main`` alone; those of the module serve where it contains nothing else."""
     alone = OpLists(main)
     if lists.is_read and len(lists.blocks[0].ops) == 1:
         alone.take(lists.blocks[1:])
@@ -193,7 +193,7 @@ def _of_main(main: Any, lists: OpLists) -> OpLists:
 
 
 def _mark_manual(main: Any, lists: OpLists) -> None:
-    """Mark the ops of manual regions, where ``main`` holds an entry or an exit of one."""
+    """Mark the ops of manual regions, where ``main`` contains an entry or an exit of one."""
     if any(custom_call_target(op) in (TO_SHARD, TO_FULL) for op in named(lists.blocks, (CUSTOM_CALL,))):
         mark_manual(main)
         lists.changed()  # ops that stand on both sides of a border are copied

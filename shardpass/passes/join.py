@@ -6,7 +6,7 @@ devices can travel together, if they stand side by side and their elements lie i
 1. Which: ``_key`` is all that collectives must have in common (kind, groups, element type, ...). The collectives of a
    block are tried in order, each with the last ``OPEN_GROUPS`` groups of its key and joins the first that
    ``Order.bring_together`` lets it join, or opens a group. Not where one needs another, an op with effects would have
-   to move, the block would hold more bytes at once, or the group would exceed ``most`` or a part of the block's peak.
+   to move, the block would need more memory at once, or the group would exceed ``most`` or a part of the block's peak.
 2. How: each operand becomes a matrix of one row for each device that a part goes to. The matrices are put side by side,
    one collective takes them, and each result is cut from its columns. Over 2 devices, take an all_gather of ``[a b]``
    on device 0 and ``[d e]`` on device 1, and one of ``[c]`` and ``[f]``. They become one of ``[a b c]`` and
@@ -61,13 +61,13 @@ OPEN_GROUPS = 4  # of one kind, that a collective is tried with
 @register
 @dataclass(frozen=True)
 class Join(ModulePass):
-    """Puts small collectives together, so that each device waits once for all of them.
+    """Combines small collectives, so that each device waits once for all of them.
 
     all_gathers, reduce_scatters and all_to_alls over the same groups, and collective_permutes of the same pairs, become
     one of their elements side by side. (StableHLO lets some take several operands; XLA reads those otherwise, or wrongly
     where layouts differ.) What is only moved may be of several types of one width. None of those that are joined needs
     another; other ops of the block move out of the way. The most bytes that are alive at once in the block do not rise,
-    nor do the bytes that are sent. What is joined is small beside what the block holds: a thirty-second at most.
+    nor do the bytes that are sent. What is joined is small beside the memory of the block: a thirty-second at most.
 
     all_reduces stay apart unless asked for: XLA joins those itself, without the copies, in a form that it does not take
     from outside.

@@ -30,7 +30,7 @@ class Partition(ModulePass):
     Options:
         machine: the machine for which the module is decided and planned, as `shardpass-propagate` takes it; "" for the
             one that the module names
-        matmul-loops: which products are done in turn with the collective beside them, as
+        matmul-loops: which products are overlapped with their collective, as
             ``shardpass-collective-matmul`` has it: the plan lists them, and that pass builds them
         matmul-one-way: as of that pass
 

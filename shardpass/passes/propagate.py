@@ -38,7 +38,7 @@ from shardpass.redistribute.terms.limit import read_limit
 from shardpass.sharding import Sharding
 
 OF_MACHINE = "machine"  # the limit that is the machine's memory
-MOST_COPIES = 8  # of all arrays, whole: no plan holds more at once
+MOST_COPIES = 8  # of all arrays, whole: no plan needs more at once
 
 
 @register
@@ -54,20 +54,20 @@ class Propagate(ModulePass):
             ``shardpass/planning/decide/search.py``); 2 looks longer, from several starts, and over parts of axes too
         machine: the machine on which the plan is to be cheap: "h100", "v5p", or another of docs/reference/machines.md;
             or a file NAME.toml that `shardpass calibrate` writes; "" for the one that the module names, or else that of
-            the environment (SHARDPASS_MACHINE), or else h100. The module says so to the passes that follow
+            the environment (SHARDPASS_MACHINE), or else h100. The module states the machine for the passes that follow
             (`shardpass.machine`)
         fit: the most bytes that may be alive on a device at once, such as 16GiB, arguments included: among shardings
-            under which the plan holds no more, the cheapest; "none" sets no limit. By default "machine", the memory of a
-            device of the machine: where no sharding fits, a remark says so, and the cheapest are chosen
+            under which the plan needs no more memory, the cheapest; "none" sets no limit. By default "machine", the
+            memory of a device of the machine: where no sharding fits, a remark says so, and the cheapest are chosen
         constraints: "exact": what a constraint makes, and what an annotated op makes, is there as the user says, and its
             users start from that copy; "free": they may start from any copy of the array, and the array is brought to
-            where the constraint says only where that is cheapest, which tells what constraints cost. The module says so
-            to the passes that follow (`shardpass.constraints`)
+            where the constraint says only where that is cheapest, which shows the cost of constraints. The module
+            records it for the passes that follow (`shardpass.constraints`)
         settle-results: what main returns keeps the sharding that propagation gives it, as in JAX. Where that does not
             follow from what the user fixed, through ops that change no dimension, another sharding is chosen if it
             receives less and saves 5% of the time. Without a limit of memory
-        verbose: print each factor for which values of one op hold different splits, on stderr: which split won, with
-            the bytes of the values that hold it (two factors that contend for one axis are not printed)
+        verbose: print each factor for which values of one op have different splits, on stderr: which split won, with
+            the bytes of the values that have it (two factors that contend for one axis are not printed)
         trace: print each change on stderr: the op, and which of its values was split further over which axes; and what
             there was to search: classes of dimensions, conflicts, moves; and how near the decision is to the best
             sharding in the model of its tables
@@ -135,7 +135,7 @@ class Propagate(ModulePass):
             )
 
     def say_constraints(self, module: Any) -> None:
-        """Say on ``module`` whether its constraints hold, before it is read."""
+        """Record on ``module`` whether its constraints apply, before it is read."""
         self.refuse_unknown()
         attributes = module.operation.attributes
         if self.constraints == FREE:

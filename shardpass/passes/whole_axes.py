@@ -1,4 +1,4 @@
-"""``shardpass-whole-axes``: arguments and results of main are split only as JAX can hold them."""
+"""``shardpass-whole-axes``: leaves arguments and results of main only the splits that JAX has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shardpass.sharding import Sharding
 @register
 @dataclass(frozen=True)
 class WholeAxes(ModulePass):
-    """Leaves main's arguments and results only the splits that JAX can hold.
+    """Leaves main's arguments and results only the splits that JAX arrays can have.
 
     An array of JAX is split over whole axes of a mesh, evenly. Propagation may split an argument or a result of which
     the user has no annotation over a part of an axis, for instance 12 rows over 4 of 8 devices. Here each dimension keeps

@@ -1,7 +1,7 @@
 """Does this program of one device compute that whole program?
 
-``prove`` walks both programs by one set of rules (``rules/``) and compares what their results hold: pieces of terms of
-the whole program's arguments (``relations/``). No rule comes from planning or emission.
+``prove`` walks both programs by one set of rules (``rules/``) and compares the contents of their results: pieces of
+terms of the whole program's arguments (``relations/``). No rule comes from planning or emission.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _counterpart(walk: Walk, known: Walk, op: Any, returned: Any) -> Any:
 
 
 def _reads(known: Walk, op: Any, read: Sequence[set[int]]) -> bool:
-    """Return whether the operands of ``op`` hold terms of ``read``, operand by operand."""
+    """Return, operand by operand of ``op``, whether it has terms of ``read``."""
     if not read or len(op.operands) != len(read):
         return False
     return all(mine & _terms(known, value) for mine, value in zip(read, op.operands, strict=True))

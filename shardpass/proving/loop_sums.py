@@ -1,13 +1,13 @@
-"""Sums over devices behind a loop, moved into it: each trip then holds tiles of what the whole program carries.
+"""Sums over devices after a loop, moved into it: each trip then has tiles of the values that the whole program carries.
 
-A loop may add up a summand on each device, and the devices' sums are added once, behind it. What is carried is then no
+A loop may add up a summand on each device, and the devices' sums are added once, after it. What is carried is then no
 tile of anything in the whole program. As a sum over devices is linear, the program computes the same if the array that
-enters is summed, each trip sums what it adds, and nothing is left to do behind the loop:
+enters is summed, each trip sums what it adds, and nothing is left to do after the loop:
 
     AR(a + g1 + g2) = (AR(a) + AR(g1)) + AR(g2)
 
 Cases: the carried value is read by one addition or subtraction alone, whose result is returned in its place; the
-condition does not read it; behind the loop an all_reduce that adds is its only reader. That all devices run the same
+condition does not read it; after the loop an all_reduce that adds is its only reader. That all devices run the same
 trips is what the rule of loops with collectives asks for.
 
 Sums are then added in another order, as verdicts say that they may be.

@@ -1,4 +1,4 @@
-"""Where devices may wait for one another forever: collectives without partners.
+"""Finds where devices may wait for one another forever: collectives without partners.
 
 A collective ends once every device of its group meets it, so all devices must meet the same collectives in the same
 order. The rules of branches and loops prove that for the ops that they enter: all devices choose alike where a branch

@@ -2,7 +2,7 @@
 
 ``indices_are_sorted`` and ``unique_indices`` of gathers and scatters let a compiler leave out work, and a false promise
 makes the result anything. Where results may lie (``output_operand_aliases``) lets a library write over its operands.
-So do donated arguments: their memory is lost to the caller, or holds another result.
+So do donated arguments: their memory is lost to the caller, or has another result.
 The whole program's promises may be used; another one of the program of one device is not proved.
 
 A promise of the program of one device follows from the whole program's where its indices are a part of those of the
@@ -51,7 +51,7 @@ class Promise:
 
 
 def promises(op: Any, operands: Sequence[Content]) -> list[Promise]:
-    """Return what ``op`` promises beyond what it computes."""
+    """Return the promises of ``op``, which say more than its results do."""
     if op.name == "stablehlo.custom_call":
         text = str(op.attributes[ALIASES]) if ALIASES in op.attributes else "[]"
         return [] if text == "[]" else [Promise(custom_call_target(op), None, 0, text)]

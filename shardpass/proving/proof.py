@@ -132,7 +132,7 @@ def _proved(whole: Any, local: Any, refute: bool, laws: Laws) -> Verdict:
 
 
 def _of_all(walk: Walk, elements: Callable[[], ElementProof]) -> Loss | None:
-    """Return what is not proved though each result is: devices that may wait forever, effects, or promises."""
+    """Return the part that is not proved though each result is: devices that may wait forever, effects, or promises."""
     if walk.stuck:
         stuck = elements().stuck  # loops of known length are walked there
         for loss in walk.stuck:

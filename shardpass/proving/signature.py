@@ -1,4 +1,4 @@
-"""What main of both programs takes and returns, and which tile of it each device holds."""
+"""The arguments and results of main in both programs, and the tile of each on every device."""
 
 from __future__ import annotations
 

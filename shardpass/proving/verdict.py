@@ -92,7 +92,7 @@ class Verdict:
 
     @property
     def more(self) -> tuple[str, ...]:
-        """What stands below the first line: the other program's line, what was known there, the inputs that refute."""
+        """The lines below the first: the line of the other program, the facts known there, the inputs that refute."""
         finding = self.refuted or self.unknown
         seen = self.difference or self.waits
         inputs = () if seen is None else seen.inputs

@@ -2,11 +2,11 @@
 
 A *splice* is a concatenate whose operands were cut along its dimension, written as one op: ``jnp.roll``, an array
 padded by itself, two arrays with their ends exchanged. Its operands are the arrays that were cut, each once; *pieces*
-say which elements of which operand the result holds, one after the other. ``partition.splices`` makes splices as
+say which elements of which operand the result has, one after the other. ``partition.splices`` makes splices as
 partitioning begins; their ``emit`` turns them into StableHLO again, whatever the split. A concatenate is the splice of
 whole operands.
 
-Along the dimension every position holds a tile of each operand, side by side, and wants its tile of the result. A
+Along the dimension every position has a tile of each operand, side by side, and wants its tile of the result. A
 piece is a translation: its elements keep their distance to one another, so that it is one ``Owned`` of the exchange.
 
 Example: ``jnp.roll(x, 1)`` of 8 elements on 4 devices is the splice of x[7:8] and x[0:7]. The tile of device p becomes

@@ -4,7 +4,7 @@
    a tile is needed.
 2. iota along a split dimension counts from the device's own start: over x=4, ``iota : i32[8]`` is [4, 5] on device 2.
 
-Programs hold very many of both, so a model is shared by all constants of one shape, and nothing passes through text.
+Programs contain very many of both, so a model is shared by all constants of one shape, and nothing passes through text.
 """
 
 from __future__ import annotations

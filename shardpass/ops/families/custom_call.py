@@ -136,7 +136,7 @@ def custom_call(op: Any) -> OpModel[Any] | None:
 class LocalCall(OpModel[LocalPlan]):
     """A call that stays the same call on tiles. Layouts are lists of dimensions, so they stay valid.
 
-    Its ``sdy.sharding_rule`` is dropped as the call is split, because that rule holds the sizes of whole arrays.
+    Its ``sdy.sharding_rule`` is dropped as the call is split, because that rule states the sizes of whole arrays.
     """
 
     rule: Rule

@@ -4,7 +4,7 @@ The problem: a slice starts at a position that only the running program knows, a
 or miss a tile. (GSPMD, section 4.5, keeps the dimension whole; here it stays split.)
 
 State, along a split dimension that is cut: the whole array has N elements, the slice s of them from ``position``
-(clamped to [0, N - s], as both ops do), a tile t of them from ``start``. What a device can hold of the slice is at most
+(clamped to [0, N - s], as both ops do), a tile t of them from ``start``. What a device can store of the slice is at most
 w = min(s, t) elements long. A device works on w elements of its tile, from ``at`` = clamp(position - start, 0, t - w)
 on: element j of these is element ``shift`` + j of the slice, where ``shift`` = at - (position - start); those with
 0 <= shift + j < s belong to the slice.
@@ -26,7 +26,7 @@ Cases:
    words even then: XLA folds a dynamic_slice of a dynamic_slice into one at the sum of the positions, and forgets that
    the first was to be clamped; the slice that brings a tile to a device is such a second one.
 
-Invariant: positions are clamped to the whole array, so the slice never holds padding. Nothing is sent here: the
+Invariant: positions are clamped to the whole array, so the slice never contains padding. Nothing is sent here: the
 partitioner completes the partial sums of case 1. O(s) work and memory beside the tile.
 """
 
@@ -85,7 +85,7 @@ class DynamicSlicePlan(LocalPlan):
 
     @property
     def single(self) -> bool:
-        """Whether the slice has one element along every cut dimension, so that one tile holds all of it."""
+        """Whether the slice has one element along every cut dimension, so that one tile has all of it."""
         return all(cut.slice == 1 for cut in self.cuts if cut.axes)
 
     @property
@@ -109,7 +109,7 @@ def _plan(split: Split, sizes: Shape) -> DynamicSlicePlan:
 
 
 class _Window:
-    """Builds the window of the tile that can hold a part of the slice, at the current insertion point."""
+    """Builds the window of the tile that can contain a part of the slice, at the current insertion point."""
 
     def __init__(self, plan: DynamicSlicePlan, positions: Sequence[Any], site: Site) -> None:
         self.plan = plan

@@ -1,6 +1,6 @@
 """gather: batch, window and index dimensions are parallel; a split indexed dimension leaves partial results.
 
-The problem: a gather reads slices of an operand at positions that a tensor holds, and only the running program knows
+The problem: a gather reads slices of an operand at positions given by a tensor, and only the running program knows
 which tile a position falls into. (GSPMD, section 4.5 "Static partitioning of dynamic ops", treats the first two cases;
 the third is the usual look-up in an embedding whose vocabulary is split.)
 
@@ -10,7 +10,7 @@ Cases, for each dimension of the operand; examples on the mesh x=4:
 2. A dimension whose slices are whole (slice size = size) is a window dimension of the result: both are split alike.
    An index along it can only be 0. Rows of ``f32[8,16]`` with 16 over x: a device reads ``[.., 4]`` of each row.
 3. An indexed dimension, split: each device reads the positions that lie in its tile and has ``nothing`` for all others;
-   a sum over the devices joins the parts. Rows [5, 0] of ``f32[8,16]`` with 8 over x: device 2 holds rows 4 and 5,
+   a sum over the devices joins the parts. Rows [5, 0] of ``f32[8,16]`` with 8 over x: device 2 has rows 4 and 5,
    reads at [1, -4], keeps the first row, and has ``nothing`` for the second, which device 0 adds.
    A slice of one element is read in place, under a mask. A longer slice may straddle two tiles, so each tile first gets
    a margin of ``nothing`` as wide as the slice.

@@ -98,7 +98,7 @@ def ragged_dot(op: Any) -> list[Any]:
 
 
 def _after(dims: Sequence[int]) -> tuple[int, ...]:
-    """Shift ``dims`` behind the group dimension."""
+    """Shift ``dims`` after the group dimension."""
     return tuple(d + 1 for d in dims)
 
 
@@ -135,7 +135,9 @@ def _by_group(value: Any, ragged: int, sizes: Any, prefix: Sequence[int]) -> Any
 
 
 def _counting(element: Any, length: int) -> Any:
-    """Return an integer type that holds a group size of type ``element`` and the sum of all, at most ``length``."""
+    """Return an integer type that can represent a group size of type ``element`` and the sum of all, at most
+    ``length``.
+    """
     return at.numbers(min(max(length, greatest(element)), LONGEST))
 
 

@@ -91,7 +91,7 @@ class JoinedReduce(OpModel[JoinedPlan]):
 class GatheredPlan(LocalPlan):
     """The plan of strategy 2. Per split reduced dimension: index in ``dims``, parts in ``grid``, and ``filled`` parts.
 
-    A part is filled unless it is all padding. ``collectives`` holds one all_gather for each result.
+    A part is filled unless it is all padding. ``collectives`` has one all_gather for each result.
     """
 
     dims: Shape = ()

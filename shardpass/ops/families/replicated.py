@@ -2,7 +2,7 @@
 
 Three sorts: structure, which other parts of shardpass deal with; ops that are computed whole on every device, operands
 gathered and results sliced, with a remark (SP301); and ops that cannot be in a program of whole arrays, whose passes
-or verifiers say so. A family that is loaded later may replace an entry by a rule.
+or verifiers require it. A family that is loaded later may replace an entry by a rule.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""reshape: runs of dimensions that hold the same elements on both sides, each split by itself.
+"""reshape: runs of dimensions with the same elements on both sides, each split by itself.
 
 State: ``DimGroup``, a run of operand dimensions and the run of result dimensions with the same product. A group is
 
@@ -6,8 +6,8 @@ State: ``DimGroup``, a run of operand dimensions and the run of result dimension
    of a leading part is the same elements on both sides: nothing moves;
 2. exchanged: the leading dimensions have little in common (6x4 -> 8x3, or an odd number of rows): each side is split
    over its leading dimension in tiles of its own, and rows change places as one flat dimension (``transfers``). Where
-   the tiles happen to hold the same elements nothing moves either. 6x4 -> 8x3 on 2 devices: 3 rows of 4 are 4 rows of
-   3, and nothing moves; on 4 devices the tiles hold 2 rows of 4 (8, 8, 8 and no elements) and become 2 rows of 3:
+   the tiles happen to have the same elements nothing moves either. 6x4 -> 8x3 on 2 devices: 3 rows of 4 are 4 rows of
+   3, and nothing moves; on 4 devices the tiles have 2 rows of 4 (8, 8, 8 and no elements) and become 2 rows of 3:
    devices 1, 2 and 3 get 2, 4 and 6 elements from the device before, in one round;
 3. both: exchanged, but one leading dimension is an odd multiple of the other (12 -> 3x4). Split over as many parts as
    the smaller has rows, 3, the rows stay, and what follows them nests: on 3x2 devices 12 in six tiles is 3x4 in 3 rows
@@ -38,7 +38,7 @@ from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 
 @dataclass(frozen=True, slots=True)
 class DimGroup:
-    """Dimensions ``source`` of the operand and ``target`` of the result, by index, that hold the same elements."""
+    """Dimensions ``source`` of the operand and ``target`` of the result, by index, that have the same elements."""
 
     source: tuple[int, ...]
     target: tuple[int, ...]

@@ -3,13 +3,13 @@
 1. rng_bit_generator is a function of its state, so its bits are those of the whole program.
 
    a. PHILOX makes blocks of 128 bits (two elements of 64 bits; four of 32, 16 or 8) in row-major order, block b from
-      the key and counter + b. A device that holds a run of rows starts from its own counter, and makes its rows alone;
+      the key and counter + b. A device that has a run of rows starts from its own counter, and makes its rows alone;
       where they begin inside of a block it makes that block too and cuts them out. The state is (key, counter) as
       ui64[2], where the upper half of the counter starts as the key, or (key, counter, upper half) as ui64[3].
       Example: ui32[8,3] over x=4 has tiles of 6 elements; device 1 begins at element 6, which is in block 1 of 4
       elements, at offset 2. It makes 9 elements from counter + 1 and cuts [2, 8) out of them.
    b. DEFAULT is treated as PHILOX, which it is on XLA's CPU and GPU clients.
-   c. THREE_FRY halves the array, makes one word of each half from one counter, and puts the halves one behind the
+   c. THREE_FRY halves the array, makes one word of each half from one counter, and puts the halves one after the
       other: a tile's words come from counters of the other half too. Every device makes all bits and keeps its part.
 
 2. rng is no function: whether devices draw the same numbers depends on the backend. All devices use those of device 0:

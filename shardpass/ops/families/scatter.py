@@ -1,6 +1,6 @@
 """scatter: window, batch and indexed dimensions are parallel; a split of the updates leaves partial results.
 
-The problem: a scatter writes updates into an operand at positions that a tensor holds, and only the running program
+The problem: a scatter writes updates into an operand at positions given by a tensor, and only the running program
 knows which tile a position falls into. A plain scatter of sums is what the gradient of an embedding is.
 
 Cases, for each dimension of the operand (the result is split as the operand is); examples on the mesh x=4:
@@ -18,7 +18,7 @@ Cases, for each dimension of the operand (the result is split as the operand is)
 
 The other dimensions of indices and updates tell the updates apart. Where they are split, each device applies its own
 updates, and the results are partial. The operand must then count once: every part but the first starts from the
-combiner's identity. This holds for combiners that have one. Any other body (one that overwrites) applies the updates in
+combiner's identity. This works for combiners that have one. Any other body (one that overwrites) applies the updates in
 their order, so a device needs all that change its tile: parts of them have no order among devices. (Where indices are
 unique the order does not matter, but then the updates are no larger than the operand, and to gather them receives less
 than to join two partial operands and a mask of the elements that were written.) Updates in the padding are sent out of

@@ -4,7 +4,7 @@ A dimension that changes is one factor of operand and result, each in tiles of i
 that the tile of a result needs come by a halo (``ops.halo``).
 
 Example: ``x[2:16:2]`` of 16 elements on 4 devices. The tiles of x have 4 elements, those of the 7 results 2. Result j
-is element 2 + 2j, so that device 1 needs the elements 6 and 8: its tile holds 4 to 7, and 8 comes from device 2. Every
+is element 2 + 2j, so that device 1 needs the elements 6 and 8: its tile has 4 to 7, and 8 comes from device 2. Every
 tile can take the stride alone (4 is a multiple of 2): a device keeps 2 of its 4 elements, and only 1 element is sent.
 """
 

@@ -11,7 +11,7 @@
 
 The positions are i32 by the definition of top_k, so an ordered dimension longer than they count is refused.
 
-Bytes of top_k: (n - 1) x min(k, tile) candidates, each an element and an i32, for each row that a device holds.
+Bytes of top_k: (n - 1) x min(k, tile) candidates, each an element and an i32, for each row that a device has.
 """
 
 from __future__ import annotations

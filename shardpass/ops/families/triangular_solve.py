@@ -19,7 +19,7 @@ from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
 
 
 def columns(op: Any, place: int, left: bool) -> Rule | None:
-    """Build the rule. Operand ``place`` holds the right-hand sides; ``left``: the factor multiplies from the left.
+    """Build the rule. Operand ``place`` is the right-hand sides; ``left``: the factor multiplies from the left.
 
     The solutions have their shape, in the result of the same number or the only result. All other operands and results
     have the same batch dimensions first, and no right-hand sides. None for calls of another form.

@@ -4,7 +4,7 @@
    ``@LayoutConstraint`` (``jax.experimental.layout``), ``@annotate_device_placement`` (``jax.device_put`` to a kind of
    memory), ``@MoveToHost`` and ``@MoveToDevice``. Some carry ``has_side_effect``, which keeps XLA from dropping them;
    a note on each tile is what it means on tiles.
-2. ``@mhlo.topk``, the form in which StableHLO's older artefacts hold ``chlo.top_k``, is split as that op is.
+2. ``@mhlo.topk``, the form of ``chlo.top_k`` in StableHLO's older artifacts, is split as that op is.
 3. ``@TopK`` (XLA's own name) and ``@ApproxTopK`` (``jax.lax.approx_max_k``): rows are a batch, and the dimension that
    is ordered is replicated, since an approximate choice among candidates would differ from XLA's.
 

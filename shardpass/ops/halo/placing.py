@@ -42,7 +42,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The boxes of which a window consists, in the order in which they are written into its array."""
+    """The boxes of a window, in the order in which they are written into its array."""
 
     boxes: tuple[Box, ...]
     length: int  # of the array that they are put into

@@ -1,7 +1,7 @@
 """Plans how the windows of a split dimension are fetched, with the bytes of every collective, without MLIR.
 
 Problem: each position of a split dimension has a tile and needs a window of the whole (``reach``). Source: the halo
-exchange of stencil codes and of GSPMD (Xu et al. 2021, section 4.3.1), of which strategy 1 is the usual form.
+exchange of stencil codes and of GSPMD (Xu et al. 2021, section 4.3.1); strategy 1 is the usual form.
 
 A window is fetched by one of three strategies; the cheapest on the machine of the split wins, the first among equals.
 Example: 16 elements on 4 positions, tiles of 4.

@@ -1,7 +1,7 @@
 """Which elements of a split dimension the results of a window op need.
 
 Problem: the results of a slice, a pad, a pooling or a convolution are split over positions, and so is the operand, each
-in ceil tiles of its own. Which elements of the operand does the tile of results at each position need? ``Reach`` holds
+in ceil tiles of its own. Which elements of the operand does the tile of results at each position need? ``Reach`` stores
 the parameters of the op along one dimension, ``Reach.window`` answers.
 
 Two coordinate systems: an operand of dilation d has element i at coordinate ``i * d`` (between two elements lie d - 1
@@ -108,5 +108,5 @@ def split_reaches(reaches: Sequence[Reach], operand: int, split: Split) -> list[
 
 
 def windowed_factor(build: RuleBuilder, *sizes: int, kind: Kind = Kind.PARALLEL, full: int = 0) -> int:
-    """Add a factor for dimensions of different sizes, each of which is split into separate tiles."""
+    """Add a factor for dimensions of different sizes that are each split into separate tiles."""
     return build.factor(max(sizes), kind, elastic=len(set(sizes)) > 1, full=full)

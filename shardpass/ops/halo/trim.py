@@ -1,6 +1,6 @@
 """Cuts negative padding of a window from the operand before the window slides over it.
 
-XLA mishandles some of it: its CPU client's convolution reads past an input of which one side is padded and the other
+XLA mishandles some of it: its CPU client's convolution reads past an input with one side padded and the other
 cut, and its simplifier takes a window of one element for the operand itself, whatever is cut, and ends the process.
 
 Example: ``f32[5]`` under padding ``[-1, 2]`` is ``f32[4]``, the elements from the second on, under padding ``[0, 2]``.

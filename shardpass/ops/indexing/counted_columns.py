@@ -1,7 +1,7 @@
 """Finds columns of the indices of a gather or scatter that count 0, 1, 2, ... along a dimension.
 
-``x[arange(n), labels]`` has two columns of indices, and the first column holds the number of each row. The rows of x
-and of the result are then split alike, as batching dimensions are: with x of 8 rows over x=4, device 2 holds rows 4
+``x[arange(n), labels]`` has two columns of indices, and the first column has the number of each row. The rows of x
+and of the result are then split alike, as batching dimensions are: with x of 8 rows over x=4, device 2 has rows 4
 and 5 of ``x`` and of ``labels``, and looks up only its own. This module follows such a column back to its ``iota``,
 through the ops that JAX puts between the two (the wrapping of negative positions, broadcasts, conversions).
 

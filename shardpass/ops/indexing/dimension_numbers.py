@@ -1,6 +1,6 @@
 """The dimension numbers that gather and scatter share (StableHLO specification, gather, scatter).
 
-Both walk *windows* of an operand, at positions that a tensor of indices holds, and pair them with an *other* tensor:
+Both walk *windows* of an operand, at positions given by a tensor of indices, and pair them with an *other* tensor:
 the result of a gather, the updates of a scatter. ``NAMES`` has the names of each field in both ops.
 """
 

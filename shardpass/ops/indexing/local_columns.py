@@ -38,7 +38,9 @@ class LocalColumn:
         return max(self.last, (split.mesh.count(self.axes) - 1) * self.tile) + self.margin
 
     def in_tile(self, position: Any, site: Site) -> Any:
-        """Convert ``position``, in range and of a type that holds ``bound``, to a position in this device's tile."""
+        """Convert ``position``, in range and of a type that can represent ``bound``, to a position in this device's
+        tile.
+        """
         if not self.axes:
             return position
         position = at.shifted(position, site.start(self.axes, self.tile, retype(position.type, ())))

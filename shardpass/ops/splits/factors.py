@@ -13,7 +13,7 @@ The two directions:
 Invariants: no sub-axis stands twice in one tensor. A dimension that is one whole factor may be split unevenly
 (ceil tiles); a dimension of several factors, or of a factor that is only its major part, only evenly. The next
 factor of a dimension may be split only when the one before it is split completely. An elastic factor that others follow
-(``full``) may be split unevenly too, and is split completely by ``full`` parts exactly: a dimension of 12 that holds 3
+(``full``) may be split unevenly too, and is split completely by ``full`` parts exactly: a dimension of 12 that has 3
 rows of 4 takes any sub-axes as tiles of its own, but (3, 2) as 3 rows and halves of rows.
 """
 

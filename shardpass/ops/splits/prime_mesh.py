@@ -100,7 +100,7 @@ class PrimeMesh:
         return (self.numbered(on_mesh.unreduced) or ()) if on_mesh is not None else ()
 
     def replicated(self, rank: int) -> Sharding:
-        """Return dims that split nothing: every device holds all (of its manual part)."""
+        """Return dims that split nothing: every device has all (of its manual part)."""
         return self.sharding(((),) * rank)
 
     def dims(self, sharding: Sharding, rank: int) -> DimAxes | None:
@@ -150,7 +150,7 @@ class PrimeMesh:
         return _frozen(out[:, : len(self.sizes)])
 
     def index(self, axes: Axes) -> IntArray:
-        """Return int64 [num_devices]: which of the ``count(axes)`` parts each device holds, cached."""
+        """Return int64 [num_devices]: the number of the part, of ``count(axes)``, that each device has, cached."""
         out = self._index.get(axes)
         if out is None:
             out = np.zeros(self.num_devices, np.int64)

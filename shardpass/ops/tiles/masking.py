@@ -1,8 +1,8 @@
 """Overwrites the padding of uneven tiles before an op that would combine it with elements.
 
-A dimension that does not divide is padded at its end, and the padding holds arbitrary numbers. Where an op joins
+A dimension that does not divide is padded at its end, and the padding is arbitrary numbers. Where an op joins
 elements along such a dimension (a contraction, a reduction), the padding is first set to the combiner's identity.
-``f32[5]`` over x=4 has tiles of 2 elements: device 2 holds element 4 and one of padding, device 3 only padding; before
+``f32[5]`` over x=4 has tiles of 2 elements: device 2 has element 4 and one of padding, device 3 only padding; before
 a sum these three places become 0.
 """
 

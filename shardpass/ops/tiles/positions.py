@@ -46,7 +46,7 @@ def compare(direction: str, left: Any, right: Any) -> Any:
 
 
 def in_range(position: Any, last: int) -> Any:
-    """Clamp ``position`` to [0, last], in its own type. A type too narrow to hold ``last`` needs no upper bound."""
+    """Clamp ``position`` to [0, last], in its own type. A type too narrow for ``last`` needs no upper bound."""
     upper = min(last, greatest(position.type.element_type))
     return hlo.clamp(splat(position.type, 0), position, splat(position.type, upper))
 
@@ -58,7 +58,7 @@ def converted(position: Any, kind: Any) -> Any:
 
 
 def clamped(position: Any, last: int, kind: Any) -> Any:
-    """Clamp ``position`` to [0, last], with the element type of ``kind``, which holds ``last``."""
+    """Clamp ``position`` to [0, last], with the element type of ``kind``, which can represent ``last``."""
     return converted(in_range(position, last), kind)
 
 
@@ -68,12 +68,12 @@ def shifted(position: Any, by: Any) -> Any:
 
 
 def limited(position: Any, low: int, high: int) -> Any:
-    """Clamp ``position`` to [low, high], which its type holds."""
+    """Clamp ``position`` to [low, high], which its type can represent."""
     return hlo.clamp(splat(position.type, low), position, splat(position.type, high))
 
 
 def within(position: Any, count: int) -> Any:
-    """Build an i1: whether 0 <= position < count, which the type of ``position`` holds."""
+    """Build an i1: whether 0 <= position < count, for a count that the type of ``position`` can represent."""
     at_least = compare("GE", position, splat(position.type, 0))
     return hlo.and_(at_least, compare("LT", position, splat(position.type, count)))
 

@@ -1,7 +1,7 @@
 """Partial sums over ranges that lie apart.
 
 Of 8 parts of a batch one group of devices may add up the parts 0, 2, 4 and 6, and another one the others; a later sum
-fills the gaps. Until then what a device holds is a term over a set of boxes of the ranges:
+fills the gaps. Until then what a device has is a term over a set of boxes of the ranges:
 
     apart[.., s] = sum of term[.., lo, hi] over the boxes (lo, hi) of the set with the number s
 

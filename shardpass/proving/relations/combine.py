@@ -8,7 +8,7 @@ say. Example: a tile of one row of x[i, j] + b[i, j] on device 2 has i = 2 in bo
 program says that the two are equal, and they are.
 
 **A reduction over a dimension.** The row that runs along the dimension is replaced by the range (lo, hi) that is run
-through. Where several rows run, those behind the first are kept relative to it. Example: a dot of x[m, k] and y[k, n]
+through. Where several rows run, those after the first are kept relative to it. Example: a dot of x[m, k] and y[k, n]
 over k in [4, 8) is sum[m, n, 4, 8] of x[m, k] * y[k, n]; a convolution at o with offsets k has the rows o + k and k,
 and is sum[o, 0, 3], the first relative to the second.
 
@@ -152,7 +152,7 @@ def reduce_along(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Pie
         new_b = telescoped
         return Piece(piece.term, rest, new_b, new_lo, new_hi, piece.on)
     first, *others = [int(r) for r in running]
-    # the row along which the range is counted: one that runs along nothing else, of which the others run multiples
+    # the row along which the range is counted: one that runs along nothing else, while the others run multiples of it
     alone = [int(r) for r in running if not rest[r].any()]
     if alone:
         slow = [r for r in alone if not (a[running, dim] % a[r, dim]).any()]

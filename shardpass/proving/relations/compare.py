@@ -1,4 +1,4 @@
-"""Tiles against whole values: do all devices hold what the whole program's value has there?"""
+"""Compares tiles with whole values: whether each device has the part of the value at its place."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def same_steps(terms: Terms, whole: Sequence[Step], local: Sequence[Step], on: B
 
 
 def equal(terms: Terms, one: Piece, other: Piece, box: tuple[Ints, Ints, Any], depth: int = 0) -> bool:
-    """Return whether two pieces hold the same in ``box``."""
+    """Return whether two pieces are equal in ``box``."""
     lo, hi, on = box
     if one.term == other.term:
         wide = ((hi - lo > 1) & on[:, None]).any(0)
@@ -93,7 +93,7 @@ def equal(terms: Terms, one: Piece, other: Piece, box: tuple[Ints, Ints, Any], d
 
 
 def told_apart(terms: Terms, have: Piece, want: Piece) -> str:
-    """Return what a device holds and what it should hold, in words that differ.
+    """Describe the actual and the expected contents of a device, in words that differ.
 
     Two pieces of one op differ in an attribute, in an operand, in how operands lie, or in the elements that they take.
     """

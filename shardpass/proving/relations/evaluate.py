@@ -1,7 +1,7 @@
-"""The walk over a program: what each value holds, from what the arguments hold.
+"""Walks over a program: the contents of each value follow from those of the arguments.
 
 The whole program and the program of one device are walked by the same rules: the whole one as a program of one device
-whose tiles are whole arrays. A value that no rule knows holds nothing, which its users pass on; the first op where
+whose tiles are whole arrays. A value that no rule knows has no contents, which its users pass on; the first op where
 something was lost is noted.
 """
 
@@ -21,7 +21,7 @@ from shardpass.proving.relations.terms import Terms
 
 
 class Unknown(Exception):
-    """What a rule cannot say, and why: the results hold nothing."""
+    """The reason for which a rule cannot say anything: the results have no contents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """An op with what its operands hold."""
+    """An op with the contents of its operands."""
 
     op: Any
     operands: list[Content]

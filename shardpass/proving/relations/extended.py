@@ -172,7 +172,7 @@ def dilated(terms: Terms, content: Content, value: int, steps: Sequence[int]) ->
 def widened(content: Content, dim: int, low: int, high: int) -> Content:
     """Widen a dilated array at both ends by as many constants as lie between two of its elements.
 
-    ``low`` and ``high`` are less than the dilation along ``dim``, and pieces hold all of it.
+    ``low`` and ``high`` are less than the dilation along ``dim``, and pieces have all of it.
     """
     shape = tuple(n + (low + high if d == dim else 0) for d, n in enumerate(content.shape))
     by = np.zeros(content.rank, np.int64)

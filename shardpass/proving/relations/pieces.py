@@ -1,4 +1,4 @@
-"""Pieces: what the tiles of all devices hold, as boxes of terms.
+"""Pieces: the contents of the tiles of all devices, as boxes of terms.
 
 A piece says of a box of each device's tile: the element at position i is ``term[a i + b]``. ``a`` is one matrix for all
 devices; ``b``, and the box ``lo <= i < hi``, are arrays with a row for each device, so that nothing loops over devices.
@@ -51,7 +51,7 @@ class Piece:
 
     @property
     def wide(self) -> Bools:
-        """The dimensions along which some device's box holds several positions."""
+        """The dimensions along which some device's box has several positions."""
         return wide_in(self.lo, self.hi, self.on)
 
     @property
@@ -106,7 +106,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Content:
-    """What a value holds. ``element`` is MLIR's name of the element type; pieces are disjoint."""
+    """The contents of a value. ``element`` is MLIR's name of the element type; pieces are disjoint."""
 
     shape: tuple[int, ...]
     element: str

@@ -1,8 +1,8 @@
-"""Arrays [devices, dimensions], of which all rows are often one.
+"""Arrays [devices, dimensions] whose rows are often all equal.
 
 Two forms keep them cheap where there are many devices. They lie in memory dimension by dimension, so that NumPy runs
 along the devices and not along the few dimensions. And an array whose rows are all one, as the boxes of whole tiles,
-may be one row that is spread over the devices (NumPy's broadcasting, of which nothing is writable): what is computed
+may be one row that is spread over the devices (NumPy's broadcasting, which is not writable): what is computed
 of such arrays alone is computed once, not once for each device.
 """
 

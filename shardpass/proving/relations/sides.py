@@ -9,7 +9,7 @@ from shardpass.proving.relations.pieces import Bools, Ints
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Side:
-    """An argument or a result: ``offsets`` [devices, rank] of the tiles; ``counts``: the devices that must hold it.
+    """An argument or a result: ``offsets`` [devices, rank] of the tiles; ``counts``: the devices that must have it.
 
     ``named``: whether a sharding in the programs says where the tiles lie.
     """

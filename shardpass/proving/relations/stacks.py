@@ -42,7 +42,7 @@ class Stack:
         return Piece(self.term, self.a, self.b[0], *self.box)
 
     def all_equal(self) -> bool:
-        """Return whether all members hold the same."""
+        """Return whether all members are equal."""
         on = self.box[2]
         return bool((self.b[:, on] == self.b[:1, on]).all())
 

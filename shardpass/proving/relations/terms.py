@@ -1,13 +1,13 @@
 """Terms: functions of the whole program's arguments, from index vectors to elements, one object each.
 
 A term has no shape. It is a function on index vectors of ``rank`` integers; pieces (``pieces.py``) say which of them a
-value holds, and where. So a slice, a transpose, a broadcast and a tile of a value are the same term.
+value contains, and where. So a slice, a transpose, a broadcast and a tile of a value are the same term.
 
 An op on terms is a pattern: ``rows`` lists, for every index of every operand's term in order, the index of the new term
 that it equals (or -1) and a constant to add. Example: x[i, j] + b[j] has the rows ((0, 0), (1, 0), (1, 0)) and rank 2;
 x[i] + x[i + 1] has ((0, 0), (0, 1)) and rank 1; a row (-1, 3) reads the operand at 3.
 
-A reduction's term has, behind the indices that it keeps, the range that it covers: ``sum[.., lo, hi]``. Ranges that
+A reduction's term has, after the indices that it keeps, the range that it covers: ``sum[.., lo, hi]``. Ranges that
 adjoin add up to the whole, which is all that proofs need to know of partial sums.
 
 Equal terms are one number, so the comparison of terms is that of numbers. Cost: O(operands) a term.

@@ -1,1 +1,3 @@
-"""The rules: for each op, what its results hold, from what its operands hold. One file a family; ``table`` has all."""
+"""The rules: the contents of the results of each op follow from those of its operands. One file a family; ``table`` has
+all.
+"""

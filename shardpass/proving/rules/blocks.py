@@ -334,7 +334,7 @@ def map_(site: Site) -> list[Content]:
 def batch_norm(of_operands: str, of_results: str, *, whole: bool = True) -> Rule:
     """Return the rule of batch norms: "x" for operands and results of the whole shape, "f" for vectors of features.
 
-    ``whole``: a device needs all of the other dimensions, of which the op takes means.
+    ``whole``: a device needs all of the other dimensions, over which the op takes means.
     """
 
     def rule(site: Site) -> list[Content]:

@@ -149,7 +149,7 @@ def _in_line(piece: Piece, rows: Ints, dim: int, size: int) -> Piece | None:
 
 
 def _going_on(stack: Stack, dim: int, size: int) -> Ints | None:
-    """Return ``a`` of parts of ``size`` positions along ``dim``, each of which begins where the part before it ends."""
+    """Return ``a`` of parts of ``size`` positions along ``dim``; each part begins where the one before it ends."""
     a, steps = stack.a, np.diff(stack.b, axis=0)
     if size == 1 and steps.size:  # the column means nothing, in one position
         a = a.copy()

@@ -1,12 +1,12 @@
 """Control flow, and manual regions in Shardy's form.
 
 **Loops**, by induction. In the whole program each carried value becomes a term of its own, and the body is walked once:
-it says what a trip returns, from what it carries. A loop of the program of one device is one of the whole program's if
-its tiles are those of the whole loop's values (1) at the entry, (2) after a trip, given that they were before it, and
-if (3) both have one condition. Then they are so at the end. It may carry fewer of them, and others that a trip returns
-as it is given them. Where the tiles lie follows from the entry, or, where that is a constant, from what a trip returns.
-A carried value that a trip returns unchanged is the value at the entry. It ends where the whole loop does, if it stands
-in the same branches and loops.
+it derives what a trip returns from what it carries. A loop of the program of one device is one of the whole program's
+if its tiles are those of the whole loop's values (1) at the entry, (2) after a trip, given that they were before it,
+and if (3) both have one condition. Then they are so at the end. It may carry fewer of them, and others that a trip
+returns as it is given them. Where the tiles lie follows from the entry, or, where that is a constant, from what a trip
+returns. A carried value that a trip returns unchanged is the value at the entry. It ends where the whole loop does, if
+it stands in the same branches and loops.
 
 **Branches**: where the choice is known, the branch; elsewhere a choice between what the branches return. A branch may
 have collectives, in it or in what it calls, only if all devices choose alike.
@@ -319,7 +319,7 @@ def _into(site: Site, known: Ints | None, number: int) -> tuple[Step | None, Boo
 
 
 def _alike_everywhere(content: Content) -> bool:
-    """Return whether all devices hold one element."""
+    """Return whether all devices have one element."""
     if len(content.pieces) != 1:
         return False
     (piece,) = content.pieces

@@ -1,7 +1,7 @@
 """Manual regions of the whole program: between their borders it is a program of each device.
 
 The whole program is then walked for all devices at once. At the first border a device takes its tile of the whole
-value, at the second the tiles make up a whole value again, each tile from the first device that holds it.
+value, at the second the tiles make up a whole value again, each tile from the first device that has it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shardpass.sharding.notations.sdy import mesh_or_device, parse_sdy
 
 
 def is_manual(text: str | None) -> bool:
-    """Return whether a sharding is manual over some axes: of others each device of the region holds all."""
+    """Return whether a sharding is manual over some axes: of others each device of the region has all."""
     return text is not None and MANUAL.strip("{}") in text
 
 
@@ -138,7 +138,7 @@ def meshes_around(op: Any) -> dict[str, Mesh | int]:
 
 
 def alike(content: Content) -> bool:
-    """Return whether all devices hold the same."""
+    """Return whether all devices have the same."""
     return all(_alike(p.b) and _alike(p.lo) and _alike(p.hi) and _alike(p.on) for p in content.pieces)
 
 

@@ -76,7 +76,7 @@ def _longest(table: Scalars, rows: Segments, low: int, high: int) -> Segments:
     """Merge the rows of a function into the longest rows, from the least number on: constant, or ``t + c``.
 
     Which rows there are follows from the function alone, so equal functions are one table. Numbers are a row ``t + c``
-    where that holds more than two of them, or where the function is ``t`` itself.
+    where that has more than two of them, or where the function is ``t`` itself.
     """
     ends = [*(start for start, _ in rows[1:]), high]
     kept: Segments = []

@@ -1,4 +1,4 @@
-"""Random numbers of ``stablehlo.rng``: what device 0 draws stands for what the whole program draws.
+"""Random numbers of ``stablehlo.rng``: those of device 0 stand for those of the whole program.
 
 Each draw is a number of its own that follows from nothing, so only distributions can be compared: the n-th draw of
 device 0 is named as the n-th of the whole program, of the same bounds, and the draws of other devices are terms that
@@ -47,7 +47,7 @@ def draw(site: ScalarSite) -> list[Value]:
 
 
 def _may_be_in_region(site: ScalarSite) -> bool:
-    """Return whether the op may lie in a manual region in GSPMD's form, whose ops no region of the module holds.
+    """Return whether the op may lie in a manual region in GSPMD's form, whose ops are in no region of the module.
 
     A value of such a region leaves it by way of ``SPMDShardToFullShape``; one from outside enters only by the opposite.
     """

@@ -27,7 +27,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "GE": lambda x, y: x >= y,
 }
 MOST_WRAPS = 64
-MOST_VALUES = 256  # of an integer in one range, of which an op is computed for each by itself
+MOST_VALUES = 256  # of an integer in one range; an op is computed for each of them
 _TURNED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
 

@@ -9,9 +9,9 @@ of ``top_k`` is ``ranked`` with other labels.
 Three laws, for each total order of the elements:
 
 - **Parts.** Ranks 0 to m - 1 of a part, in their order, stand for the part where m > j, or where that is all of it: an
-  element of the part that is behind m others is not among the first j + 1 of the row. Example: of the parts [a, b] and
-  [c, d], with two of each, ``ranked(1; r0(a, b), r1(a, b), r0(c, d), r1(c, d))`` is ``ranked(1; a, b, c, d)``.
-- **Padding.** The least element of all at the end of a row is behind all others there.
+  element of the part that comes after m others is not among the first j + 1 of the row. Example: of the parts [a, b]
+  and [c, d], with two of each, ``ranked(1; r0(a, b), r1(a, b), r0(c, d), r1(c, d))`` is ``ranked(1; a, b, c, d)``.
+- **Padding.** The least element of all at the end of a row comes after all others there.
 - **One element** is the first by itself.
 """
 

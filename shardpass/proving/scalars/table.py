@@ -96,7 +96,7 @@ class Scalars:
         return result
 
     def fresh(self, name: Hashable, shape: Sequence[int]) -> Ints:
-        """Number elements of which nothing is known; ``name`` identifies their array."""
+        """Number unknown elements; ``name`` identifies their array."""
         count = int(np.prod(shape, dtype=np.int64))
         if count > MOST:
             raise ManyElements
@@ -147,7 +147,7 @@ class Scalars:
         return self._known[ids]
 
     def values(self, ids: Ints) -> Ints:
-        """Return the integers at ``ids``, all of which are known."""
+        """Return the integers at ``ids``, which are all known."""
         return self._value[ids]
 
 
