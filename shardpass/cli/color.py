@@ -38,7 +38,7 @@ def _has_colors(stream: TextIO) -> bool:
 
 
 def colored(text: str) -> str:
-    """Return ``text``, which holds no escapes, with colors."""
+    """Return ``text``, which has no escapes, with colors."""
     return "\n".join(_lines(text))
 
 

@@ -466,7 +466,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _instead_of(path: str) -> str:
-    """Suggest the file that was probably meant by a name that is none."""
+    """Suggest the file that was probably meant by a name without a file."""
     from shardpass.pipeline.named import NAMED
 
     if os.path.isdir(path):

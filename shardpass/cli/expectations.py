@@ -3,9 +3,9 @@
     // expected-error {{text}}            on this line
     // expected-warning@+1 {{text}}       on the next line; also @-1, @above, @below
     // expected-remark@unknown {{text}}   at no place in this file
-    // expected-error-re {{rank {{[0-9]+}}}}   nested braces hold regular expressions
+    // expected-error-re {{rank {{[0-9]+}}}}   nested braces contain regular expressions
 
-As in mlir-opt: ``@above`` and ``@below`` mean the nearest line in that direction that holds no expectation
+As in mlir-opt: ``@above`` and ``@below`` mean the nearest line in that direction without an expectation
 itself; the text is looked for in the message (to which shardpass's code is added, as in ``[SP202]``);
 each expectation takes one diagnostic; every diagnostic, notes included, must be expected. Only MLIR's
 own note "see current operation" may come unasked.

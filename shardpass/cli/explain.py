@@ -316,7 +316,7 @@ def _shown(explanation: Explanation, form: str, args: argparse.Namespace) -> str
 
 
 def _failed(explanation: Explanation, form: str, fail_on: int | None) -> int:
-    """Return 1 if a line or a finding reaches the limit, and say so on stderr unless the log does."""
+    """Return 1 if a line or a finding reaches the limit, and print the reason on stderr unless the log has it."""
     if fail_on is None:
         return 0
     from shardpass.report.judged import judged, over

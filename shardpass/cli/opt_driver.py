@@ -33,7 +33,7 @@ class Part:
 
 
 def split_input(text: str) -> Iterator[Part]:
-    """Yield the parts of ``text`` between the lines that hold nothing but ``// -----``."""
+    """Yield the parts of ``text`` between the lines that are nothing but ``// -----``."""
     start = 0
     for marker in _MARKER.finditer(text):
         yield Part(text[start : marker.start()], text.count("\n", 0, start) + 1)
@@ -118,7 +118,7 @@ class Driver:
 
     def _transform(self, part: Part, file: str) -> str | bytes | Writer:
         if self.args.split_input_file and isinstance(part.text, str) and not part.text.strip():
-            return ""  # what stands before the first marker, or behind the last one, may be nothing
+            return ""  # the text before the first marker, or after the last, may be empty
         context = make_context()
         context.allow_unregistered_dialects = self.args.allow_unregistered_dialect
         module = parse_module(part.text, file, context, first_line=part.first_line)

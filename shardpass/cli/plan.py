@@ -30,7 +30,7 @@ DESCRIPTION = """Plans the redistribution of one array: from the sharding SOURCE
 devices. Prints each step with its mesh axes, its tile, the bytes that the busiest device receives, and the memory that
 is alive; then the least number of bytes that any plan could receive, the rejected ways, and the other planner's plan.
 With --target-mesh or lists of devices, plans the messages from one set of devices to another, and prints who sends how
-many bytes to whom. With --show SHARDING TYPE, draws which device holds which tile of an array instead of a plan."""
+many bytes to whom. With --show SHARDING TYPE, draws which device has which tile of an array instead of a plan."""
 
 PLANNED_FOR = (
     "the machine for which planner best estimates the time of a plan: h100, v5p, or another of "

@@ -4,7 +4,7 @@ Names of files, of axes and of arguments come from strangers. An escape sequence
 line that looks like one of ours, and the controls of bidirectional text (U+202E) show other characters than there are.
 Each character of the categories below becomes ``\\x1b``, ``\\u202e`` or ``\\U000e0001``; so do bytes of the command
 line that are no UTF-8, which Python has as lone surrogates. Every printer goes through a function of this file:
-terminals, HTML, SVG and SARIF. JSON and modules hold names as they are.
+terminals, HTML, SVG and SARIF. JSON and modules contain names as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHORT = {"\n": "\\n", "\t": "\\t"}
 
 
 def printable(text: str) -> str:
-    """Escape ``text``, of one line or of several; it may hold tabs."""
+    """Escape ``text``, of one line or of several; it may contain tabs."""
     return text.translate({ord(c): _written(c) for c in _odd(text) if c not in _SHORT})
 
 
@@ -29,7 +29,7 @@ def on_one_line(name: str) -> str:
 
 
 def joined(lines: Iterable[str]) -> str:
-    """Join lines of a report, none of which can begin another."""
+    """Join lines of a report, each on one line."""
     return "\n".join(map(on_one_line, lines))
 
 

@@ -2,7 +2,7 @@
 
 Its layers, the lowest first; each imports those above it in this list and none below:
 
-    problem/     which tile of the array each device holds before and after, as index arrays
+    problem/     which tile of the array each device has before and after, as index arrays
     program/     the small language of plans: its ops, proof by simulation, NumPy model, memory, StableHLO, builder
     terms/       the criteria for candidates: machines, prices, memory limits, the choice
     plan         ``Plan``, the answer

@@ -1,4 +1,4 @@
-"""A plan as SVG: the array after each step, every cell with the devices that hold it (figures 2 to 4 of Rink et al.).
+"""A plan as SVG: the array after each step, every cell with the devices that have it (figures 2 to 4 of Rink et al.).
 
 Two dimensions are drawn, those that are split most; along all others the picture is the cut at index 0. Cells are not
 to scale: each dimension is cut where any tile begins or ends. Of an array without elements no cells are drawn.

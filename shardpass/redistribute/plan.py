@@ -23,7 +23,7 @@ class Plan:
     Attributes:
         shape, element_type: of the whole array.
         source, target: the shardings.
-        steps: slices and collectives, in order. Empty where every device already holds its target tile.
+        steps: slices and collectives, in order. Empty where every device already has its target tile.
         program: the same as ops on the local array (``shardpass.redistribute.program.ops``).
         source_tile, target_tile: the shape of the local array before and after.
         bytes_received: received by the device that receives most, own data not counted.

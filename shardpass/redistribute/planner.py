@@ -98,8 +98,8 @@ def plan_redistribution(
     Raises:
         ShardpassError: text that is no sharding, shardings of another rank or over other devices (SP0xx,
             SP4xx). SP413 where every known plan takes more bytes than ``memory_limit``; SP409 where the plan
-            failed its own check. SP417 to SP419 for lists of devices that fit no sharding. SP901 to SP903 for a
-            machine that is none.
+            failed its own check. SP417 to SP419 for lists of devices that fit no sharding. SP901 to SP903 for an
+            unknown machine.
     """
     sizes = shape_of(shape)
     lists = devices_of(source_devices, "source_devices"), devices_of(target_devices, "target_devices")

@@ -4,7 +4,8 @@ The problem: a slice starts at a position that only the running program knows, a
 or miss a tile. (GSPMD, section 4.5, keeps the dimension whole; here it stays split.)
 
 State, along a split dimension that is cut: the whole array has N elements, the slice s of them from ``position``
-(clamped to [0, N - s], as both ops do), a tile t of them from ``start``. What a device can store of the slice is at most
+(clamped to [0, N - s], as both ops do), a tile t of them from ``start``. What a device can store of the slice is at
+most
 w = min(s, t) elements long. A device works on w elements of its tile, from ``at`` = clamp(position - start, 0, t - w)
 on: element j of these is element ``shift`` + j of the slice, where ``shift`` = at - (position - start); those with
 0 <= shift + j < s belong to the slice.

@@ -2,7 +2,7 @@
 
 Its files, the lowest first; each imports those above it in this list alone:
 
-    sides     what each device holds before and after, by the ids of devices
+    sides     what each device has before and after, by the ids of devices
     cells     the array cut along the borders of both sides; equal choices joined in demands
     ports     the ports of a machine, and what a transfer keeps busy
     groups    receivers in groups, each with holders of its own

@@ -1,6 +1,6 @@
 """The least makespan of any plan.
 
-Problem: no plan is known, but every plan has facts. For each demand (unsplit, by ``cells``), u any device that holds or
+Problem: no plan is known, but every plan has facts. For each demand (unsplit, by ``cells``), u any device that has or
 needs the bytes, v one that needs them, in fractions of its bytes:
 
     out[u, t], in[v, t] >= 0       what u sends and v receives over tier t
@@ -11,12 +11,12 @@ needs the bytes, v one that needs them, in fractions of its bytes:
     the holders                    send at least one copy
     each port                      the sum over the demands of bytes / rate, and a latency, is at most T
 
-Where the least T exceeds the latencies of two messages, this holds as well, and the program is solved again:
+Where the least T exceeds the latencies of two messages, this is true as well, and the program is solved again:
 
     bytes that come into b late    (less than a latency of b before the end) cannot be passed on in b: each receiver in
                                    b gets these itself, late; at a port late bytes take that latency at most, the others
                                    T less both latencies
-    a port that sends              of a device that holds nothing: until something has come, a latency
+    a port that sends              of a device that has nothing: until something has come, a latency
     a port that receives           over a tier with no holder to send over it: until a holder's message has come there
     the first latency              over each tier only holders send, so that at most as many receiving ports are busy
 
@@ -94,7 +94,7 @@ class _Program:
         self.count = 1
         self.rows: dict[bool, list[Row]] = {False: [], True: []}
         self.ports: dict[Port, list[tuple[int, float]]] = defaultdict(list)
-        # By tier and receiver, what comes over the tiers beyond, and of that what comes late.
+        # By tier and receiver: the bytes that come over the tiers beyond, and the part of them that comes late.
         self.beyond: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
         self.late: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
 

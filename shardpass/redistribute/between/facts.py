@@ -2,11 +2,11 @@
 
 A bound is the greatest of, each with the least latency of its tiers:
 
-1. A device that alone of its block of tier t-1 needs bytes that no device of the block holds gets these over tiers t
+1. A device that alone of its block of tier t-1 needs bytes that no device of the block has gets these over tiers t
    and beyond, at their rates together.
-2. A block of tier t-1 gets what it needs and does not hold over tiers t and beyond, at most on all ports of the devices
+2. A block of tier t-1 gets what it needs and does not have over tiers t and beyond, at most on all ports of the devices
    in it that need anything.
-3. A device that alone holds bytes sends one copy; over tiers t and beyond where nobody else in its block of tier t-1
+3. A device that alone has bytes sends one copy; over tiers t and beyond where nobody else in its block of tier t-1
    needs these.
 
 The linear program of ``bound`` has these facts and more. Where a plan reaches them there is nothing to solve.

@@ -1,10 +1,10 @@
 """Receivers in groups, each with holders of its own.
 
-Problem: 64 devices hold the same bytes and 128 need these. Every tree from every holder to all receivers is a column of
+Problem: 64 devices have the same bytes and 128 need these. Every tree from every holder to all receivers is a column of
 the linear program, and each chunk of each tree has 128 messages. Yet nothing is gained where more than one holder
 serves a receiver that gets a full copy anyway.
 
-Blocks (``Ports``) that hold the bytes and blocks that need these, of the outermost tier that parts either, are cut in
+Blocks (``Ports``) that have the bytes and blocks that need these, of the outermost tier that parts either, are cut in
 as many runs of neighbours as the fewer of both are; run k of the holders serves run k of the receivers. Every run of
 holders sends a copy at least, and runs of receivers differ by one block at most.
 

@@ -2,7 +2,7 @@
 
 A port carries its last byte a latency before the end. Before its first byte:
 
-1. A port that sends, of a device that holds nothing: something must come first. Over a tier in whose block of the
+1. A port that sends, of a device that has nothing: something must come first. Over a tier in whose block of the
    device there is no holder nothing comes but from beyond; so it waits for the least latency of the tiers from the
    innermost one that joins it with a holder.
 2. A port of tier t that receives: with a holder that sends over tier t, nothing. With holders nearer alone, some other
@@ -11,7 +11,7 @@ A port carries its last byte a latency before the end. Before its first byte:
 3. Until the least latency of all has passed only holders send. Of the ports of tier t that wait for nothing by case 2,
    in one block of tier t, no more are busy until then than there are holders in the block.
 
-A port that is never used need not wait: these hold where the makespan is at least the wait (``bound``).
+A port that is never used need not wait: these cases apply where the makespan is at least the wait (``bound``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Two orders, for ports of one tier; m senders and n receivers in the order of their ids:
 
 1. ``circulant``: with m >= n, sender i and receiver j meet in round (i - j * m / n) mod m, rounded down; with m < n
-   sides are exchanged. Pairs of a round have no device in common, and pairs that lie side by side, which hold most
+   sides are exchanged. Pairs of a round have no device in common, and pairs that lie side by side, which have most
    where both sides split one dimension, meet in the same round. A message starts when its ports are free, whatever
    its round.
    Example, 4 to 2: round 0 has 0 -> 0 and 2 -> 1, round 1 1 -> 0 and 3 -> 1, round 2 2 -> 0 and 0 -> 1, ...

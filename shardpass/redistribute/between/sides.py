@@ -29,7 +29,7 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]  # start, stop
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """Different tiles of a side (int64 [tiles, rank]), and the devices that hold each."""
+    """Different tiles of a side (int64 [tiles, rank]), and the devices that have each."""
 
     start: IntArray
     stop: IntArray
@@ -46,14 +46,14 @@ class Side:
 
     @cached_property
     def boxes(self) -> dict[int, Box]:
-        """The box of the array that each device holds, by its id; devices without any are left out."""
+        """The box of the array that each device has, by its id; devices without any are left out."""
         boxes = self.distribution.boxes(self.shape)
         starts, stops = boxes.start.tolist(), boxes.stop.tolist()
         return {self.devices[k]: (tuple(starts[k]), tuple(stops[k])) for k in np.flatnonzero(boxes.volume).tolist()}
 
     @cached_property
     def holders(self) -> dict[Box, tuple[int, ...]]:
-        """The devices that hold each tile."""
+        """The devices that have each tile."""
         holders: dict[Box, list[int]] = {}
         for device, box in self.boxes.items():
             holders.setdefault(box, []).append(device)
@@ -61,7 +61,7 @@ class Side:
 
     @cached_property
     def volumes(self) -> tuple[IntArray, IntArray]:
-        """The devices that hold any element, and how many each of these holds."""
+        """The devices that have any element, and the number of elements of each."""
         volume = self.distribution.boxes(self.shape).volume
         real = np.flatnonzero(volume)
         return np.array(self.devices, np.int64)[real], volume[real]

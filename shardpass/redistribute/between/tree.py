@@ -52,7 +52,7 @@ def plan_reshard_tree(
             source is freed when its arrays have arrived.
 
     Raises:
-        ShardpassError: as ``plan_redistribution``; SP420 for a leaf that is none.
+        ShardpassError: as ``plan_redistribution``; SP420 for a leaf of another form.
     """
     lists = devices_of(source_devices, "source_devices"), devices_of(target_devices, "target_devices")
     sides: dict[object, Side] = {}

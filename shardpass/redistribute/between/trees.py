@@ -5,7 +5,7 @@ and passed on, the receivers' ports share the work. Source: a broadcast as scatt
 Mutualcast (Li, Chou, Zhang 2005): each receiver gets its own part of the bytes from the holder and sends that part to
 the others.
 
-A tree has a *level*, the tier of the blocks of which each gets one copy from the holder:
+A tree has a *level*, the tier of the blocks that get one copy each from the holder:
 
 1. Level -1: every receiver gets its own copy from the holder.
 2. Level t: of the receivers in one block of tier t, one gets the copy: the one with the number ``turn``. That one sends

@@ -1,20 +1,20 @@
 """The box exchange: every device is sent the elements that it lacks and no others, in rounds of collective_permute.
 
-Problem: arbitrary source and target tiles: sizes need not divide, devices may come in any order, some may hold nothing.
+Problem: arbitrary source and target tiles: sizes need not divide, devices may come in any order, some may have nothing.
 The exchange is the candidate where collectives on groups do not apply. The bytes of a device are the lower
 bound wherever the boxes of a round are of one size.
 
 State: the transfers (sender, receiver, box), and the rounds to which they are assigned.
 
-1. Each device's target tile is cut along the borders of the source tiles. A part that the device holds itself is
-   copied; any other is a transfer from a device that holds it, of replicas the one with the least to send so far.
+1. Each device's target tile is cut along the borders of the source tiles. A part that the device has itself is
+   copied; any other is a transfer from a device that has it, of replicas the one with the least to send so far.
 2. The transfers are coloured as edges from senders to receivers (``edge_colouring``): in one colour every device sends
    once and receives once at most, and there are as many colours as the busiest device has transfers.
 3. A colour is a round. Its boxes travel in one shape, the greatest extent in each dimension; ``extents`` has the part
    that counts. Value and accumulator are padded at the end where such a box would stick out.
 
-Example: 10 elements on 4 devices, from tiles of 3 (the last holds 1) to halves of 5, each on two devices. Devices 0 and
-1 need 0..5: device 0 holds 0..3 and is sent 3..5 by 1; device 1 is sent 0..3 by 0. Devices 2 and 3 need 5..10: 2 holds
+Example: 10 elements on 4 devices, from tiles of 3 (the last has 1) to halves of 5, each on two devices. Devices 0 and
+1 need 0..5: device 0 has 0..3 and is sent 3..5 by 1; device 1 is sent 0..3 by 0. Devices 2 and 3 need 5..10: 2 has
 6..9 and is sent 5..6 by 1 and 9..10 by 3; 3 is sent 5..6 by 1 and 6..9 by 2. Device 1 sends three times: three rounds.
 
 Invariants: every element of a target tile is written once. O(transfers * (rank + rounds)).

@@ -10,8 +10,8 @@ Problem: a dimension of n rows in k1 tiles on one side and k2 on the other, whos
 3. After it, the target's tiles shrink to ceil(n / k2) rows in the same way.
 4. Slices with which the plan starts, of dimensions that need not slide, come before the slides: there is less to move.
 
-Example: 10 rows in 2 tiles of 5, and in 4 tiles of 3 (the last holds 1). The common size is 12: source tiles of 6 rows,
-target tiles of 3. Device 0 needs row 5, the first of its neighbour; device 1 ends with rows 6 to 11, of which it holds
+Example: 10 rows in 2 tiles of 5, and in 4 tiles of 3 (the last has 1). The common size is 12: source tiles of 6 rows,
+target tiles of 3. Device 0 needs row 5, the first of its neighbour; device 1 ends with rows 6 to 11, of which it has
 6 to 9. The target's tiles have their size already.
 
 Not for tiles so small that a device would need rows from further than its neighbour. A tile may be greater than the

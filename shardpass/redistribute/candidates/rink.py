@@ -3,7 +3,7 @@
 Source: Rink et al., sections 6.1 and 7.3.
 
 Problem: a path of ``rink_search`` says how many tiles each dimension has after each step, and leaves open which device
-holds which tile. State: a ``Tiling``, which gives each device its tile, after each step.
+has which tile. State: a ``Tiling``, which gives each device its tile, after each step.
 
 1. A slice is free to choose which devices keep which part. The choices tried are parts of the target's own tile
    indices, so that the permute of case 3 vanishes where it can. Of equally cheap paths and choices the first that needs
@@ -17,7 +17,7 @@ device with its target's tile. To [{}, {y}] it leaves devices 1 and 2 with each 
 
 Invariants: at most one permute; the kinds of steps match dynslice* (alltoall | allpermute)* allgather*.
 
-O(devices * rank) for each pair of a path and a choice, of which at most ``MOST_TRIALS`` are tried.
+O(devices * rank) for each pair of a path and a choice, at most ``MOST_TRIALS`` of them are tried.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Refined:
         return cls(target, factors)
 
     def nearest(self, here: Tiling) -> Tiling:
-        """Return which part of its target tile each device should hold: its current part, where that is fair.
+        """Return the part of its target tile that each device should have: its current part, where that is fair.
 
         Dimension by dimension; a choice is fair if the replicas of each target tile get its parts equally often.
         """
@@ -126,7 +126,7 @@ class _Refined:
 
 
 def fair(tiling: Tiling, factor: int, part: IntArray) -> bool:
-    """Return whether the replicas of each tile hold each of ``factor`` parts equally often."""
+    """Return whether the replicas of each tile have each of ``factor`` parts equally often."""
     cells = tiling.key * factor + part
     counts = np.bincount(cells)
     return bool((counts[counts > 0] * factor == tiling.replicas).all())

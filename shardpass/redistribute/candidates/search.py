@@ -4,7 +4,7 @@ Problem: many ways lead from source to target; none is best on every problem, an
 apply. Sources: Rink et al. for ``rink``; GSPMD's fallback, replicate and slice, for ``gather``; Shardy, which also
 replaces one sharding by another axis by axis, for the notion of sub-axes; the rest is of this package.
 
-State: candidates, each a ``Builder`` that holds a finished program; ``terms.choice`` compares them.
+State: candidates, each a ``Builder`` with a finished program; ``terms.choice`` compares them.
 
 Cases, the first that applies:
 

@@ -1,12 +1,12 @@
 """The tree: from one device to many in as many rounds as it takes to double up to their number.
 
-Problem: one device holds the array, n others need tiles of it, all equal (a broadcast), all different (a scatter), or
+Problem: one device has the array, n others need tiles of it, all equal (a broadcast), all different (a scatter), or
 some of each. The box exchange has a round for each of the n. Source: the binomial tree of MPI's broadcast and scatter.
 
-State: segments of the devices, in the order of their target tiles. Of each segment one member, its *leader*, holds a
+State: segments of the devices, in the order of their target tiles. Of each segment one member, its *leader*, has a
 box in which the tiles of all its members lie.
 
-1. At first all devices are one segment, and the leader is the device that holds the array.
+1. At first all devices are one segment, and the leader is the device that has the array.
 2. In a round each segment is cut in two halves. The leader stays that of its half; the first member of the other half
    is sent the box of its half. All boxes of a round have one size, the greatest that is needed.
 3. After the last round each segment is one device, and its box the target tile.

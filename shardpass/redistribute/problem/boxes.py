@@ -1,4 +1,4 @@
-"""The part of the array that each device holds, as a box: its tile, less what lies past the array's end."""
+"""The part of the array that each device has, as a box: its tile, less what lies past the array's end."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Problem: an array of a given shape lies on N devices under one sharding and is needed under another. Source: Rink et
 al., sections 3 and 4 (base offset maps); the lower bound is of this package.
 
-State: for both sides a ``Distribution``: which tile each device holds, as index arrays with a row for each device. The
+State: for both sides a ``Distribution``: which tile each device has, as index arrays with a row for each device. The
 text of a sharding is read in ``checks`` and nowhere else in the package.
 
 Invariants: tiles of one side have one shape, ceil(size / count) in each dimension, and tile i starts at i times that;
@@ -11,12 +11,12 @@ elements past the array's end are arbitrary.
 
 Facts that decide which candidates apply:
 
-1. *Lower bound*: a device must receive what its target tile holds and its source tile lacks. 8 rows from [{x}] to
+1. *Lower bound*: a device must receive the elements of its target tile that its source tile lacks. 8 rows from [{x}] to
    replicated, x=4: 6 of 8 rows.
 2. *Borders nest*: both sides are tilings of one padded size. In a dimension that both split, the padded sizes must
    agree: 10 rows in 4 tiles (of 3) and in 6 (of 2) are both padded to 12. In 2 tiles (of 5: 10) and in 4 (of 3: 12)
    the borders *cross*. A dimension that one side leaves whole is padded as the other side needs.
-3. *Partial sums*: under an unreduced sharding each device holds one summand of its tile, with a number. The target may
+3. *Partial sums*: under an unreduced sharding each device has one summand of its tile, with a number. The target may
    keep them apart, all or along some axes.
 
 O(devices * rank) for each array, computed when first asked for.
@@ -40,9 +40,9 @@ from shardpass.sharding import Mesh, Sharding, common_mesh
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """The source or the target: which device holds which tile.
+    """The source or the target: which device has which tile.
 
-    ``only`` is the one device that holds anything under a maximal sharding. Its tiling is then that of
+    ``only`` is the one device that has anything under a maximal sharding. Its tiling is then that of
     ``{replicated}``, as every device has a local array of the whole shape.
     """
 
@@ -58,7 +58,7 @@ class Distribution:
 
     @cached_property
     def real(self) -> NDArray[np.bool_]:
-        """Return which devices hold any element. [devices]"""
+        """Return the devices that have any element. [devices]"""
         devices = len(self.tiling.index)
         return np.ones(devices, bool) if self.only is None else np.arange(devices) == self.only
 
@@ -95,7 +95,7 @@ class Problem:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether every device already holds its target tile."""
+        """Whether every device already has its target tile."""
         if self.source.summand is not None or self.target.summand is not None:
             return self.source.sharding == self.target.sharding
         same_device = self.source.only is None or self.source.only == self.target.only

@@ -1,4 +1,4 @@
-"""The tile of an array that each device holds, as index arrays.
+"""The tile of an array that each device has, as index arrays.
 
 Everything below the planners' entrance speaks of tilings and knows nothing of sharding text: a tiling is a tile
 count for each dimension and, for each physical device, the index of its tile. A base offset (section 4.1 of
@@ -20,7 +20,7 @@ from shardpass.sharding import Sharding
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
-    """``counts[i]`` tiles along dimension i; device d holds the tile ``index[d]`` (int64 [devices, rank])."""
+    """``counts[i]`` tiles along dimension i; device d has the tile ``index[d]`` (int64 [devices, rank])."""
 
     counts: tuple[int, ...]
     index: IntArray
@@ -32,7 +32,7 @@ class Tiling:
 
     @cached_property
     def replica(self) -> IntArray:
-        """Return each device's number among the devices that hold the same tile, by device id. int64 [devices]."""
+        """Return each device's number among the devices that have the same tile, by device id. int64 [devices]."""
         return count_before(self.key)
 
     @property

@@ -94,7 +94,7 @@ USUAL_PIECES = 4  # that a loop joins, as places are priced
 
 
 def usual_prices(copies: float) -> LocalPrices:
-    """Return the prices of a machine of which only the bytes a second that it copies are known."""
+    """Return the prices of a machine from the bytes a second that it copies."""
     return LocalPrices(copies, copies / CALL, copies / ELEMENT, copies / PLACE)
 
 

@@ -87,7 +87,7 @@ def chunk_rounds(parts: Parts, op: ops.ChunkRounds, value: Any) -> Any:
     """Build the rounds. Two chunks are joined in each device's order, in one copy; more are written into a buffer.
 
     Where every round sends all of the value, it is read from that buffer. So each round waits for the one before it,
-    and XLA, which would send in all rounds at once, holds one chunk at a time.
+    and XLA, which would send in all rounds at once, stores one chunk at a time.
     """
     rounds = len(op.source_of)
     here = np.arange(len(op.place))

@@ -18,7 +18,7 @@ from shardpass.sharding import Sharding
 
 @dataclass(frozen=True, slots=True)
 class LocalTile:
-    """An argument or result of ``main``: the tile that each device holds of an array under ``sharding``."""
+    """An argument or result of ``main``: the tile that each device has of an array under ``sharding``."""
 
     sharding: Sharding
     tile: tuple[int, ...]

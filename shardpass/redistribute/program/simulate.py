@@ -5,7 +5,7 @@ Problem: show that a program takes every device from its source tile to its targ
 State (``state``): the pattern by which a local array's elements lie in the whole array, as digits of each axis, which
 is the same on every device; and the *base*, the whole-array index of its first element, of each device. For the
 contiguous tiles of the paper's collectives the base is the paper's base offset map; other patterns are arrays that
-are not contiguous, as fused collectives pass through. A *weight* for each device tells which partial sums it holds.
+are not contiguous, as fused collectives pass through. A *weight* for each device identifies its partial sums.
 
 1. Local ops (reshape, transpose, pad, trim, slice) change the pattern, and a slice the base.
 2. all_gather and all_to_all need groups that lie alike: the members' bases differ in the same way in each group. These
@@ -108,7 +108,7 @@ def _regrouped(axes: tuple[Axis, ...], shape: tuple[int, ...]) -> tuple[Axis, ..
 
 
 def _resized(state: State, shape: tuple[int, ...]) -> State:
-    """Pad or trims where an axis is whole in the array: its end may hold anything."""
+    """Pad or trims where an axis is whole in the array: its end may be anything."""
     axes = list(state.axes)
     for a, (n, have) in enumerate(zip(shape, state.shape, strict=True)):
         if n != have:
@@ -140,7 +140,7 @@ def _sliced(state: State, op: ops.DynamicSlice) -> State:
 
 
 def _reduced(state: State, op: ops.AllReduce | ops.ReduceScatter) -> State:
-    """Add the weights of the members of a group, which must hold the same part of the array (case 3)."""
+    """Add the weights of the members of a group, which must have the same part of the array (case 3)."""
     devices, rank = state.base.shape
     if not names_each_once(op.groups, devices) or not state.real.all():
         raise Unproven("the groups do not hold every device once")
@@ -225,7 +225,7 @@ def check(program: DeviceProgram, source: State, target: State, shape: tuple[int
     """Simulate ``program`` on tiles of ``source``. Raises Unproven unless each device ends with its tile of
     ``target``, element for element.
 
-    Devices that are not real in ``source`` hold nothing that may be used; those not real in ``target`` need nothing.
+    Devices that are not real in ``source`` have nothing that may be used; those not real in ``target`` need nothing.
     """
     reached = run(program, source, shape)
     if reached.axes != target.axes:

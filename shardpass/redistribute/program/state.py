@@ -24,7 +24,7 @@ class State:
     axes: tuple[Axis, ...]
     base: IntArray  # [devices, rank]
     real: NDArray[np.bool_]  # [devices]: whether the device's array means anything
-    weight: NDArray[np.uint64]  # [devices]: the sum of the ``fingerprints`` of the summands that it holds
+    weight: NDArray[np.uint64]  # [devices]: the sum of the ``fingerprints`` of the summands that it has
 
     @property
     def shape(self) -> tuple[int, ...]:

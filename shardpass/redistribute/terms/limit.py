@@ -1,7 +1,7 @@
 """Memory limits of plans.
 
 ``"max"``: no tile is greater than the greater of the source's and the target's, as in Rink et al. It is the default,
-and is kept wherever the borders of tiles nest; of the candidates that keep it, ``choice`` prefers those that hold few
+and is kept wherever the borders of tiles nest; of the candidates that keep it, ``choice`` prefers those that need few
 tiles at once. A number: bytes that may be alive together on a device at any moment, as ``program.memory`` counts; a
 plan that takes more is not handed out. ``None``: any number.
 """

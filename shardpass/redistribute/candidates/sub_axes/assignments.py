@@ -2,7 +2,7 @@
 
 A *sub-axis* is a prime factor of a mesh axis (``problem.sub_axes``), a *sub-dimension* a factor of a dimension of the
 array; the sub-dimensions of a dimension go from major to minor. An *assignment* maps each sub-axis to the sub-dimension
-that it splits: the device at coordinate c on the sub-axis holds part c of the sub-dimension. A sub-axis that splits
+that it splits: the device at coordinate c on the sub-axis has part c of the sub-dimension. A sub-axis that splits
 none is REPLICATED. A sub-dimension that no sub-axis splits is *local*: every device has all of its parts. The local
 array of a device is then the array at the device's part of each split sub-dimension; its shape is, for each dimension,
 the product of the local sub-dimensions. In code ``m`` numbers a sub-axis and ``t`` a sub-dimension.

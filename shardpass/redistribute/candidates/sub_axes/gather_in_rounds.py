@@ -5,12 +5,12 @@ memory twice (``program.memory``). In rounds each tile is put in its place as it
 with two tiles beside it. The price is one permute for each member of a group.
 
 The gather is split into one for each dimension that grows, as tiles of one round must go to one place along one
-dimension. They run in order of growth, the dimension with the smallest groups first: a round holds two of the tiles
+dimension. They run in order of growth, the dimension with the smallest groups first: a round needs two of the tiles
 that it gathers, and so the memory beside the result is two tiles of the last gather, which are smallest where the last
 gather has the largest groups. A gather along the leading dimension stays one all_gather.
 
-Example: f32[24, 24] from [{}, {a}] to replicated, a=4, tiles of 24x6. An all_gather holds the result twice, 1,152
-elements; 4 rounds hold it once and two tiles, 864. Under a limit of 3,456 bytes the rounds are chosen.
+Example: f32[24, 24] from [{}, {a}] to replicated, a=4, tiles of 24x6. An all_gather needs the result twice, 1,152
+elements; 4 rounds need it once and two tiles, 864. Under a limit of 3,456 bytes the rounds are chosen.
 
 O(devices) for each round.
 """

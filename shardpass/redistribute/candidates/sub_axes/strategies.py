@@ -1,4 +1,4 @@
-"""The strategies of ``planner="best"``: alternatives for the steps of a route, of which the cheapest wins.
+"""The strategies of ``planner="best"``: alternatives for the steps of a route; the cheapest wins.
 
 ``route`` says which sub-axes to slice, swap, permute and gather. The steps of one kind are one op each, with local
 transposes that put sub-dimensions where the op wants them. For the swap and the permute after it there are up to four
