@@ -79,11 +79,11 @@ def read(error: BaseException) -> Clash | None:
         return None
     if any(_SPLIT.sub("", pair.one) != _SPLIT.sub("", pair.other) for pair in pairs):
         return None  # shapes or element types differ
-    frames = [frame for trace in _traces(error) for frame in _frames(trace)]
-    frames = list(dict.fromkeys(reversed(frames)))
-    if not frames:
-        return None
-    return Clash(name, _short(text), tuple(frames), pairs)
+    links = [link for trace in _traces(error) for link in links_of(trace)]
+    files = {link: link.tb_frame.f_code.co_filename for link in links}
+    of_user = [link for link in links if not is_library(files[link]) and not files[link].startswith("<")]
+    frames = tuple(dict.fromkeys(map(frame_of, reversed(of_user))))
+    return Clash(name, _short(text), frames, pairs) if frames else None
 
 
 def spec_of(text: str) -> tuple[tuple[str, ...], ...]:
@@ -116,11 +116,10 @@ def _traces(error: BaseException) -> Iterator[TracebackType]:
         one = one.__cause__
 
 
-def _frames(trace: TracebackType | None) -> Iterator[Frame]:
+def links_of(trace: TracebackType | None) -> Iterator[TracebackType]:
+    """Yield ``trace`` and those inside of it."""
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if not is_library(code.co_filename) and not code.co_filename.startswith("<"):
-            yield frame_of(trace)
+        yield trace
         trace = trace.tb_next
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -21,7 +20,7 @@ import jax
 
 from shardpass.advise.find.source import SourceFile, called, shown_path
 from shardpass.advise.repair.door import findings
-from shardpass.advise.repair.errors import frame_of, read
+from shardpass.advise.repair.errors import frame_of, links_of, read
 from shardpass.advise.repair.repair import repairs
 from shardpass.advise.repair.trace import Retracer
 from shardpass.diagnostics import ShardpassError
@@ -116,8 +115,7 @@ def _answer(error: BaseException, function: str, machine: str, limit: str | None
 def _call(error: BaseException, function: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
     """Return the jitted function named ``function`` on the way to ``error``, with the arguments of its call."""
     name = function.rpartition(".")[2]
-    traces = list(_every(error.__traceback__))
-    for trace, inner in pairwise(traces):
+    for trace, inner in pairwise(links_of(error.__traceback__)):
         target = _called(trace, name)
         arguments = _arguments(inner.tb_frame) if hasattr(target, "lower") else None
         if arguments is not None:
@@ -150,9 +148,3 @@ def _arguments(frame: FrameType) -> tuple[tuple[Any, ...], dict[str, Any]] | Non
     if not isinstance(rest, tuple) or not isinstance(keywords, dict):
         return None  # it has no *args or no **kwargs
     return (*(values[one] for one in names[: frame.f_code.co_argcount]), *rest), dict(keywords)
-
-
-def _every(trace: TracebackType | None) -> Iterator[TracebackType]:
-    while trace is not None:
-        yield trace
-        trace = trace.tb_next

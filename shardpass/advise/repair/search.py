@@ -34,12 +34,11 @@ import jax
 
 from shardpass.advise.find.source import SourceFile
 from shardpass.advise.place.specs import Spec, spec_text
-from shardpass.advise.repair.alone import Probe, Values
+from shardpass.advise.repair.alone import Probe, Values, priced
 from shardpass.advise.repair.candidates import Candidate, Known, whole
 from shardpass.advise.repair.carries import carry_edits
 from shardpass.advise.repair.errors import Clash, read
 from shardpass.advise.repair.expression import OUT, Edit, Expression, expression_at, sharding_text
-from shardpass.advise.repair.price import priced
 from shardpass.advise.repair.specs import type_text
 from shardpass.advise.repair.trace import CannotTrace, Edited, Swap, running_text
 from shardpass.advise.repair.waiting import State, Waiting

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-from jax.sharding import AxisType
 
 from shardpass.advise.find.propose.specs import every_spec
 from shardpass.advise.place.specs import Spec
@@ -15,9 +14,8 @@ MOST = 32  # specs of one array
 
 
 def explicit_axes(mesh: Any) -> dict[str, int]:
-    """Return the axes of a mesh that types may name, with their sizes."""
-    typed = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    return {name: mesh.shape[name] for name, kind in typed if kind == AxisType.Explicit and mesh.shape[name] > 1}
+    """Return the axes of a mesh that types may name and that split anything, with their sizes."""
+    return {name: mesh.shape[name] for name in mesh.explicit_axes if mesh.shape[name] > 1}
 
 
 def spec_of(array: Any) -> Spec:
