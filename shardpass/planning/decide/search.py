@@ -46,7 +46,7 @@ from shardpass.planning.decide.descent import Descent, Point, SearchChange
 from shardpass.planning.decide.solver import Solution, Solver
 from shardpass.planning.options.axes import whole_axes
 from shardpass.planning.options.choose import Decided
-from shardpass.planning.options.partial import split_of
+from shardpass.planning.options.partial import over, split_of
 from shardpass.planning.options.slack import Slack
 from shardpass.planning.options.space import Space, space_of
 from shardpass.planning.plan.cost import price
@@ -447,9 +447,11 @@ class Search(Descent):
         if solver is None or self.solved is None or not solver.network.may_wait:
             return None
         self.engine.restore(self.first.splits)
+        alone = {self.propagated.index[value] for value in solver.network.waiting.beside_whole(self.folded.program)}
         fixed, more = {}, []
         for variable, domain in solver.network.domains.items():
-            same = [split_of(layout) == self.engine.values[variable].dims for layout in domain]
+            dims = self.engine.values[variable].dims
+            same = [split_of(layout) == dims and not (over(layout) and variable in alone) for layout in domain]
             if sum(same) == 1:
                 fixed[variable] = same.index(True)
             elif any(same):

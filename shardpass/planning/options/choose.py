@@ -70,6 +70,11 @@ class Choice:
     remarks: tuple[Remark, ...]
     factors: dict[int, Axes]
 
+    @property
+    def completes_twice(self) -> bool:
+        """Whether one collective after the other completes a result."""
+        return any(len(made.completions) > 1 for made in self.results)
+
 
 class Splits:
     """The local plans and costs of one op's splits, by its model and the types of its values; remembers what it
@@ -234,21 +239,23 @@ class Choices:
         for array, side, dims in zip(types, outputs, chosen.results, strict=True):
             done: tuple[Completion, ...] = ()
             if now := sums.completed(chosen.partial):
-                dims, done = self._completed(array, side, dims, now, rule.combiner or "add", mesh)
+                dims, done = self._completed(array, side, dims, now, rule.combiner or "add", mesh, way is not None)
             results.append(ResultChoice(dims, done, sums.made(dims, mesh)))
         remarks = gather_remarks(rule, placed, chosen.operands, mesh, self.prices)
         return Choice(splits.local(chosen.factors), tuple(operands), tuple(results), remarks, chosen.factors)
 
     def _completed(
-        self, array: Array, side: Side, dims: DimAxes, partial: Axes, combiner: str, mesh: PrimeMesh
+        self, array: Array, side: Side, dims: DimAxes, partial: Axes, combiner: str, mesh: PrimeMesh, decided: bool
     ) -> tuple[DimAxes, tuple[Completion, ...]]:
         """Choose how to complete a partial result, counting the reshard to ``side`` that follows.
 
         Example on data=4, model=2, partial over data and wanted in rows over model: scattered to rows over data, and
-        then exchanged, a device receives less than in a sum of whole rows.
+        then exchanged, a device receives less than in a sum of whole rows. ``decided``: whether the op's way is, which
+        the tables price by its cheapest completion: of a small array partial over both and wanted in rows over data,
+        one all_reduce, of which each device keeps its rows, for a reduce_scatter and an all_reduce.
         """
         best = complete(side, dims, partial, combiner, mesh)
-        if best[0] == side.dims or side.dims is None:
+        if side.dims is None or (best[0] == side.dims and (not decided or len(best[1]) < 2)):
             return best
         wanted = mesh.sharding(side.dims)
 

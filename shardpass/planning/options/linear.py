@@ -67,6 +67,15 @@ class Waiting:
     values: frozenset[int]
     places: Mapping[int, tuple[int, ...]]
 
+    def beside_whole(self, program: Program) -> set[int]:
+        """Return the values that an op takes beside one that may not wait, and that is a summand of its result too."""
+        out: set[int] = set()
+        for op in program.body.every_op():
+            summands = {op.operands[place] for place in self.places.get(op.number, ())}
+            if not summands <= self.values:
+                out |= summands & self.values
+        return out
+
 
 class Accumulation(NamedTuple):
     """An op that adds to what a loop carries at ``place``, and nothing else reads: the loop, and the operand that is

@@ -179,11 +179,14 @@ class _Planner:
             wanted = [one.sharding for one in placed]
         sums, way = self.summands.at(op), self.shardings.ways.get(op.number)
         at = op.model, op.mesh, placed, types, wanted, self.borders[op.number]
-        if way is None or sums == NO_SUMS:
-            choice = self.choices.of(*at)
-        if way is not None and (sums != NO_SUMS or dict(way) != choice.factors):
-            self.ways[op.number] = way
+        own = self.choices.of(*at) if way is None or sums == NO_SUMS else None
+        if way is None or (own is not None and own.factors == dict(way) and not own.completes_twice):
+            assert own is not None
+            choice = own
+        else:
             choice = self.choices.of(*at, way, sums)
+            if own is None or own.factors != choice.factors or own.results != choice.results:
+                self.ways[op.number] = way
         if self.program.pinned.isdisjoint(op.results) and sums == NO_SUMS:
             self.movers.made_by(op)
         operands, twice = [], len({*op.operands}) < len(op.operands)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import shardpass
 from shardpass.cost.fusion import Flops
-from shardpass.cost.machine import IDEAL
+from shardpass.cost.machine import IDEAL, find_machine
 from shardpass.diagnostics import collect
 from shardpass.element_types import element_type
 from shardpass.ir.annotations import SPLIT
@@ -21,6 +23,7 @@ from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.plan.planner import plan_program
 from shardpass.planning.price.borders import Borders
 from shardpass.planning.price.clock import clock_of
+from shardpass.planning.price.steps import SplitPlan
 from shardpass.program.program import array_of
 from shardpass.program.table import table_of
 from shardpass.sharding import Mesh
@@ -115,3 +118,31 @@ def test_ways_are_the_splits_that_all_values_can_say(
     border = Borders((1,) * len(types), (True,), Flops.NEST)
     found = ways(Pointwise(rule), mesh, whole_axes(mesh), types, made, clock_of(IDEAL), border)
     assert len({way.factors for way in found}) == splits
+
+
+def test_a_decided_way_is_completed_as_the_tables_price_it() -> None:
+    """A small product partial over both axes and wanted in rows over one: the sum of all of it, of which each device
+    keeps its rows, takes one start for two. Propagation alone scatters, as it receives less.
+    """
+    sharding = '{mhlo.sharding = "%s"}'
+    x, w, y = "tensor<64x512xf32>", "tensor<512x64xf32>", "tensor<64x64xf32>"
+    annotated = f"%x: {x} {sharding % '{devices=[1,8]<=[8]}'}, %w: {w} {ROWS}"
+    result = f"({y} {sharding % '{devices=[2,1,4]<=[8] last_tile_dim_replicate}'})"
+    body = f"%y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : ({x}, {w}) -> {y} return %y : {y}"
+    mesh = "shardpass.mesh = \"mesh['data'=2,'model'=4]\""
+    main = f"func.func @main({annotated}) -> {result} {{ {body} }}"
+    text = f"module attributes {{mhlo.num_partitions = 8 : i32, {mesh}}} {{ {main} }}"
+    with collect():
+        module = shardpass.run_pipeline(text, "shardpass-import")
+        with module.context:
+            program = table_of(module, "propagate").program
+            alone = decide(program, {}, 0).shardings
+            h100 = find_machine("h100")
+            plan = plan_program(program, alone, machine=h100)
+            (op,) = plan.body.ops
+            assert isinstance(op, SplitPlan)
+            factors = op.local.split.factors
+            way = {op.op.number: tuple((factor, axes) for factor, axes in enumerate(factors) if axes)}
+            decided = plan_program(program, replace(alone, ways=way), machine=h100)
+    assert [sent.kind for sent in plan.collectives] == ["reduce_scatter", "all_reduce"]
+    assert [sent.kind for sent in decided.collectives] == ["all_reduce"]
