@@ -37,7 +37,7 @@ def _pointwise(shape: Shape, operands: Shapes) -> Pointwise:
 
 
 def bitcast_convert(op: Any) -> OpModel[Any]:
-    """Read an elementwise op; where the width changes, the extra minor dimension consists of the parts of one element."""
+    """Read an elementwise op; where the width changes, one element's parts are the extra minor dimension."""
     return _bitcast_convert(shape_of(op.operands[0]), shape_of(op.results[0]))
 
 
