@@ -72,6 +72,8 @@ def checked(data: Mapping[str, Any], path: str) -> Machine:
     look.number(data, "memory_bandwidth", infinite=True)
     if "in_flight" in data:
         look.whole(data, "in_flight", "", least=0)
+    look.number({"kernel": 0.0, **data}, "kernel", zero=True)
+    look.number({"elements": math.inf, **data}, "elements", infinite=True)
     look.flops(data.get("flops"))
     look.links(data.get("links"))
     look.local(data.get("local", {}))

@@ -16,7 +16,8 @@ NCCL does so: sums between hosts go up and down trees of hosts, chunk after chun
 The latency is the sum of the tiers' in the first three, and else the greatest.
 
 Work takes as long as its additions and multiplications at the rate of its element type, or as its bytes through memory:
-the longer of the two (roofline).
+the longer of the two (roofline). On a machine that says so a kernel takes as long as the vector unit needs for the
+elements of its largest array, if that is longer, and some least time.
 
 Example, hosts of 8 with 450 GB/s inside and 50 GB/s a device between: an all_gather of 8 GB over 32 hosts gathers 1 GB
 on each device over its card, 31/32 of it from others, in 19.4 ms, and then 8 GB inside, 7/8 of it from others, in 15.6:
@@ -45,11 +46,14 @@ IN_TURN = (ALL_GATHER, REDUCE_SCATTER)
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a device. ``flops``: additions and multiplications. ``bytes``: read from memory and written."""
+    """The work of a device. ``flops``: additions and multiplications. ``bytes``: read from memory and written.
+    ``elements``: of the largest array of a kernel, 1.0 of a product's; 0.0 of what is a part of another kernel.
+    """
 
     flops: float
     element: str  # as MLIR or HLO spells it
     bytes: float
+    elements: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class Machine:
         links: by tier, the innermost first.
         local: rates of the local work of redistributions (``redistribute.program.local_work``), where they are known.
         in_flight: collectives that run at once, at most, beside work; 0: none runs beside work.
+        kernel: seconds that a kernel takes at least.
+        elements: a second, that pass through the vector unit.
     """
 
     name: str
@@ -83,13 +89,15 @@ class Machine:
     local: Mapping[str, Any]
     sources: tuple[Source, ...]
     in_flight: int = 1  # XLA's default on all backends
+    kernel: float = 0.0
+    elements: float = math.inf
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.name, self.memory, self.memory_bandwidth, *self.flops.items(), *self.links))
+        return hash((self.name, self.memory, self.memory_bandwidth, self.kernel, *self.flops.items(), *self.links))
 
     def __repr__(self) -> str:
         return f"<Machine {self.name}: {self.about}>"
@@ -137,7 +145,8 @@ class Machine:
     def seconds(self, what: Collective | Work) -> float:
         """Model the seconds that a device takes for a collective or for work."""
         if isinstance(what, Work):
-            return max(what.flops / self.rate(what.element), what.bytes / self.memory_bandwidth)
+            least = max(self.kernel, what.elements / self.elements) if what.elements else 0.0
+            return max(what.flops / self.rate(what.element), what.bytes / self.memory_bandwidth, least)
         if not what.received:
             return 0.0
         stages = tuple(self._stages(what.axes))
@@ -245,6 +254,8 @@ def from_table(data: Mapping[str, Any]) -> Machine:
         data.get("local", {}),
         tuple(Source(**row) for row in data["sources"]),
         data.get("in_flight", 1),
+        float(data.get("kernel", 0)),
+        float(data.get("elements", math.inf)),
     )
 
 

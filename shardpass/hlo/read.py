@@ -32,7 +32,7 @@ _COMMENT = re.compile(r"/\*index=\d+\*/")
 _TURN = re.compile(r'[(){}]|"(?:[^"\\]|\\.)*"')
 _PERCENT = re.compile(r"%([\w.\-]+)")
 _PLAIN = re.compile(r"([A-Za-z_][\w.\-]*)\s*(?:,|$)")
-_SHAPE = re.compile(r"\b([a-z]+\d*(?:e\d+m\d+\w*)?)\[([\d,<=]*)\]")
+_SHAPE = re.compile(r"\b([a-z]+\d*(?:e\d+m\d+\w*)?)\[([\d,<=]*)\](?:\{[^{}]*\bS\((\d+)\)\})?")
 _CALLED = re.compile(
     r"\b(to_apply|body|condition|calls|called_computations|branch_computations|true_computation|false_computation)="
     r"(?:\{([^}]*)\}|%?([\w.\-]+))"
@@ -45,10 +45,14 @@ _NO_BYTES = frozenset({"token", "opaque"})
 
 @dataclass(frozen=True)
 class Shape:
-    """An array's element type, as HLO names it, and sizes; a dynamic dimension has its bound."""
+    """An array's element type, as HLO names it, and sizes; a dynamic dimension has its bound.
+
+    ``memory``: the memory of the device that holds it, 0 for the usual one; a TPU's vector memory is 1.
+    """
 
     element: str
     sizes: tuple[int, ...]
+    memory: int = field(default=0, compare=False)
 
     @property
     def elements(self) -> int:
@@ -275,4 +279,7 @@ def _elements(kind: str) -> list[str]:
 def shapes_of(kind: str) -> tuple[Shape, ...]:
     """Return the arrays in the text of a type."""
     arrays = _SHAPE.findall(kind)
-    return tuple(Shape(name, tuple(int(n.lstrip("<=")) for n in dims.split(",") if n)) for name, dims in arrays)
+    return tuple(
+        Shape(name, tuple(int(n.lstrip("<=")) for n in dims.split(",") if n), int(memory or 0))
+        for name, dims, memory in arrays
+    )

@@ -5,6 +5,7 @@
 2. Bytes are read and written by ops that run by themselves: operands and results. What only names a buffer (tuples,
    bitcasts, parameters) moves nothing. An op that reads or writes a part of an array (dynamic-slice, gather,
    dynamic-update-slice), by itself or as the way in which a fusion takes an operand, moves that part.
+   The elements of the largest array count too, unless they go through a product.
 3. On a TPU, copies between the memories of a device run beside the work. A fusion that starts, ends or runs a
    collective only passes its arrays on.
 4. A loop's body runs as often as ``trip_counts`` says, else once; each branch of a conditional once.
@@ -17,14 +18,14 @@ Cost: O(ops).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from shardpass.cost.machine import Work
-from shardpass.hlo.read import Computation, HloOp, HloProgram
+from shardpass.hlo.read import Computation, HloOp, HloProgram, Shape
 from shardpass.hlo.trip_counts import trip_count
 
 _NAMES_A_BUFFER = frozenset(
@@ -80,7 +81,16 @@ def _works(program: HloProgram) -> Iterator[OpWork]:
                 continue
             flops = float(_flops(program, computation, op))
             element = op.shapes[0].element if op.shapes else "f32"
-            yield OpWork(op, Work(flops, element, float(_bytes(program, computation, op))), times)
+            moved = list(_moved(program, computation, op))
+            through = sum(part.bytes for part in moved)
+            yield OpWork(op, Work(flops, element, float(through), _elements(op, flops, moved)), times)
+
+
+def _elements(op: HloOp, flops: float, moved: Sequence[Shape]) -> float:
+    """Count the elements of the largest array of a kernel: 1 where products take them, 0 of a copy in vector memory."""
+    if op.opcode == "copy" and all(part.memory for part in moved):
+        return 0.0
+    return 1.0 if flops else float(max((part.elements for part in moved), default=0))
 
 
 def _times(program: HloProgram) -> dict[str, int]:
@@ -162,21 +172,29 @@ def _part(text: str, place: int, usual: int) -> int:
     return int(parts[place].split("_")[0]) if text and place < len(parts) else usual
 
 
-def _bytes(program: HloProgram, computation: Computation, op: HloOp) -> int:
-    written = sum(shape.bytes for shape in op.shapes)
+def _moved(program: HloProgram, computation: Computation, op: HloOp) -> Iterator[Shape]:
+    """Yield the arrays, or parts of arrays, that ``op`` reads and writes."""
     if op.opcode in _TAKES_A_PART:
-        return 2 * written
+        yield from 2 * op.shapes
+        return
     if op.opcode == "dynamic-update-slice" and len(op.operands) > 1:
-        return 2 * _size(computation, op.operands[1])
+        yield from 2 * _shapes(computation, op.operands[1])
+        return
     inner = _inside(program, op)
     if inner is None:
-        return written + sum(_size(computation, name) for name in op.operands)
-    read = 0
-    updated = inner.root if inner.root is not None and inner.root.opcode == "dynamic-update-slice" else None
-    if updated is not None and len(updated.operands) > 1:
-        written = _size(inner, updated.operands[1])
-    passed = _passed(inner)
-    written -= sum(shape.bytes for name in passed for shape in inner.ops[name].shapes)
+        yield from op.shapes
+        for name in op.operands:
+            yield from _shapes(computation, name)
+        return
+    root, passed = inner.root, _passed(inner)
+    updated = root if root is not None and root.opcode == "dynamic-update-slice" and len(root.operands) > 1 else None
+    written = op.shapes if updated is None else _shapes(inner, updated.operands[1])
+    left = [shape for name in passed for shape in inner.ops[name].shapes]
+    for shape in written:
+        if shape in left:
+            left.remove(shape)
+        else:
+            yield shape
     for number, name in enumerate(op.operands):
         parameter = inner.parameters.get(number)
         if parameter is None:
@@ -187,10 +205,9 @@ def _bytes(program: HloProgram, computation: Computation, op: HloOp) -> int:
         if users and all(
             user.operands[0] == parameter.name and (user.opcode in _TAKES_A_PART or user is updated) for user in users
         ):
-            read += sum(shape.bytes for user in users if user is not updated for shape in user.shapes)
+            yield from (shape for user in users if user is not updated for shape in user.shapes)
         else:
-            read += _size(computation, name)
-    return written + read
+            yield from _shapes(computation, name)
 
 
 def _sizes(computation: Computation, name: str) -> tuple[int, ...]:
@@ -198,9 +215,9 @@ def _sizes(computation: Computation, name: str) -> tuple[int, ...]:
     return op.shapes[0].sizes if op is not None and op.shapes else ()
 
 
-def _size(computation: Computation, name: str) -> int:
+def _shapes(computation: Computation, name: str) -> tuple[Shape, ...]:
     op = computation.ops.get(name)
-    return 0 if op is None else sum(shape.bytes for shape in op.shapes)
+    return () if op is None else op.shapes
 
 
 def _passed(inner: Computation) -> frozenset[str]:

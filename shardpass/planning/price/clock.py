@@ -152,7 +152,8 @@ class Clock:
         """Return the seconds to compute ``elements`` elementwise and, if they are ``written``, to write them
         to memory.
         """
-        return self.machine.seconds(Work(elements, element.mlir, element.bytes(elements) if written else 0))
+        moved = (element.bytes(elements), elements) if written else (0, 0)
+        return self.machine.seconds(Work(elements, element.mlir, *moved))
 
 
 def _one(received: int, before: DimAxes, after: DimAxes) -> tuple[str, int, Axes]:

@@ -4,6 +4,8 @@ Bytes are those of tiles that the op's borders (``borders``) read or write. Of a
 results, an op that does not reduce reads no more than results are made of it (a slice, a gather). Of an array that is
 updated in place no more is written than the update.
 
+A kernel ends where a result is written: there the elements of the largest tile count.
+
 Flops, by the count of the op's row in ``cost.fusion``:
 
     NONE      a 64th of the elements of the results' tiles: broadcasts, slices, moves
@@ -54,18 +56,18 @@ def work_of(
     flops = _flops(rule, split, borders.flops)
     if borders.flops is Flops.FFT and not all(element.mlir.startswith("complex") for element in (*operands, *results)):
         flops /= 2
-    return Work(flops, str(widest), _bytes(rule, split, operands, results, borders))
+    return Work(flops, str(widest), _bytes(rule, split, operands, results, borders), _elements(rule, split, borders))
 
 
 def least_work_of(
     rule: Rule, operands: Sequence[Array], results: Sequence[Array], borders: Borders, parts: int
 ) -> Work:
-    """Return a lower bound of ``work_of``, in flops and in bytes, for all splits into at most ``parts`` parts."""
+    """Return a lower bound of ``work_of``, in each of its numbers, for all splits into at most ``parts`` parts."""
     shapes, made = (tuple([array.shape for array in side]) for side in (operands, results))
     unsplit = [tuple([((),) * len(shape) for shape in side]) for side in (shapes, made)]
     split = Split(ONE_DEVICE, ((),) * len(rule.factors), unsplit[0], unsplit[1], shapes, made)
     work = work_of(rule, split, [array.element for array in operands], [array.element for array in results], borders)
-    return Work(work.flops / parts, work.element, work.bytes / parts)
+    return Work(work.flops / parts, work.element, work.bytes / parts, work.elements / parts)
 
 
 def _flops(rule: Rule, split: Split, count: Flops) -> float:
@@ -105,11 +107,23 @@ def _uncut(rule: Rule, split: Split) -> int:
     )
 
 
+def _elements(rule: Rule, split: Split, borders: Borders) -> int:
+    """Count the elements of the largest array of the kernel that the op ends, 1 of a product's; 0 inside of one."""
+    if not any(borders.writes) or borders.flops is Flops.NEST:
+        return int(any(borders.writes))
+    if borders.in_place:
+        return split.largest_beside_first
+    return split.largest_tile if _reduces(rule) else split.largest_result
+
+
+def _reduces(rule: Rule) -> bool:
+    return not rule.in_part and any(factor.kind is Kind.REDUCTION for factor in rule.factors)
+
+
 def _bytes(
     rule: Rule, split: Split, operands: Sequence[ElementType], results: Sequence[ElementType], borders: Borders
 ) -> float:
-    reduces = not rule.in_part and any(factor.kind is Kind.REDUCTION for factor in rule.factors)
-    total = 0
+    reduces, total = _reduces(rule), 0
     for place, (element, times) in enumerate(zip(operands, borders.reads, strict=True)):
         if times:
             count = prod(split.operand_tile(place))

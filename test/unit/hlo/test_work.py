@@ -66,6 +66,20 @@ def test_of_an_array_that_is_sliced_only_the_slice_is_read():
     assert moved == 32 + 32 + 4
 
 
+def test_the_largest_array_counts_unless_a_product_or_vector_memory_takes_it():
+    body = [
+        "%a = f32[8,32] parameter(0)",
+        "%b = f32[32,16] parameter(1)",
+        f"%c = f32[8,16] {DOT}",
+        "%d = f32[8,16]{1,0:T(8,128)S(1)} copy(%c)",
+        "%e = f32[8,16]{0,1:T(8,128)S(1)} copy(%d)",
+        "ROOT %n = f32[8,32] negate(%a)",
+    ]
+    lines = "\n".join(f"  {line}" for line in body)
+    found = work_of(read_program(f"HloModule m\n\nENTRY %main (a: f32[8,32]) -> f32[8,32] {{\n{lines}\n}}\n"))
+    assert {one.op.name: one.work.elements for one in found} == {"c": 1, "d": 8 * 16, "e": 0, "n": 8 * 32}
+
+
 def brute_force(array, kernel, stride, low, high, spread, gaps):
     """Pairs of an element of the kernel and one of the array that meet, of one spatial dimension."""
     dilated = [0] * ((array - 1) * spread + 1)

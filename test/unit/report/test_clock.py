@@ -67,7 +67,7 @@ def by_hand(machine: str) -> tuple[float, float]:
     """Of "summed": an all_reduce of 32x32, and products of 32x1024 by 1024x32 that read and write f32."""
     on = find_machine(machine)
     summed = on.seconds(Collective("all_reduce", (Axis(4),), 4 * 32 * 32))
-    product = Work(2 * 32 * 1024 * 32, "f32", 4 * (2 * 32 * 1024 + 32 * 32))
+    product = Work(2 * 32 * 1024 * 32, "f32", 4 * (2 * 32 * 1024 + 32 * 32), 1)
     return summed, on.seconds(product)
 
 

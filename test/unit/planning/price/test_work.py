@@ -1,4 +1,4 @@
-"""Flops and bytes of an op under a split, by arithmetic."""
+"""Flops, bytes and elements of an op under a split, by arithmetic."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ DOT = (
 )
 def test_a_product(factors: dict[int, Axes], flops: int, count: int) -> None:
     """The factors of a product of two matrices: contracted, rows, columns."""
-    assert work(*DOT, "dot_general", factors) == Work(flops, "bf16", count)
+    assert work(*DOT, "dot_general", factors) == Work(flops, "bf16", count, 1)
 
 
 def test_an_elementwise_op_counts_what_it_reads_and_writes() -> None:
     kind = "tensor<64x64xf32>"
     body = f"    %0 = stablehlo.negate %x : {kind}\n    %1 = stablehlo.add %0, %y : {kind}\n    return %1 : {kind}"
     signature = f"(%x: {kind}, %y: {kind}) -> {kind}"
-    assert work(signature, body, "negate") == Work(64 * 64, "f32", 64 * 64 * 4)
-    assert work(signature, body, "add", {0: (0,)}) == Work(32 * 64, "f32", 2 * 32 * 64 * 4)  # y and the result
+    assert work(signature, body, "negate") == Work(64 * 64, "f32", 64 * 64 * 4)  # a part of the kernel of the sum
+    assert work(signature, body, "add", {0: (0,)}) == Work(32 * 64, "f32", 2 * 32 * 64 * 4, 32 * 64)  # y and the result
 
 
 def test_a_mask_of_counters_costs_next_to_nothing() -> None:
@@ -75,7 +75,7 @@ def test_a_mask_of_counters_costs_next_to_nothing() -> None:
     return %s : tensor<32768x32768xf32>"""
     signature = "(%x: tensor<32768x32768xf32>) -> tensor<32768x32768xf32>"
     assert work(signature, body, "compare") == Work(MADE * 2**30, "i32", 0)
-    assert work(signature, body, "select") == Work(2**30, "f32", 2 * 4 * 2**30)
+    assert work(signature, body, "select") == Work(2**30, "f32", 2 * 4 * 2**30, 2**30)
 
 
 def test_a_reduction_adds_all_that_it_takes() -> None:
@@ -84,7 +84,7 @@ def test_a_reduction_adds_all_that_it_takes() -> None:
       : (tensor<64x32xf32>, tensor<f32>) -> tensor<64xf32>
     return %0 : tensor<64xf32>"""
     found = work("(%x: tensor<64x32xf32>) -> tensor<64xf32>", body, "reduce")
-    assert found == Work(64 * 32, "f32", (64 * 32 + 64) * 4)
+    assert found == Work(64 * 32, "f32", (64 * 32 + 64) * 4, 64 * 32)
 
 
 def test_a_convolution_multiplies_at_each_place_of_its_kernel() -> None:
@@ -94,14 +94,14 @@ def test_a_convolution_multiplies_at_each_place_of_its_kernel() -> None:
     return %0 : tensor<2x16x16x4xf32>"""
     found = work("(%x: tensor<2x16x16x8xf32>, %k: tensor<3x3x8x4xf32>) -> tensor<2x16x16x4xf32>", body, "convolution")
     flops = 2 * (2 * 16 * 16 * 4) * (3 * 3 * 8)
-    assert found == Work(flops, "f32", 4 * (2 * 16 * 16 * 8 + 3 * 3 * 8 * 4 + 2 * 16 * 16 * 4))
+    assert found == Work(flops, "f32", 4 * (2 * 16 * 16 * 8 + 3 * 3 * 8 * 4 + 2 * 16 * 16 * 4), 1)
 
 
 def test_a_slice_reads_what_it_takes() -> None:
     body = """    %0 = stablehlo.slice %x [0:8, 0:64] : (tensor<1024x64xf32>) -> tensor<8x64xf32>
     return %0 : tensor<8x64xf32>"""
     found = work("(%x: tensor<1024x64xf32>) -> tensor<8x64xf32>", body, "slice")
-    assert found == Work(MADE * 8 * 64, "f32", 2 * 8 * 64 * 4)
+    assert found == Work(MADE * 8 * 64, "f32", 2 * 8 * 64 * 4, 8 * 64)
 
 
 def test_a_gather_reads_indices_and_as_much_as_it_takes() -> None:
@@ -110,7 +110,7 @@ def test_a_gather_reads_indices_and_as_much_as_it_takes() -> None:
       : (tensor<50000x64xf32>, tensor<16x1xi32>) -> tensor<16x64xf32>
     return %0 : tensor<16x64xf32>"""
     found = work("(%t: tensor<50000x64xf32>, %i: tensor<16x1xi32>) -> tensor<16x64xf32>", body, "gather")
-    assert found == Work(MADE * 16 * 64, "f32", 4 * (16 * 64 + 16 + 16 * 64))
+    assert found == Work(MADE * 16 * 64, "f32", 4 * (16 * 64 + 16 + 16 * 64), 16 * 64)
 
 
 def test_an_update_writes_the_update() -> None:
@@ -118,7 +118,7 @@ def test_an_update_writes_the_update() -> None:
       : (tensor<4096x64xf32>, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> tensor<4096x64xf32>
     return %0 : tensor<4096x64xf32>"""
     signature = "(%x: tensor<4096x64xf32>, %u: tensor<1x64xf32>, %i: tensor<i32>) -> tensor<4096x64xf32>"
-    assert work(signature, body, "dynamic_update_slice") == Work(64, "f32", 2 * 64 * 4 + 4)
+    assert work(signature, body, "dynamic_update_slice") == Work(64, "f32", 2 * 64 * 4 + 4, 64)
 
 
 def test_a_scatter_reads_updates_and_writes_as_many() -> None:
@@ -131,14 +131,14 @@ def test_a_scatter_reads_updates_and_writes_as_many() -> None:
       }) : (tensor<4096x64xf32>, tensor<16x1xi32>, tensor<16x64xf32>) -> tensor<4096x64xf32>
     return %0 : tensor<4096x64xf32>"""
     signature = "(%x: tensor<4096x64xf32>, %i: tensor<16x1xi32>, %u: tensor<16x64xf32>) -> tensor<4096x64xf32>"
-    assert work(signature, body, "scatter") == Work(16 * 64, "f32", 4 * (16 + 2 * 16 * 64))
+    assert work(signature, body, "scatter") == Work(16 * 64, "f32", 4 * (16 + 2 * 16 * 64), 16 * 64)
 
 
 def test_a_flag_does_not_set_the_rate() -> None:
     """select takes an i1 first: the rate is that of the numbers."""
     kind = "tensor<8xf32>"
     body = f"    %0 = stablehlo.select %p, %x, %y : tensor<8xi1>, {kind}\n    return %0 : {kind}"
-    assert work(f"(%p: tensor<8xi1>, %x: {kind}, %y: {kind}) -> {kind}", body, "select") == Work(8, "f32", 8 * 13)
+    assert work(f"(%p: tensor<8xi1>, %x: {kind}, %y: {kind}) -> {kind}", body, "select") == Work(8, "f32", 8 * 13, 8)
 
 
 LEAST = {
