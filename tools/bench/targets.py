@@ -2,7 +2,7 @@
 
     pip install 'shardpass[tpu,gpu]'
     python -m tools.bench.targets h100 v5e v5p --store FOLDER               what is not stored yet is compiled
-    python -m tools.bench.targets h100 --store FOLDER --only llama mlp --ways plain
+    python -m tools.bench.targets v5e:4x4 --store FOLDER --only llama mlp --ways plain     one size of slice
     python -m tools.bench.targets --store FOLDER --write docs/howto/accelerators.md    the tables of what is stored
 
 Expert forms (tools/bench/expert_programs), those for more than 16 devices at 16, and the programs of
@@ -178,8 +178,10 @@ def compile_all(options: argparse.Namespace, known: dict[tuple[str, str, str], R
     options.store.mkdir(parents=True, exist_ok=True)
     for kind in options.kinds:
         for name, devices, lower in programs():
-            target = TARGETS[kind].get(devices)
-            if target is None or (options.only and not name.startswith(tuple(options.only))):
+            target = TARGETS[kind.partition(":")[0]].get(devices)
+            if target is None or kind not in (target, kind.partition(":")[0]):
+                continue
+            if options.only and not name.startswith(tuple(options.only)):
                 continue
             for way in options.ways:
                 if (target, name, way) in known:
@@ -273,7 +275,7 @@ def faults(rows: Mapping[tuple[str, str, str], Row]) -> Iterator[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kinds", nargs="*", metavar="CHIP", help=f"of {', '.join(TARGETS)}")
+    parser.add_argument("kinds", nargs="*", metavar="CHIP", help=f"{', '.join(TARGETS)}, or a target of theirs")
     parser.add_argument("--store", type=Path, metavar="FOLDER", required=True)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="programs whose names begin so")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
