@@ -148,18 +148,14 @@ class _Choosing:
         """Compile the sets of points to start from; only the set of all points if that leaves nothing to gain."""
         sets = _starts(self.decided.points)
         starts = self._compiled(itertools.islice(sets, 1))
-        if not starts or not self.may_gain or self._is_reached(starts[0]):
+        if not starts or not self.may_gain:
             return starts
+        first, own = starts[0], self.decided.plan.bytes_received
+        if not self.scores[first].excess and self.programs[first].bytes_scattered <= own * (1 + REACHED):
+            return starts  # XLA's program exceeds plain in no figure, and receives as little as shardpass's
         if self.within is not None:
             starts += self._tighter(self.within, starts[0])
         return starts + self._compiled(sets)
-
-    def _is_reached(self, points: frozenset[Point]) -> bool:
-        """Return whether XLA's program with ``points`` exceeds plain in no figure, and receives no more than
-        shardpass's.
-        """
-        own = self.decided.plan.bytes_received
-        return not self.scores[points].excess and self.programs[points].bytes_scattered <= own * (1 + REACHED)
 
     def _compiled(self, starts: Iterable[Iterable[Point]]) -> list[frozenset[Point]]:
         """Compile sets of points until no variants are left, and return the sets that were compiled."""

@@ -142,11 +142,11 @@ class Sites:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.program, self.names = reading.program, reading.names
-        values, annotations = self.program.body.arguments, self.program.annotations
-        of_values = [annotations.get(value, NO_ANNOTATION) for value in values]
-        self.arguments = tuple(self._joined(ARGUMENT, map(self.names.of, values), values, of_values))
-        of_results = self.program.body.returned, self.program.result_annotations
-        self.results = tuple(self._joined(RESULT, self.result_names, *of_results))
+        body, program = self.program.body, self.program
+        annotations = [program.annotations.get(value, NO_ANNOTATION) for value in body.arguments]
+        names = map(self.names.of, body.arguments)
+        self.arguments = tuple(self._joined(ARGUMENT, names, body.arguments, annotations))
+        self.results = tuple(self._joined(RESULT, self.result_names, body.returned, program.result_annotations))
         self.constraints = tuple(self._constraints())
 
     def used_alike(self, alike: Sequence[int], results: Sequence[int]) -> Sites:

@@ -32,12 +32,12 @@ def carry_edits(at: Expression, clash: Clash) -> Iterator[tuple[Expression, Edit
     if name in _LOOPS:
         body, start, keyword = _LOOPS[name]
         path = pair.path[1:] if name == "fori_loop" and "scan body" in clash.text else pair.path
-        yield from _resharded(file, _argument(call, start, keyword), path, other)
+        yield from _resharded(at, _argument(call, start, keyword), path, other)
         result = result_of_body(file, _argument(call, body, ""), call)
-        yield from _resharded(file, result, (0, *path) if name == "scan" else path, one)
+        yield from _resharded(at, result, (0, *path) if name == "scan" else path, one)
     else:
         for branch, spec in zip(_branches(file, call, name, clash), (other, one), strict=False):
-            yield from _resharded(file, result_of_body(file, branch, call), pair.path, spec)
+            yield from _resharded(at, result_of_body(file, branch, call), pair.path, spec)
 
 
 def _branches(file: SourceFile, call: ast.Call, name: str, clash: Clash) -> list[ast.expr | None]:
@@ -84,13 +84,13 @@ def result_of_body(file: SourceFile, function: ast.expr | None, near: ast.Call) 
 
 
 def _resharded(
-    file: SourceFile, node: ast.expr | None, path: Sequence[Step], spec: Spec
+    at: Expression, node: ast.expr | None, path: Sequence[Step], spec: Spec
 ) -> Iterator[tuple[Expression, Edit]]:
     """Yield the edit that reshards the component at ``path`` of ``node``, where the file writes it out."""
     for step in path:
-        node = None if node is None else component(file.resolved(node), step)
+        node = None if node is None else component(at.file.resolved(node), step)
     if node is not None:
-        yield Expression(file, node), Edit(((OUT, spec),))
+        yield Expression(at.file, node, at.plain), Edit(((OUT, spec),))
 
 
 def component(node: ast.expr | None, step: Step) -> ast.expr | None:

@@ -79,10 +79,8 @@ def read(error: BaseException) -> Clash | None:
         return None
     if any(_SPLIT.sub("", pair.one) != _SPLIT.sub("", pair.other) for pair in pairs):
         return None  # shapes or element types differ
-    links = [link for trace in _traces(error) for link in links_of(trace)]
-    files = {link: link.tb_frame.f_code.co_filename for link in links}
-    of_user = [link for link in links if not is_library(files[link]) and not files[link].startswith("<")]
-    frames = tuple(dict.fromkeys(map(frame_of, reversed(of_user))))
+    links = [link for trace in _traces(error) for link in links_of(trace) if _is_of_user(link)]
+    frames = tuple(dict.fromkeys(map(frame_of, reversed(links))))
     return Clash(name, _short(text), frames, pairs) if frames else None
 
 
@@ -114,6 +112,11 @@ def _traces(error: BaseException) -> Iterator[TracebackType]:
         if one.__traceback__ is not None and (one is error or "BeforeTransformation" in type(one).__name__):
             yield one.__traceback__
         one = one.__cause__
+
+
+def _is_of_user(link: TracebackType) -> bool:
+    path = link.tb_frame.f_code.co_filename
+    return not is_library(path) and not path.startswith("<")
 
 
 def links_of(trace: TracebackType | None) -> Iterator[TracebackType]:

@@ -11,7 +11,7 @@ Texts are made by insertions, so that comments and line breaks stay.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeGuard
@@ -41,9 +41,6 @@ class Edit:
     moved: bool = False
 
 
-Saying = Callable[[Spec], str]
-
-
 @dataclass(frozen=True, order=True)
 class _Insertion:
     """Text to insert at ``start``. At one place, text that ends a node precedes text that begins one.
@@ -60,10 +57,10 @@ class _Insertion:
 
 
 class Expression:
-    """One expression of ``file``, and the edits of its text."""
+    """One expression of ``file``, and the edits of its text. ``plain``: a mesh is in use, so that specs name none."""
 
-    def __init__(self, file: SourceFile, node: ast.expr) -> None:
-        self.file, self.node = file, node
+    def __init__(self, file: SourceFile, node: ast.expr, plain: bool = False) -> None:
+        self.file, self.node, self.plain = file, node, plain
         self.operands = dict(enumerate(_operands(node)))
         self.called = called(node) if isinstance(node, ast.Call) else ""
 
@@ -89,10 +86,10 @@ class Expression:
 
     # ---------------------------------------------------------------- texts
 
-    def watched(self, edit: Edit, say: Saying) -> str:
+    def watched(self, edit: Edit) -> str:
         """Return the file's text with ``edit``, and with the expression's value passed to the probe."""
         wrap = self._wrap(self.node, f"{PROBE}({OUT}, ", ")", -1)
-        return self._inserted([*self._insertions(edit, say), *wrap, *self._import()])
+        return self._inserted([*self._insertions(edit), *wrap, *self._import()])
 
     def probed(self) -> str:
         """Return the file's text with each operand, and the callee, passed to the probe."""
@@ -101,13 +98,15 @@ class Expression:
             wraps.append(self._wrap(self.node.func, f"{PROBE}({FUNCTION}, ", ")", 1))
         return self._inserted([one for wrap in wraps for one in wrap])
 
-    def edited(self, edit: Edit, say: Saying) -> str:
+    def edited(self, edit: Edit) -> str:
         """Return the file's text with ``edit``."""
-        return self._inserted([*self._insertions(edit, say), *self._import()])
+        return self._inserted([*self._insertions(edit), *self._import()])
 
-    def replacements(self, edit: Edit, say: Saying) -> list[Replacement]:
-        """Return ``edit`` as replacements in the file."""
-        made = [*self._insertions(edit, say), *self._import()]
+    def resharded(self, spec: str) -> list[Replacement]:
+        """Return the replacements in the file that reshard the expression to ``spec``, or change the spec of a
+        reshard.
+        """
+        made = [*self._resharding(OUT, self._sharding(spec)), *self._import()]
         return [Replacement(one.start, max(one.start, one.stop), one.text) for one in sorted(made)]
 
     def alone(self, edit: Edit, arrays: Mapping[int, str], function: str) -> str:
@@ -115,7 +114,7 @@ class Expression:
 
         ``arrays``: the names that replace its operands, by number. ``function``: the name that replaces what it calls.
         """
-        insertions = list(self._insertions(edit, spec_text, anew=True))
+        insertions = list(self._insertions(edit, alone=True))
         names = [(self.operands[number], name) for number, name in arrays.items()]
         if isinstance(self.node, ast.Call) and function and not edit.moved:
             names.append((self.node.func, function))
@@ -125,21 +124,27 @@ class Expression:
         start, stop = self.file.span(self.node)
         return f"({self._inserted(insertions, start, stop)})"
 
-    def _insertions(self, edit: Edit, say: Saying, anew: bool = False) -> Iterator[_Insertion]:
-        """Yield the insertions of ``edit``. ``anew``: an operand that is a reshard already is resharded again."""
+    def _insertions(self, edit: Edit, alone: bool = False) -> Iterator[_Insertion]:
+        """Yield the insertions of ``edit``. ``alone``: of the expression by itself, where an operand that is a reshard
+        already is resharded again.
+        """
+        say = (lambda spec: spec) if alone else self._sharding
         for number, spec in edit.operands:
-            node = self.node if number == OUT else self.operands[number]
-            if _is_reshard(node) and not anew:
-                start, stop = self.file.span(node.args[1])
-                yield _Insertion(start, True, 5, say(spec), stop)
-            else:
-                yield from self._wrap(node, f"{self._jax}.reshard(", f", {say(spec)})", 0 if number == OUT else 3)
+            yield from self._resharding(number, say(spec_text(spec)), alone)
         if edit.moved:
             assert isinstance(self.node, ast.Call)
             start, stop = self.file.span(self.node.func)
             yield _Insertion(start, True, 5, f"{self._jax}.reshard", stop)
         if edit.out is not None:
-            yield from self._with_sharding(say(edit.out))
+            yield from self._with_sharding(say(spec_text(edit.out)))
+
+    def _resharding(self, number: int, sharding: str, anew: bool = False) -> Iterator[_Insertion]:
+        node = self.node if number == OUT else self.operands[number]
+        if _is_reshard(node) and not anew:
+            start, stop = self.file.span(node.args[1])
+            yield _Insertion(start, True, 5, sharding, stop)
+        else:
+            yield from self._wrap(node, f"{self._jax}.reshard(", f", {sharding})", 0 if number == OUT else 3)
 
     def _with_sharding(self, sharding: str) -> Iterator[_Insertion]:
         node, raw = self.node, self.file.raw
@@ -183,6 +188,14 @@ class Expression:
 
     # ---------------------------------------------------------------- how the file calls things
 
+    def _sharding(self, spec: str) -> str:
+        """Write a sharding (``spec``: ``P(...)``) as the file does."""
+        if not self.plain:
+            return self.file.sharding(spec)
+        name = self.file.spec_name
+        is_known = name.encode() + b"(" in self.file.raw or f"as {name}".encode() in self.file.raw
+        return (name if is_known else "jax.P") + requoted(spec, self.file.quote()).removeprefix("P")
+
     @cached_property
     def _jax(self) -> str:
         return _alias(self.file, "jax") or "jax"
@@ -206,22 +219,13 @@ class Expression:
         return [_Insertion(0 if first is None else self.file.line_start(first), True, 0, "import jax\n")]
 
 
-def sharding_text(file: SourceFile, spec: str, plain: bool) -> str:
-    """Write a sharding (``spec``: ``P(...)``) as the file does. ``plain``: a mesh is in use, so the spec names none."""
-    if not plain:
-        return file.sharding(spec)
-    name = file.spec_name
-    is_known = name.encode() + b"(" in file.raw or f"as {name}".encode() in file.raw
-    return (name if is_known else "jax.P") + requoted(spec, file.quote()).removeprefix("P")
-
-
-def expression_at(file: SourceFile, frame: Frame) -> Expression | None:
+def expression_at(file: SourceFile, frame: Frame, plain: bool) -> Expression | None:
     """Return the expression that ``frame`` spans; if it spans none, the only call of its line, or None."""
     node = file.expression_at(frame)
     if node is None:
         calls = [one for one in ast.walk(file.tree) if isinstance(one, ast.Call) and one.lineno == frame.place.line]
         node = calls[0] if len(calls) == 1 else None
-    return Expression(file, node) if node is not None else None
+    return Expression(file, node, plain) if node is not None else None
 
 
 def _operands(node: ast.expr) -> Iterator[ast.expr]:

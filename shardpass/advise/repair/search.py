@@ -33,12 +33,12 @@ from typing import Any
 import jax
 
 from shardpass.advise.find.source import SourceFile
-from shardpass.advise.place.specs import Spec, spec_text
+from shardpass.advise.place.specs import Spec
 from shardpass.advise.repair.alone import Probe, Values, priced
 from shardpass.advise.repair.candidates import Candidate, Known, whole
 from shardpass.advise.repair.carries import carry_edits
 from shardpass.advise.repair.errors import Clash, read
-from shardpass.advise.repair.expression import OUT, Edit, Expression, expression_at, sharding_text
+from shardpass.advise.repair.expression import OUT, Edit, Expression, expression_at
 from shardpass.advise.repair.specs import type_text
 from shardpass.advise.repair.trace import CannotTrace, Edited, Swap, running_text
 from shardpass.advise.repair.waiting import State, Waiting
@@ -167,7 +167,7 @@ class Search:
             file = SourceFile(path, text)
         except (SyntaxError, ValueError):
             return
-        at = expression_at(file, clash.frames[frame])
+        at = expression_at(file, clash.frames[frame], self.spec_only)
         if at is None:
             return
         values = self._probed(state, at, at.probed())
@@ -188,19 +188,16 @@ class Search:
     def _result(self, state: State, at: Expression, values: Values) -> Any:
         """Return an object with the shape of the expression's result, traced with whole operands or a whole result."""
         for edit in (whole(values), Edit(out=())):
-            seen = self._probed(state, at, at.watched(edit, self._say(at.file)))
+            seen = self._probed(state, at, at.watched(edit))
             if OUT in seen:
                 return seen[OUT]
             if not at.may_say:
                 break
         return None
 
-    def _say(self, file: SourceFile) -> Callable[[Spec], str]:
-        return lambda spec: sharding_text(file, spec_text(spec), self.spec_only)
-
     def _put(self, state: State, one: Candidate, values: Values) -> None:
         path = one.at.file.path
-        text = one.at.edited(one.edit, self._say(one.at.file))
+        text = one.at.edited(one.edit)
         texts = {**state.texts, path: text}
         made = State(texts, (*state.edits, str(one)), state.arguments, state.regret + one.price, state)
         if self._is_new(made):

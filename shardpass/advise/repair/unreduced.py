@@ -33,7 +33,7 @@ from shardpass.advise.find.source import Replacement, SourceFile, called
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.repair.carries import body_and_start, component, result_of_body
 from shardpass.advise.repair.errors import read
-from shardpass.advise.repair.expression import OUT, Edit, Expression, sharding_text
+from shardpass.advise.repair.expression import Expression
 from shardpass.advise.repair.reshards import Replacements, Reshards, TypeEdit, cheaper
 from shardpass.advise.repair.specs import spec_of_type
 from shardpass.advise.repair.written import KEYWORD, Written
@@ -218,9 +218,5 @@ def _result(file: SourceFile, call: ast.Call) -> ast.expr | None:
 
 
 def _wrapped(file: SourceFile, node: ast.expr, spec: str, plain: bool) -> list[tuple[SourceFile, Replacement]]:
-    """Return the edit that reshards ``node`` to ``spec``, or changes the spec of a reshard; ``plain``: as for
-    ``sharding_text``.
-    """
-    text = sharding_text(file, spec, plain)
-    made = Expression(file, node).replacements(Edit(((OUT, ()),)), lambda _: text)
-    return [(file, one) for one in made]
+    """Return the edit that reshards ``node`` to ``spec``; ``plain``: as of ``Expression``."""
+    return [(file, one) for one in Expression(file, node, plain).resharded(spec)]

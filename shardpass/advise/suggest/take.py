@@ -124,11 +124,14 @@ def read_options(
 ) -> Options:
     """Check the options of ``function``, and fill in those that follow from others.
 
-    ``least``: of ``effort``. With a target, the partitioner is XLA, and the
-    machine that of the target, unless others are given. Raises ShardpassError: SP140, SP901 to SP903, SP908.
+    ``least``: of ``effort``. With a target, the partitioner is XLA, and the machine that of the target, unless others
+    are given. Raises ShardpassError: SP140, SP901 to SP903, SP908.
     """
     over = _mesh(mesh, function)
-    named = None if machine is None else _machine(function, machine)
+    if machine is not None and not isinstance(machine, str | os.PathLike | Machine):
+        wanted = "the name of a machine, the path of a file NAME.toml that describes one, or a Machine"
+        raise wrong_argument(function, "machine", machine, wanted)
+    named = None if machine is None else machine_text(machine)
     built_for = target if target is None or isinstance(target, Target) else parse_target(target)
     number = whole(effort)
     if number is None or number < least:
@@ -136,9 +139,8 @@ def read_options(
     if built_for is not None:
         named = named or machine_text(machine_for(built_for))
     usual = OURS if built_for is None else XLA
-    return Options(
-        over, named, built_for, partitioner_of(function, usual if partitioner is None else partitioner), number
-    )
+    by = partitioner_of(function, usual if partitioner is None else partitioner)
+    return Options(over, named, built_for, by, number)
 
 
 def _mesh(given: Any, function: str) -> Mesh | None:
@@ -149,13 +151,6 @@ def _mesh(given: Any, function: str) -> Mesh | None:
         return Mesh([(str(name), int(size)) for name, size in dict(given.shape).items()])
     except Exception:  # of the object's own
         raise wrong_argument(function, "mesh", given, "a jax Mesh or AbstractMesh, or a shardpass.Mesh") from None
-
-
-def _machine(function: str, given: Any) -> str:
-    if not isinstance(given, str | os.PathLike | Machine):
-        wanted = "the name of a machine, the path of a file NAME.toml that describes one, or a Machine"
-        raise wrong_argument(function, "machine", given, wanted)
-    return machine_text(given)
 
 
 def is_abstract(mesh: Any) -> bool:
