@@ -12,7 +12,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.ir.tensors import enum_word, operation, splat_text
+from shardpass.ir.known_integers import known_integers
+from shardpass.ir.tensors import enum_word, operation
 
 
 def trip_count(loop: Any) -> int | None:
@@ -50,14 +51,8 @@ def _place(value: Any, block: Any) -> int | None:
 
 def _number(value: Any) -> int | None:
     """Return the integer of a constant."""
-    op = _maker(value)
-    if op is not None and op.name == "stablehlo.convert":
-        return _number(op.operands[0])
-    text = splat_text(op) if op is not None and op.name == "stablehlo.constant" else None
-    try:
-        return int(text or "")
-    except ValueError:
-        return None
+    known = known_integers(value)
+    return int(known) if known is not None and known.ndim == 0 else None
 
 
 def _bound(value: Any, loop: Any, condition: Any, body: Any) -> int | None:

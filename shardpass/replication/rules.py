@@ -30,8 +30,8 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from shardpass.ir.collectives import OPS_BY_GLOBAL_IDS
+from shardpass.ir.known_integers import Known, compute
 from shardpass.replication.agreement import NOBODY, Agreement, Agreements, Ints
-from shardpass.replication.known import Known, compute
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,6 @@ Nothing is sent here: the partitioner completes partial results. O(positions) wo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -47,7 +46,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.offsets import device_value
-from shardpass.ir.tensors import operation, shape_of, splat_text
+from shardpass.ir.tensors import shape_of
 from shardpass.ops.families.static_windows import scattered
 from shardpass.ops.indexing.counted_columns import counted_dims
 from shardpass.ops.indexing.dimension_numbers import IndexedDims
@@ -59,6 +58,7 @@ from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.splits.partial import partial_axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.ops.tiles import positions as at
+from shardpass.ops.tiles.boxes import is_zero
 from shardpass.ops.tiles.margins import with_margins, without_margins
 from shardpass.ops.tiles.masking import identity_text, real
 
@@ -262,15 +262,6 @@ class _ScatterRule:
     def _updates(self, dim: int, factor: int) -> None:
         for index in range(self.inputs):
             self.builder.operand(self.inputs + 1 + index, dim, factor)
-
-
-def is_zero(value: Any) -> bool:
-    """Return whether ``value`` is known to be 0 everywhere: a constant, or a broadcast of one."""
-    op = None if isinstance(value.owner, ir.Block) else operation(value.owner)
-    if op is not None and op.name == "stablehlo.broadcast_in_dim":
-        return is_zero(op.operands[0])
-    text = splat_text(op) if op is not None and op.name == "stablehlo.constant" else None
-    return re.fullmatch(r"-?0(\.0*(e[+-]?0+)?)?", text or "") is not None
 
 
 define(

@@ -25,7 +25,7 @@ from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.small_constants import known_integers
+from shardpass.ir.known_integers import known_integers
 from shardpass.ir.tensors import i64_array, retype, shape_of, splat
 from shardpass.ops.indexing.dimension_numbers import IndexedDims
 from shardpass.ops.reducers import combiner_of

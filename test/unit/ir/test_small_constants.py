@@ -9,7 +9,7 @@ import pytest
 from jaxlib.mlir import ir
 
 from shardpass.ir.dialects import make_context
-from shardpass.ir.small_constants import integers_of, known_integers
+from shardpass.ir.known_integers import integers_of, known_integers
 
 
 def constant(value: str, kind: str) -> Any:

@@ -1,11 +1,12 @@
-"""Computes integers that are known on each device before the program runs: arithmetic on ``partition_id``.
+"""Computes integers that are known before the program runs: constants, arithmetic on them and on ``partition_id``.
 
 Problem. ``jax.lax.axis_index('i')`` is ``partition_id / 2 rem 4``: it varies over one axis of the mesh, and an analysis
 that only unites what operands vary over says "over all". So small integer and boolean arrays that follow from constants
 and device numbers are computed, once for each device, with NumPy: affine arithmetic, masks, tables of device numbers.
 
 State: a value is ``[devices, *shape]``, or ``[1, *shape]`` where all devices hold the same. None is "not known", which
-is always correct: for more than ``MOST`` elements, other types, and ops without a row here.
+is always correct: for more than ``MOST`` elements, other types, and ops without a row here. The prover has an evaluator
+of its own.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from shardpass.element_types import element_type
-from shardpass.ir.small_constants import integers_of
-from shardpass.ir.tensors import enum_word, ints, shape_of
+from shardpass.ir.tensors import enum_word, ints, shape_of, splat_text
+from shardpass.ir.walk import operation
 
 Known = npt.NDArray[Any]
 MOST = 2**20  # elements, of all devices together
+FEW = 64  # elements of positions
+_BOOLEANS = {"true": 1, "false": 0}
+_COMPOSED = ("stablehlo.reshape", "stablehlo.convert", "stablehlo.concatenate", "stablehlo.broadcast_in_dim")
 
 Rule = Callable[[Any, Sequence[Known]], Known]
 
@@ -49,6 +53,27 @@ def compute(op: Any, operands: Sequence[Known | None], devices: int) -> Known | 
         return None
 
 
+def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
+    """Evaluate the elements of ``value``, of integers; None where they are unknown, or many.
+
+    Follows constants through broadcasts, reshapes, conversions and concatenates. O(ops followed).
+    """
+    known = _followed(value)
+    if known is None or (known.dtype.kind == "u" and known.size and int(known.max()) >= 1 << 63):
+        return None  # no signed integer of 64 bits
+    return known[0].astype(np.int64)
+
+
+def _followed(value: Any) -> Known | None:
+    is_integer = isinstance(value.type.element_type, ir.IntegerType)
+    if isinstance(value.owner, ir.Block) or not is_integer or prod(shape_of(value)) > FEW:
+        return None
+    op = operation(value.owner)
+    if op.name == "stablehlo.constant" or op.name in _COMPOSED:
+        return compute(op, [_followed(operand) for operand in op.operands], 1)
+    return None
+
+
 def _dtype(kind: Any) -> np.dtype[Any] | None:
     if not isinstance(kind, ir.RankedTensorType):
         return None
@@ -57,6 +82,23 @@ def _dtype(kind: Any) -> np.dtype[Any] | None:
 
 
 # ------------------------------------------------------------------------------------- sources
+
+
+def integers_of(op: Any) -> npt.NDArray[Any] | None:
+    """Return the elements of a ``stablehlo.constant`` of integers or booleans, as 0 and 1; else None.
+
+    None also where the elements stand beside the module.
+    """
+    kind = op.results[0].type
+    if not isinstance(kind.element_type, ir.IntegerType):
+        return None
+    text, shape = splat_text(op), tuple(kind.shape)
+    try:
+        if text is not None:
+            return np.full(shape, _BOOLEANS[text] if text in _BOOLEANS else int(text, 0))
+        return np.array(op.attributes["value"]).reshape(shape)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _constant(op: Any, devices: int) -> Known | None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from shardpass.ir.context import parse_module
+from shardpass.ir.known_integers import compute
 from shardpass.ir.tensors import operation
-from shardpass.replication.known import compute
 from shardpass.runtime.interpreter import evaluate
 
 DEVICES = 6
