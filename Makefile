@@ -28,7 +28,7 @@ $(STAMP): $(PLAIN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-.PHONY: setup demo lint unit lit test package bench fuzz fuzz-doors fuzz-redistribute fuzz-partition fuzz-faults validate mutate distributed docs site release lock clean
+.PHONY: setup demo lint unit lit test package bench fuzz fuzz-doors fuzz-redistribute fuzz-partition validate mutate distributed docs site release lock clean
 setup: $(STAMP) ## make the virtual environment
 
 demo: $(PLAIN) ## partition a real training step for 4x2 devices, run it, and compare with one device
@@ -78,9 +78,6 @@ fuzz-redistribute: $(STAMP) ## redistributions by the thousand, held to laws (lo
 
 fuzz-partition: $(STAMP) ## 5,000 random programs, partitioned and compared with one device (half an hour)
 	$(BIN)/python -m tools.fuzz.partition --programs 5000
-
-fuzz-faults: $(STAMP) ## interrupt, starve and mislead the commands, 290 times (seven minutes)
-	$(BIN)/python -m tools.fuzz.faults
 
 validate: $(STAMP) ## the rules of all ops, proved by brute force (half an hour)
 	$(BIN)/python -m tools.prove.validate_rules --reference

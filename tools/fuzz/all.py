@@ -31,7 +31,6 @@ TURNS: Mapping[str, Sequence[str]] = {
         for name, count in {"simulator": 400, "xla": 60, "reference": 60, "shardy": 60}.items()
     },
     "sharding": ("tools.fuzz.sharding", *SHARDING, "--seed", SEED),
-    "faults": ("tools.fuzz.faults", "--every", "37", "--seed", SEED),
 }
 
 

@@ -1,19 +1,74 @@
 """``shardpass check`` says what ``shardpass check-replication`` says, as a warning, or as an error when strict.
 
-And ``check``, ``run --check`` and ``prove`` agree; ``tools.prove.agreement`` asks them about all programs.
+And ``check``, ``run --check`` and ``prove`` agree:
+
+    check        run --check   prove
+    no error     passes        proved, or unknown: a proof may say less, and names the op at which it ends
+    SP237        either        not proved: devices may differ, and nothing says that they do
+    an error     an error      an error
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from support.corpus import corpus
 
+import shardpass
 from shardpass.cli.check import run_and_collect
 from shardpass.cli.check_module import check_module
 from shardpass.cli.check_replication import PIPELINE
-from shardpass.diagnostics import Severity
-from tools.prove.agreement import ERROR, FAILS, MAY_DIFFER, OK, PASSES, PROVED, REFUTED, UNKNOWN, Answers, answers
+from shardpass.diagnostics import Severity, ShardpassError, collect
+from shardpass.diagnostics.table_passes import NOT_REPLICATED
+from shardpass.ir.context import parse_module
+from shardpass.proving import prove
+from shardpass.runtime.run_report import try_out
 from tools.prove.proofs import texts
+
+OK, MAY_DIFFER, ERROR = "no error", NOT_REPLICATED.id, "error"
+PASSES, FAILS = "passes", "fails"
+PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
+AGREE = {(OK, PASSES, PROVED), (OK, PASSES, UNKNOWN), (ERROR, ERROR, ERROR)} | {
+    (MAY_DIFFER, run, proof) for run in (PASSES, FAILS) for proof in (REFUTED, UNKNOWN)
+}
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the three commands say of a program, and why where they do not agree on all."""
+
+    check: str
+    run: str
+    proof: str
+    why: str = ""
+
+    @property
+    def agree(self) -> bool:
+        return (self.check, self.run, self.proof) in AGREE
+
+
+def answers(text: str) -> Answers:
+    """Asks the three commands about the program ``text``."""
+    findings = check_module(text, "program", perf=False).findings
+    errors = [one for one in findings if one.severity is Severity.ERROR]
+    doubtful = any(one.code == NOT_REPLICATED.id for one in findings)
+    check = ERROR if errors else MAY_DIFFER if doubtful else OK
+    try:
+        with collect():
+            whole, local = parse_module(text), shardpass.run_pipeline(text, "partition")
+            trial = try_out(local, original=whole)
+            assert trial.check is not None
+            passed = not trial.check.failed and not trial.check.special.mismatches
+            verdict = prove(whole, shardpass.run_pipeline(text, "partition"))
+    except ShardpassError as error:
+        return Answers(check, ERROR, ERROR, str(error).splitlines()[0])
+    proof = REFUTED if verdict.refuted else UNKNOWN if verdict.unknown else PROVED
+    why = [f"result {one.index} differs by {one}" for one in trial.check.failed]
+    why += [remark.message for remark in trial.check.remarks] if not passed else []
+    why += [] if proof == PROVED else str(verdict).splitlines()[:1]
+    return Answers(check, PASSES if passed else FAILS, proof, "; ".join(why))
+
 
 REGION = """
 module @jit_f attributes {mhlo.num_partitions = 2 : i32} {
