@@ -32,6 +32,17 @@ examples:
   shardpass explain train.py:step --partitioner xla
   shardpass suggest train.py:step --memory-limit 16GiB
   shardpass COMMAND --help"""
+COMPLETION = """_shardpass() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}}
+  COMPREPLY=()
+  if [[ $COMP_CWORD == 1 ]]; then
+    COMPREPLY=($(compgen -W "{commands}" -- "$word"))
+  elif [[ $word == -* ]]; then
+    local options=$(shardpass "${{COMP_WORDS[1]}}" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*' | sort -u)
+    COMPREPLY=($(compgen -W "$options" -- "$word"))
+  fi
+}}
+complete -o default -F _shardpass shardpass"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,8 +60,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("", DESCRIPTION, HELP)
     parser.add_argument("command", metavar="COMMAND", nargs="?", choices=tuple(COMMANDS), help="one of those below")
-    parser.parse_args(argv)
-    parser.print_help()
+    parser.add_argument(
+        "--completion",
+        choices=("bash", "zsh"),
+        help="print the completion of commands for a shell, for its startup file: source <(shardpass --completion bash)",
+    )
+    shell = parser.parse_args(argv).completion
+    if shell is None:
+        parser.print_help()
+        return 0
+    if shell == "zsh":
+        print("autoload -U +X bashcompinit && bashcompinit")
+    print(COMPLETION.format(commands=" ".join(COMMANDS)))
     return 0
 
 

@@ -2,15 +2,17 @@
 
 import re
 import shlex
+import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from shardpass.cli import shardpass
 from shardpass.cost.machine import MACHINES
 from tools.catalogue import commands
-from tools.processes import ROOT
+from tools.processes import ROOT, module_command
 
 
 def test_every_script_is_a_subcommand():
@@ -71,3 +73,22 @@ def test_the_machines_are_listed_and_the_usual_one_is_marked(capsys, monkeypatch
     monkeypatch.setenv("SHARDPASS_MACHINE", "abacus")
     assert shardpass.main(["machines"]) == 1
     assert "SP901" in capsys.readouterr().err
+
+
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    """In bash itself, with a ``shardpass`` on the path that prints a help."""
+    stub = tmp_path / "shardpass"
+    stub.write_text("#!/bin/sh\necho 'usage: [--machine M] [--json]'\n")
+    stub.chmod(0o755)
+    script = subprocess.run(
+        module_command("shardpass.cli.shardpass", "--completion", "bash"), capture_output=True, text=True, check=True
+    ).stdout
+    asked = """
+        COMP_WORDS=(shardpass su); COMP_CWORD=1; _shardpass; echo "${COMPREPLY[@]}"
+        COMP_WORDS=(shardpass plan --m); COMP_CWORD=2; _shardpass; echo "${COMPREPLY[@]}"
+        COMP_WORDS=(shardpass plan f); COMP_CWORD=2; _shardpass; echo "${COMPREPLY[@]}"
+    """
+    found = subprocess.run(
+        ["bash", "-c", script + asked], capture_output=True, text=True, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    )
+    assert found.stdout.splitlines() == ["suggest", "--machine", ""], found.stderr
