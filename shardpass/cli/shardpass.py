@@ -60,11 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str]) -> int:
     parser = argument_parser("", DESCRIPTION, HELP)
     parser.add_argument("command", metavar="COMMAND", nargs="?", choices=tuple(COMMANDS), help="one of those below")
-    parser.add_argument(
-        "--completion",
-        choices=("bash", "zsh"),
-        help="print the completion of commands for a shell, for its startup file: source <(shardpass --completion bash)",
-    )
+    startup = "print completion for the startup file of a shell: source <(shardpass --completion bash)"
+    parser.add_argument("--completion", choices=("bash", "zsh"), help=startup)
     shell = parser.parse_args(argv).completion
     if shell is None:
         parser.print_help()

@@ -2,7 +2,6 @@
 
     python -m tools.fuzz.sharding xla --count 20000      # generated and mutated texts, beside HloSharding.from_string
     python -m tools.fuzz.sharding crash --seconds 60     # random bytes and mutants: ShardingError or an answer
-    python -m tools.fuzz.sharding atheris --seconds 60   # the same, guided by coverage, where atheris is installed
 
 Exit status 1 if anything disagrees. Texts that disagree are printed.
 """
@@ -14,7 +13,6 @@ import math
 import random
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 
@@ -309,34 +307,15 @@ def crash(seconds: float, seed: int) -> int:
     return 0
 
 
-def guided(seconds: float) -> int:
-    try:
-        import atheris
-    except ImportError:
-        print("atheris is not installed; `crash` needs nothing")
-        return 0
-
-    def one(data: bytes) -> None:
-        probe(data.decode("utf-8", "replace"))
-
-    atheris.instrument_all()  # takes some 30 seconds, before the clock starts
-    found = tempfile.mkdtemp(prefix="fuzz_sharding_")
-    atheris.Setup([sys.argv[0], f"-max_total_time={int(seconds)}", f"-artifact_prefix={found}/"], one)
-    atheris.Fuzz()  # ends the process: libFuzzer prints `Done N runs`, or the text that broke the parser
-    return 0
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["xla", "crash", "atheris"])
+    parser.add_argument("what", choices=["xla", "crash"])
     parser.add_argument("--count", type=int, default=20000)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     if args.what == "crash":
         return crash(args.seconds, args.seed)
-    if args.what == "atheris":
-        return guided(args.seconds)
     outcomes: dict[str, int] = {}
     wrong = 0
     for text, outcome, problem in compare(args.seed, args.count):

@@ -1,6 +1,6 @@
 """The choices of a program: for each value the shardings that it may have.
 
-A sharding gives whole mesh axes to dimensions, in every order; with ``sub_axes`` it gives their prime parts. Only
+A sharding gives whole mesh axes to dimensions, in every order. Only
 splits into at most as many parts as a dimension has elements are looked at. What the user fixed is one sharding; an
 open argument or result of main takes splits that divide it, as the outside can hold no others; a result whose value the
 user fixed leaves as that was fixed.
@@ -21,7 +21,8 @@ from math import prod
 
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.program.program import NO_ANNOTATION, Array, OpKind, Program, ValueAnnotation
+from shardpass.planning.options.axes import whole_axes
+from shardpass.program.program import NO_ANNOTATION, OpKind, Program, ValueAnnotation
 from shardpass.program.shardings import Shardings
 from shardpass.sharding import Sharding
 
@@ -40,16 +41,6 @@ class Slot:
 
 
 Variable = int | Slot
-
-
-def units(mesh: PrimeMesh, sub_axes: bool) -> tuple[Axes, ...]:
-    """What is given to dimensions as a whole: the prime sub-axes of each axis, or each prime sub-axis by itself."""
-    if sub_axes:
-        return tuple((number,) for number in range(len(mesh.sizes)))
-    found: dict[str, list[int]] = {}
-    for number, part in enumerate(mesh.parts):
-        found.setdefault(part.name, []).append(number)
-    return tuple(map(tuple, found.values()))
 
 
 def distributions(given: Sequence[Axes], places: int) -> Iterator[tuple[Axes, ...]]:
@@ -79,33 +70,18 @@ class Space:
         """The number of assignments."""
         return prod(len(domain) for domain in self.domains.values())
 
-    def array(self, variable: Variable) -> Array:
-        """The type of a variable."""
-        value = self.program.body.returned[variable.place] if isinstance(variable, Slot) else variable
-        return self.program.array(value)
-
     def shardings(self, chosen: dict[Variable, Sharding]) -> Shardings:
         """``chosen`` as the planner takes it; a slot that is not chosen holds what its value does."""
         results = tuple(chosen.get(Slot(place)) for place in range(len(self.program.body.returned)))
         return Shardings({v: s for v, s in chosen.items() if isinstance(v, int)}, results)
 
-    def chosen(self, shardings: Shardings) -> dict[Variable, Sharding]:
-        """The other way round."""
-        out: dict[Variable, Sharding] = {}
-        for value, sharding in shardings.of.items():
-            out[value] = sharding
-        for place, held in enumerate(shardings.results):
-            if held is not None:
-                out[Slot(place)] = held
-        return out
-
 
 class Domains:
     """The shardings of each shape, made once for a mesh."""
 
-    def __init__(self, mesh: PrimeMesh, sub_axes: bool = False) -> None:
+    def __init__(self, mesh: PrimeMesh) -> None:
         self.mesh = mesh
-        self.units = units(mesh, sub_axes)
+        self.units = whole_axes(mesh)
         self._known: dict[tuple[tuple[int, ...], bool], tuple[Sharding, ...]] = {}
 
     def of(self, shape: tuple[int, ...], even: bool) -> tuple[Sharding, ...]:
