@@ -61,7 +61,7 @@ def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
     known = _followed(value)
     if known is None or (known.dtype.kind == "u" and known.size and int(known.max()) >= 1 << 63):
         return None  # no signed integer of 64 bits
-    return known[0].astype(np.int64)
+    return np.asarray(known[0], np.int64)
 
 
 def _followed(value: Any) -> Known | None:

@@ -27,11 +27,14 @@ def executed(path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for number, cell in enumerate(cells(json.loads(path.read_text())), 1):
         tree = ast.parse("".join(cell["source"]))
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        value, outputs = None, []
+        last = tree.body[-1] if tree.body else None
+        if isinstance(last, ast.Expr):
+            tree.body.pop()
+        value: object = None
+        outputs: list[dict[str, Any]] = []
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(tree, path.name, "exec"), names)
-            if last is not None:
+            if isinstance(last, ast.Expr):
                 value = eval(compile(ast.Expression(last.value), path.name, "eval"), names)
         if printed.getvalue():
             outputs.append({"name": "stdout", "output_type": "stream", "text": lines(printed.getvalue())})
