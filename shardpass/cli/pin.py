@@ -54,6 +54,7 @@ def main(argv: Sequence[str]) -> int:
     with module.context:
         with collect():
             options = {"machine": args.machine, "most": args.trials, "target": args.target}
+            options["named"] = args.machine is not None
             pinned, pins = pin_module(module, verify=not args.no_verify, **options)
         if args.json:
             print(pins.json())

@@ -19,14 +19,15 @@ def lowered(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
     return jitted.trace(*arguments, **keywords).lower(lowering_platforms=(platform or CPU,))
 
 
-def lowered_trace(traced: Any) -> Any:
-    """Lower what ``trace`` of a jitted function returned."""
-    try:
-        return traced.lower()
-    except ValueError as error:
-        if not _needs_platform(error):
-            raise
-        return traced.lower(lowering_platforms=(CPU,))
+def lowered_trace(traced: Any, platform: str | None = None) -> Any:
+    """Lower what ``trace`` of a jitted function returned for ``platform``, by default that of its devices."""
+    if platform is None:
+        try:
+            return traced.lower()
+        except ValueError as error:
+            if not _needs_platform(error):
+                raise
+    return traced.lower(lowering_platforms=(platform or CPU,))
 
 
 def _needs_platform(error: ValueError) -> bool:

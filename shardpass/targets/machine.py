@@ -7,6 +7,7 @@ from dataclasses import replace
 from shardpass.cost.links import Link, Switch, Torus
 from shardpass.cost.machine import Machine, find_machine
 from shardpass.targets.target import CHIPS, CPU, CUDA, TPU, Target, chip
+from shardpass.targets.versions import is_installed
 
 
 def machine_of(target: Target) -> Machine:
@@ -34,6 +35,12 @@ def target_on(machine: str, devices: int) -> Target | None:
         return None
     sizes = [1 << (twos + place) // kind.dimensions for place in range(kind.dimensions)]
     return Target(kind, tuple(sizes if sizes[0] > 1 else sizes[::-1]))
+
+
+def installed_on(machine: str | None, devices: int) -> Target | None:
+    """Return the target of ``target_on`` whose compiler is installed, for a machine that the user named; else None."""
+    target = None if machine is None else target_on(machine, devices)
+    return target if target is not None and is_installed(target) else None
 
 
 def _inner(link: Link, target: Target) -> Link:

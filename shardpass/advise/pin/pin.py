@@ -21,7 +21,7 @@ from shardpass.pipeline.resolve import resolve
 from shardpass.report.findings import Figures
 from shardpass.report.text import show_bytes, show_seconds
 from shardpass.targets.compiled import Compiled
-from shardpass.targets.machine import machine_of
+from shardpass.targets.machine import installed_on, machine_of
 from shardpass.targets.target import Target
 
 PROPAGATE = "propagate"
@@ -91,6 +91,7 @@ def pin_module(
     most: int = MOST,
     pipeline: str = PROPAGATE,
     target: Target | None = None,
+    named: bool = False,
 ) -> tuple[Any, Pins]:
     """Pin shardpass's decisions in ``module``, as JAX lowered it or a person annotated it. Returns the module with
     constraints, and the pins.
@@ -99,7 +100,8 @@ def pin_module(
     ``verify``: XLA compiles variants in a child process, ``most`` at most, and those constraints are kept under which
     its program is cheapest, and above the plain one in nothing; else all that shardpass decides is written.
     ``pipeline``: imports and decides. ``target``: the devices for which variants are compiled; their machine
-    decides unless one is named.
+    decides unless one is named. ``named``: the user named the machine, whose own compiler is then the default, where it
+    is installed.
 
     Raises ShardpassError as the pipeline does; SP553 and SP911 where XLA makes no program of the module as it is.
     """
@@ -109,6 +111,8 @@ def pin_module(
         set_module_machine(copy, machine)
     on = chosen(module_machine(copy))
     decision = decided(copy, pipeline)
+    if named:
+        target = target or installed_on(machine, decision.mesh.size)
     name = (get_text(module.operation, "sym_name") or "").removeprefix("jit_")
     axes = ", ".join(f"{axis}={size}" for axis, size in decision.mesh.axes)
     points: tuple[Point, ...] = decision.points

@@ -139,9 +139,15 @@ class Swap:
 
 
 class Retracer:
-    """Traces ``jitted`` again with the arguments of its call, under the meshes in use when this object is made."""
+    """Traces ``jitted`` again with the arguments of its call, under the meshes in use when this object is made.
 
-    def __init__(self, jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+    ``platform``: for which it is lowered, by default that of its devices.
+    """
+
+    def __init__(
+        self, jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any], platform: str | None = None
+    ) -> None:
+        self.platform = platform
         self.jitted, self.arguments, self.keywords = jitted, arguments, keywords
         self.mesh = jax.sharding.get_mesh()
         self.abstract = jax.sharding.get_abstract_mesh()
@@ -179,7 +185,7 @@ class Retracer:
     def lower(self, traced: Any) -> str:
         """Lower ``traced`` to a module's text; over an abstract mesh, which has no devices, for the CPU."""
         with self._meshes():
-            text: str = lowered_trace(traced).as_text(debug_info=True)
+            text: str = lowered_trace(traced, self.platform).as_text(debug_info=True)
             return text
 
     def _meshes(self) -> Any:

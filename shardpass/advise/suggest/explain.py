@@ -111,7 +111,8 @@ def explain(
         if hints:
             raise no_hints(explanation)
         return measured(dataclasses.replace(within(explanation, memory_limit), trips=trips), profile_dir)
-    data, file, usual = take(wrapped, args, kwargs, None if built_for is None else built_for.platform)
+    platform = None if built_for is None else built_for.platform
+    data, file, usual = take(wrapped, args, kwargs, platform)
     folders = [Path.cwd()] if isinstance(f, str | bytes | os.PathLike) else None  # of a file, which is not trusted
     passes = pipeline(effort, matmul_loops, constraints=constraints)
     explained = partial(
@@ -121,7 +122,7 @@ def explain(
     if has(wrapped, "trace"):
         from shardpass.advise.repair.trace import Retracer
 
-        retracer = Retracer(wrapped, args, kwargs)
+        retracer = Retracer(wrapped, args, kwargs, platform)
     wanted = Wanted(None if retracer is None else retracer.again)
     with collect():
         explanation = explained(data, file, folders=folders, wanted=wanted)

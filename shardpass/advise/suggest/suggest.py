@@ -40,8 +40,9 @@ from shardpass.ir.machines import module_machine
 from shardpass.pipeline.base import show_value
 from shardpass.program.read import read_program
 from shardpass.redistribute.terms.limit import read_limit
-from shardpass.runtime.peers import OURS
+from shardpass.runtime.peers import OURS, XLA
 from shardpass.sharding import Mesh
+from shardpass.targets.machine import installed_on
 from shardpass.targets.target import Target
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def suggest(
     modelled, as ``explain`` takes it; ``partitioner``: "shardpass"; or "xla" or "shardy",
     which compile the program with an annotation of every argument and result, for its memory and bytes sent.
     ``target``: the devices for which XLA compiles it, as ``explain`` takes it; "xla" is then the default, and the
-    machine follows.
+    machine follows; for "xla" it is, without one, the machine that is named, where its compiler is installed.
 
     Raises ShardpassError: SP801 to SP804, SP840, SP843, SP412 to SP414, what lowering and import raise, and SP553 where
     another partitioner makes no program.
@@ -108,6 +109,8 @@ def suggest_module(
     """Suggest annotations, as ``suggest``, for a module's text or bytecode."""
     limit = read_limit(memory_limit)
     reading = imported(data, file, mesh)
+    if target is None and partitioner == XLA:
+        target = installed_on(machine, reading.program.mesh.mesh.size)
     machine = machine_text(machine or module_machine(reading.module))
     on = chosen(machine)
     allowed = on.memory_limit if memory_limit is None else limit if isinstance(limit, int) else None

@@ -5,7 +5,7 @@ import pytest
 from shardpass.cost.machine import MACHINES
 from shardpass.diagnostics import ShardpassError
 from shardpass.targets import versions
-from shardpass.targets.machine import target_on
+from shardpass.targets.machine import installed_on, target_on
 from shardpass.targets.target import CHIPS, chip, cpu, parse_target
 
 
@@ -91,3 +91,9 @@ def test_a_missing_compiler_is_an_error_that_names_the_extra(monkeypatch):
         assert missing in error.message
         assert f"'shardpass[{extra}]'" in str(error)
     assert versions.compiler_version(cpu(8)).startswith("jaxlib ")
+
+
+def test_a_named_machine_means_its_compiler_where_that_is_installed(monkeypatch):
+    monkeypatch.setattr("shardpass.targets.versions._present", lambda package: package == "libtpu")
+    assert str(installed_on("v5e", 8)) == "v5e:2x4"
+    assert installed_on("h100", 8) is installed_on("cpu", 8) is installed_on(None, 8) is None

@@ -240,6 +240,18 @@ def test_a_file_that_changed_since_it_was_imported_is_not_tried(tmp_path):
         traced(b"2 * x", "2 + x")
 
 
+def test_programs_are_lowered_for_the_platform_of_the_target():
+    """Candidates are compared with the program, which is lowered for the target."""
+
+    def by_platform(x):
+        return jax.lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos)
+
+    for platform, op in ((None, "sine"), ("tpu", "cosine")):
+        retracer = Retracer(jax.jit(by_platform), (X,), {}, platform)
+        text = retracer.lower(retracer.traced())
+        assert [one for one in ("sine", "cosine") if f"stablehlo.{one} " in text] == [op]
+
+
 def test_large_programs_are_traced_less_often(monkeypatch):
     """Equations bound the traces: here none is left for the gather that costs."""
     monkeypatch.setattr(reshards, "MOST_EQUATIONS", 1)
