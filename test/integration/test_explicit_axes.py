@@ -6,15 +6,23 @@ import jax
 import pytest
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
+from support.explicit_forms import MORE, REFUSED, REPAIRED, SAME, TYPED, lowered, outcome
 
-from tools.bench.explicit_corpus.__main__ import MORE, REFUSED, REPAIRED, SAME, outcome
-from tools.bench.explicit_corpus.forms import lowered
 from tools.bench.real_programs import real_programs
 
 
 @pytest.mark.parametrize("name", ["attention_linear", "state_space", "rolling_features"])
 def test_the_plans_are_one(name: str) -> None:
     assert outcome(real_programs()[name], effort=0).verdict == SAME
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", real_programs())
+def test_no_plan_receives_more(name: str) -> None:
+    program = real_programs()[name]
+    if not program.available:
+        pytest.skip(f"needs {program.needs}")
+    assert name in TYPED or outcome(program, effort=0).verdict != MORE
 
 
 def test_a_model_that_jax_refuses_is_repaired() -> None:

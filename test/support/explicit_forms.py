@@ -1,4 +1,4 @@
-"""A model over a mesh of one kind of axes, and its plan."""
+"""The models of test/integration/models on Auto axes and on Explicit axes: whether the plans are one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,6 +14,8 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import shardpass
+from shardpass.advise.repair.errors import read
+from shardpass.advise.repair.repair import repairs
 from shardpass.diagnostics import collect
 
 AXES = ("x", "y", "z")
@@ -82,3 +85,60 @@ def _with_specs(function: Any, tree: Any, specs: Any) -> Any:
     return jax.tree.map(
         lambda spec, below: jax.tree.map(lambda one: function(one, spec), below), specs, tree, is_leaf=leaf
     )
+
+
+# ---------------------------------------------------------------- outcomes
+
+SAME, FEWER, MORE, REFUSED, REPAIRED = "same", "fewer bytes", "more bytes", "refused", "repaired"
+OTHER = "same bytes"  # in other collectives
+# Models that receive more because JAX gives a type to a value that Auto axes leave open: an array of 12 rows that is
+# padded to 14 is split into 7 and 7, so that its slices are rows of two devices.
+TYPED = frozenset({"wave_3d"})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one model. ``verdict``: the plan over Explicit axes beside that over Auto ones. ``reason``: of a refusal."""
+
+    name: str
+    verdict: str
+    auto: int
+    explicit: int
+    reason: str = ""
+
+    def __str__(self) -> str:
+        figures = "" if self.verdict in (SAME, REFUSED) else f" ({self.explicit} beside {self.auto})"
+        return f"{self.name:32} {self.verdict}{figures} {self.reason}".rstrip()
+
+
+def outcome(program: Any, effort: int, repair: bool = False) -> Outcome:
+    plan, auto = plan_of(lowered(program, AxisType.Auto), effort)
+    try:
+        text = lowered(program, AxisType.Explicit)
+    except Exception as error:  # whatever JAX or a library raises on explicit axes
+        if repair:
+            return _repaired(program, auto, error)
+        return Outcome(program.name, REFUSED, auto, 0, _reason(error))
+    other, explicit = plan_of(text, effort)
+    verdict = SAME if plan == other else OTHER if explicit == auto else FEWER if explicit < auto else MORE
+    return Outcome(program.name, verdict, auto, explicit)
+
+
+def _repaired(program: Any, auto: int, error: Exception) -> Outcome:
+    """The model with the cheapest edits that ``shardpass.suggest`` prints for it."""
+    try:
+        with form(program, AxisType.Explicit) as (function, shapes):
+            answer = repairs(function, shapes, {}, error, "ideal")
+    except shardpass.ShardpassError:
+        answer = None
+    if answer is None:
+        return Outcome(program.name, REFUSED, auto, 0, _reason(error))
+    best = next((one for one in answer.alternatives if not one.arguments), answer.alternatives[0])
+    return Outcome(program.name, REPAIRED, auto, best.bytes, f"{len(best.edits)} edits, {answer.traces} traces")
+
+
+def _reason(error: Exception) -> str:
+    clash = read(error)
+    if clash is None:
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+    return f"{Path(clash.place.file).name}:{clash.place.line} {clash.name}: {clash.text[:160]}"
