@@ -51,7 +51,7 @@ class Propagate(ModulePass):
 
     Options:
         effort: 0 propagates, op by op; 1 then looks for cheaper shardings, as plans price them, and takes these (see
-            ``shardpass/planning/decide/search.py``); 2 looks longer, from several starts, and over parts of axes too
+            ``shardpass/planning/decide/search.py``); 2 looks longer, and of small programs value by value
         machine: the machine on which the plan is to be cheap: "h100", "v5p", or another of docs/reference/machines.md;
             or a file NAME.toml that `shardpass calibrate` writes; "" for the one that the module names, or else that of
             the environment (SHARDPASS_MACHINE), or else h100. The module states the machine for the passes that follow
@@ -68,9 +68,8 @@ class Propagate(ModulePass):
             receives less and saves 5% of the time. Without a limit of memory
         verbose: print each factor for which values of one op have different splits, on stderr: which split won, with
             the bytes of the values that have it (two factors that contend for one axis are not printed)
-        trace: print each change on stderr: the op, and which of its values was split further over which axes; and what
-            there was to search: classes of dimensions, conflicts, moves; and how near the decision is to the best
-            sharding in the model of its tables
+        trace: print each change on stderr: the op, and which of its values was split further over which axes; and how
+            many plans were compared; and how near the decision is to the best sharding in the model of its tables
 
     Input:
 
@@ -229,8 +228,7 @@ class DecisionLog:
         """List each op where two splits disagreed, which won, and why; and each change of the search."""
         lines = [f"{self._where(c.step)}: {describe(c, self.mesh)}" for c in self.engine.conflicts.values()]
         for change in self.decision.changes:
-            place = "" if change.op is None else f"{self._place(change.op)}: "
-            lines.append(f"{place}{change.message}: price {change.before:.0f} -> {change.after:.0f} bytes")
+            lines.append(f"{change.message}: {change.before * 1e6:.4g} us -> {change.after * 1e6:.4g} us")
         return lines
 
     def trace(self) -> list[str]:
@@ -246,8 +244,8 @@ class DecisionLog:
             )
             lines.append(f"{self._where(event.step)}: {which}: {before} -> {after}")
         decision = self.decision
-        if decision.space is not None:
-            lines.append(f"search: {decision.space}; {decision.tried} moves tried, {len(decision.changes)} taken")
+        if decision.searched is not None:
+            lines.append(f"search: {decision.tried} plans compared, {len(decision.changes)} taken")
         if decision.bound is not None:
             lines.append(f"decision: {decision.bound}")
         return lines

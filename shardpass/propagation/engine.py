@@ -104,9 +104,7 @@ class Propagation:
         self.steps: list[Step] = []
         self.conflicts: dict[tuple[int, int], Conflict] = {}
         self.events: list[Event] = []
-        self._tells = True  # not of what a search tries
         self.waiting: dict[int, None] = {}  # steps with a tie between factors, in order
-        self._journal: list[tuple[int, DimAxes, int]] = []  # changes since ``restore``: value, split and state before
         self._joins = joins(mesh.sizes)
         self._kinds: list[int] = []  # of each step, the number of those that join as it does
 
@@ -132,39 +130,21 @@ class Propagation:
                     value.facts = self._facts(value, priority)
                     self._set(value, tuple(given.get(dim, axes) for dim, axes in enumerate(value.dims)))
             self._rounds(everything=True)
-        self._tells = False
 
     def snapshot(self) -> tuple[DimAxes, ...]:
         """Return the splits of all values."""
         return tuple([value.dims for value in self.values])
 
     def restore(self, splits: Sequence[DimAxes]) -> None:
-        """Set all values to a ``snapshot``; ``take_back`` undoes changes from here on."""
+        """Set all values to a ``snapshot``."""
         for value, dims in zip(self.values, splits, strict=True):
             if value.dims is not dims and value.dims != dims:
                 self._set(value, dims)
-        self._journal = []
 
-    def assign(self, splits: Mapping[int, DimAxes], *, settle: bool = True) -> None:
-        """Set new splits of some values, and run to the fixpoint again if ``settle``."""
-        changed = list(splits)
-        for index in changed:
-            self._change(index, splits[index])
-        if not settle:
-            return
-        steps = dict.fromkeys(step for index in changed for step in self.values[index].steps)
-        self._fixpoint(steps, max(Priority))
-        self._ties()
-
-    def changed(self) -> list[int]:
-        """List the values that changed since ``restore``."""
-        return list(dict.fromkeys(index for index, _, _ in self._journal))
-
-    def take_back(self) -> None:
-        """Undo all changes since ``restore``."""
-        while self._journal:
-            index, dims, state = self._journal.pop()
-            self.values[index].dims, self.values[index].state = dims, state
+    def assign(self, splits: Mapping[int, DimAxes]) -> None:
+        """Set new splits of some values, with no propagation from there."""
+        for index, dims in splits.items():
+            self._change(index, dims)
 
     def refusals(self) -> list[Conflict]:
         """List the conflicts of the current splits."""
@@ -237,16 +217,14 @@ class Propagation:
         for position, dims in outcome.changes:
             number = self.steps[index].values[position]
             value = self.values[number]
-            if self._tells:
-                self.events.append(Event(index, position, value.dims, dims))
+            self.events.append(Event(index, position, value.dims, dims))
             self._change(number, dims)
             changed.append(number)
         return changed
 
     def _change(self, index: int, dims: DimAxes) -> None:
-        """Set the split of a value; ``take_back`` undoes it."""
+        """Set the split of a value."""
         value = self.values[index]
-        self._journal.append((index, value.dims, value.state))
         value.dims = dims
         state = value.facts.states.get(dims)
         value.state = self._joins.state(value.facts, dims) if state is None else state

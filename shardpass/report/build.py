@@ -6,7 +6,6 @@ the plan that it was built from (``watch``): array, shardings, reason, and the u
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.annotations import MESH, TILED_SHARDING, Signature, get_text, main_of
 from shardpass.ir.collectives import CollectiveUse, collective_ops
 from shardpass.ir.context import UNNAMED
-from shardpass.ir.frames import user_frame
 from shardpass.ir.machines import module_machine
 from shardpass.ops.splits.factors import DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
@@ -124,7 +122,7 @@ def explain_built(
         find_ops=facts.ops,
         find_constraints=facts.constraints,
         memory=memory_facts(module, machine.name, facts.built_ops),
-        changes=_decisions(seen, sources),
+        changes=_decisions(seen),
         decision=_decision(seen.decision),
         sources=sources,
         plan=seen.plan,
@@ -174,30 +172,9 @@ def _axes(mesh: Mesh | None) -> tuple[tuple[str, int], ...]:
     return () if mesh is None else tuple(mesh.axes)
 
 
-def _decisions(seen: Watched, sources: Sources) -> tuple[ChangeFact, ...]:
+def _decisions(seen: Watched) -> tuple[ChangeFact, ...]:
     moves = () if seen.decision is None else seen.decision.changes
-    result = []
-    for one, where in zip(moves, seen.change_locations, strict=True):
-        frame = user_frame(where)
-        message = _decision_text(one.message, sources.expression(frame) if where else "")
-        result.append(ChangeFact(message, frame.place, one.before, one.after))
-    return tuple(result)
-
-
-_DECISION = re.compile(r"(?:stablehlo\.)?(.*), factor of size (\d+), (.*): (\d+) values")
-
-
-def _decision_text(message: str, expression: str) -> str:
-    """Describe a decision of the search by the user's expression.
-
-    Example: ``x @ w: a dimension of 32 is split over data, and 13 values with it``.
-    """
-    match = _DECISION.fullmatch(message)
-    if match is None:
-        return message
-    who, size, way, count = match.groups()
-    others = int(count) - 1
-    return f"{expression or who}: a dimension of {size} is {way}" + (f", and {others} values with it" if others else "")
+    return tuple([ChangeFact(one.message, NOWHERE, one.before, one.after) for one in moves])
 
 
 # ---------------------------------------------------------------- rows

@@ -69,7 +69,7 @@ class Watched:
     plans.
 
     Attributes:
-        decision: of propagation; ``change_locations``: the locations of the ops that the search's moves name.
+        decision: of propagation.
         annotated_arguments, annotated_results: the places of those that the user annotated.
         locations: of each op of the plan's program, before it was marked.
         argument_locations: of main's arguments; ``results``: what JAX calls its results, "" where it does not say.
@@ -77,7 +77,6 @@ class Watched:
     """
 
     decision: Decision | None = None
-    change_locations: tuple[str, ...] = ()
     annotated_arguments: frozenset[int] = frozenset()
     annotated_results: frozenset[int] = frozenset()
     plan: ProgramPlan | None = None
@@ -143,18 +142,13 @@ def _propagate(own: Propagate, module: Any, seen: Watched) -> None:
     own.say_constraints(module)
     table = table_of(module, "propagate")
     keep(table)  # what the pass reads is this
-    decision, handles = own.decided(module)
-    seen.decision = decision
+    seen.decision, _ = own.decided(module)
     program = table.program  # of the decision's own, a folded one, equal arguments and results are one
     seen.annotated_arguments = frozenset(
         k for k, value in enumerate(program.body.arguments) if value in program.annotations
     )
     seen.annotated_results = frozenset(
         k for k, row in enumerate(program.result_annotations) if row is not NO_ANNOTATION
-    )
-    seen.change_locations = tuple(
-        "" if one.op is None else str(handles.ops[decision.parts.get(one.op, one.op)].location)
-        for one in decision.changes
     )
 
 

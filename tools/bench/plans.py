@@ -7,7 +7,7 @@
 
 The programs are those of test/integration/models (as the hook into JAX decides them: ``settle-results``), of
 tools/bench/underspecified_programs in both forms, and of examples/. A plan's price is in seconds and counts work
-(``planning.cost``), shown in microseconds; ``tried`` are the moves that the search looked at; seconds are of the
+(``planning.cost``), shown in microseconds; ``tried`` are the plans that the search compared; seconds are of the
 process, not of the wall.
 Exits with 1 where the sum of all prices grew, or one price by more than 1%.
 """
@@ -35,7 +35,7 @@ HEADS = ("program", "price us", "before", "ratio", "bytes", "before", "tried", "
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of one program. ``tried``: moves that the search looked at."""
+    """The plan of one program. ``tried``: plans that the search compared."""
 
     price: float
     bytes: int

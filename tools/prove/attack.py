@@ -5,6 +5,7 @@
     python -m tools.prove.attack --programs 5 --seed 100    other tries, of the first five
     python -m tools.prove.attack --parts                    what parts of axes would save
     python -m tools.prove.attack --tiny --programs 500      every sharding of tiny programs
+    python -m tools.prove.attack --tiny --effort 2          the same of the decision that looks longer
 
 A try writes what a user can: some open values of a program are given random shardings in its text, the rest is decided
 again. Where the sum or the makespan of that plan is below the bound that the decision of the program itself states, the
@@ -36,7 +37,8 @@ from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.annotations import SHARDING
 from shardpass.ops.splits.factors import Axes
 from shardpass.passes.propagate import barriers
-from shardpass.planning.decide.search import Bound, Decision, decide
+from shardpass.planning.decide.bound import Bound
+from shardpass.planning.decide.search import Decision, decide
 from shardpass.planning.options.axes import sub_axes, whole_axes
 from shardpass.planning.plan.cost import price
 from shardpass.planning.plan.plan import ProgramPlan
@@ -109,7 +111,7 @@ def attack(name: str, text: str, tries: int, seed: int, machine: Machine = IDEAL
     return Attack(name, decision.bound, plan.makespan, sums, spans, spans[0])
 
 
-def enumerate_all(name: str, text: str, seed: int, machine: Machine = IDEAL) -> Attack | None:
+def enumerate_all(name: str, text: str, seed: int, machine: Machine = IDEAL, effort: int = 1) -> Attack | None:
     """Plans all shardings of a program in which random ones are written until few are left; None where none are."""
     rng = Random(f"{name} {seed}")
     with collect():
@@ -125,7 +127,7 @@ def enumerate_all(name: str, text: str, seed: int, machine: Machine = IDEAL) -> 
         else:
             return None
         try:
-            first = _decided(text, machine)
+            first = _decided(text, machine, effort)
         except ShardpassError:
             return None  # two of the shardings contradict one another
         if first is None or first[0].bound is None or not space.free:
@@ -147,14 +149,14 @@ def _read(text: str) -> Program:
         return table_of(module, "propagate").program
 
 
-def _decided(text: str, machine: Machine) -> tuple[Decision, ProgramPlan] | None:
+def _decided(text: str, machine: Machine, effort: int = 1) -> tuple[Decision, ProgramPlan] | None:
     """Returns the decision about ``text`` and its plan; None where it is too large."""
     module = shardpass.run_pipeline(text, "shardpass-import")
     with module.context:
         table = table_of(module, "propagate")
         if table.program.count > LARGE:
             return None
-        decision = decide(table.program, barriers(table.program, table.handles), 1, machine)
+        decision = decide(table.program, barriers(table.program, table.handles), effort, machine)
         return decision, plan_program(table.program, decision.shardings, decision.decided, machine=machine)
 
 
@@ -208,6 +210,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the tries (0)")
     parser.add_argument("--parts", action="store_true", help="shardings over parts of axes too")
     parser.add_argument("--tiny", action="store_true", help="plan every sharding of tiny programs")
+    parser.add_argument("--effort", type=int, default=1, help="of the decision, with --tiny (1)")
     parser.add_argument("--machine", default=IDEAL.name, help=f"for which is decided ({IDEAL.name})")
     arguments = parser.parse_args(argv)
     set_devices()
@@ -219,7 +222,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if len(found) == arguments.programs:
                 break
             if arguments.tiny:
-                one = enumerate_all(name, text, seed, machine)
+                one = enumerate_all(name, text, seed, machine, arguments.effort)
             else:
                 one = attack(name, text, arguments.tries, seed, machine, arguments.parts)
             if one is not None:

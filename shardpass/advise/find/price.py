@@ -61,9 +61,10 @@ class Model:
         folded = replace(self.task.folded, program=changed(self.task.folded, changes))
         task = self.task
         if self.effort:
-            search = Search(task.program, task.barriers, self.effort, task.machine, folded, task.decided)
+            search = Search(task.program, task.barriers, task.machine, folded, task.decided)
             search.run()
-            return search.best.price
+            if search.solved is not None:
+                return search.solved.price
         seconds, peak = as_propagated(task, folded.program, Propagated(folded.program, task.barriers))
         return seconds + holding(peak, self.clock)
 

@@ -52,8 +52,8 @@ from shardpass.ir.context import UNNAMED, parse_module
 from shardpass.ir.doors import Given
 from shardpass.passes.propagate import barriers
 from shardpass.pipeline.plan import plan_of
+from shardpass.planning.decide.bound import Bound
 from shardpass.planning.decide.problem import Answer, Problem
-from shardpass.planning.decide.search import Bound
 from shardpass.planning.decide.within import within
 from shardpass.planning.plan.cost import price
 from shardpass.planning.plan.plan import ProgramPlan

@@ -27,9 +27,9 @@ from functools import partial
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.diagnostics import report
 from shardpass.diagnostics.table_suggest import DOES_NOT_FIT, LIMIT_TOO_LOW
-from shardpass.planning.decide.descent import SearchChange
+from shardpass.planning.decide.bound import Bound
 from shardpass.planning.decide.problem import Problem
-from shardpass.planning.decide.search import Bound, Decision, decide
+from shardpass.planning.decide.search import Decision, SearchChange, decide
 from shardpass.planning.decide.within import within
 from shardpass.planning.plan.cost import price
 from shardpass.planning.plan.plan import ProgramPlan
@@ -113,7 +113,7 @@ def decide_within(
         fit = fitting(problem, limit)
         if fit.peak <= limit:
             message = f"all values, to hold {show_bytes(fit.peak)} in place of {show_bytes(least)}"
-            steps = *free.changes, SearchChange(message, None, price(cheapest), fit.bound.plan)
+            steps = *free.changes, SearchChange(message, price(cheapest), fit.bound.plan)
             return replace(
                 free,
                 shardings=fit.shardings,

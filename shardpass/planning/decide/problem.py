@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardpass.ops.splits.factors import Axes, DimAxes
-from shardpass.planning.decide.descent import spliced
-from shardpass.planning.decide.search import SPLICED
+from shardpass.planning.decide.search import SPLICED, spliced
 from shardpass.planning.decide.solver import Solver
 from shardpass.planning.options.axes import whole_axes
-from shardpass.planning.options.estimate import Estimate
+from shardpass.planning.options.counts import Counts
 from shardpass.planning.options.partial import split_of
 from shardpass.planning.options.tables import alike
 from shardpass.planning.plan.task import Task
@@ -75,7 +74,7 @@ class Problem:
         self.task, self.footprint = task, task.footprint
         self.propagated = Propagated(task.folded.program, task.barriers)
         axes = whole_axes(task.folded.program.mesh)
-        self.solver = Solver(self.propagated, Estimate(task.folded, task.decided), axes)
+        self.solver = Solver(self.propagated, Counts(task.folded, task.decided.clock), axes)
         present = self.propagated.shardings.of
         self._columns: list[tuple[int | None, Floats]] = []  # of the footprint: the variable, bytes by its value
         for value, array in zip(self.footprint.column, self.footprint.arrays, strict=True):

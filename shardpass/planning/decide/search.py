@@ -9,64 +9,62 @@ gone when it does: every layer then sums activations, where gathering the weight
    solved by ``solve``: the assignment with the least sum, and a bound that no assignment of these tables falls below.
    Where the tables leave something out, the ways that the planner chooses from the values around each op, which knows
    of copies that are at hand, are another candidate.
-3. A descent (``descent``) from the best of these, where the tables leave something out: with effort 2, as they know
-   whole axes alone; and where some values or ops have too many splits to be listed, or ops are joined after the
-   decision.
+3. Slices that are joined again become one op after the decision (``spliced``): what they read and make stays as it was
+   propagated, as the tables would avoid a price that nobody pays.
 4. The plans of the whole program decide between propagation and the best candidates, by one clock, ``makespan``: a
    step takes as long as its schedule. No effort gives a slower plan than a lower one. ``trade`` limits what a faster
    plan may receive and store.
 5. Where communication of that plan is exposed and work is left to hide it, the tables are solved again, with seconds
    that can be hidden (``slack``) counted in part: a gather of a weight waits for nothing, an exchange of activations
    holds up the next layer, and the sum does not see it. Such a plan is chosen if it is faster by ``FASTER``.
-6. With ``settle_results``, open results of main keep the shardings that propagation gives them, as JAX's do, unless
+6. With effort 2 a small program's plan is then changed value by value (``Search.neighbors``), as long as that pays: the
+   rules of ``trade`` and copies that ops share are not in the tables.
+7. With ``settle_results``, open results of main keep the shardings that propagation gives them, as JAX's do, unless
    another sharding receives less and saves ``MATERIAL``.
 
 Invariants: what the user fixed is the same in all candidates; no randomness and no clock, so that equal programs get
-equal shardings. Budgets count entries of tables, backtracks and moves.
+equal shardings. Budgets count entries of tables, backtracks and plans.
 
 Example, FSDP on d=8: ``x @ w`` with rows of x and rows of w over d. Propagation splits the contraction and sums
 activations. In the tables the way "rows" takes w gathered, which is cheaper; docs/planning.md has the figures.
 
 Complexity: one fold, one propagation, the tables (O(ops x ways x splits of a value)), toulbar2 on them, and at most
-five plans of the folded program and four of the whole one.
+six plans of the whole program.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.material import MATERIAL
-from shardpass.planning.decide.descent import Descent, Point, SearchChange
+from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.planning.decide.bound import SAME, Bound
 from shardpass.planning.decide.solver import Solution, Solver
 from shardpass.planning.options.axes import whole_axes
-from shardpass.planning.options.choose import Decided
+from shardpass.planning.options.choose import Decided, decided_on
+from shardpass.planning.options.counts import Counts
 from shardpass.planning.options.partial import over, split_of
 from shardpass.planning.options.slack import Slack
-from shardpass.planning.options.space import Space, space_of
 from shardpass.planning.plan.cost import price
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.plan.planner import plan_decided
 from shardpass.planning.plan.trade import ALONE, LEAST_SUM, Trade, refused, spends_memory
+from shardpass.planning.price.fold import Folded, fold
 from shardpass.planning.solve.network import Table
 from shardpass.planning.solve.result import Result
 from shardpass.planning.solve.solve import Budget
 from shardpass.program.program import Program
-from shardpass.program.shardings import Shardings
+from shardpass.program.shardings import Factors, Shardings
+from shardpass.propagation.engine import describe
 from shardpass.propagation.implied import fix_implied
 from shardpass.propagation.program import Propagated
 
-SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
-LEAST = "the least sum of communication and work (whole axes, no shared copies)"  # the model of the tables
-SHARED = (
-    "ops share a copy of an array, or parts of axes split one, and the plan costs less than the least of the tables"
-)
-PLANNED = "the plan brings arrays otherwise than the tables do"
 SPLICED = "slices that are joined again become one op after the decision"  # of which tables do not know
 TRADED = "a cheaper plan receives or stores more than its saving may cost, or does not fit"
 HIDDEN = "more of what the plan sends runs beside work"
@@ -77,74 +75,31 @@ ROUNDS = 1 << 21  # entries of tables in all rounds of each
 FASTER = 1e-2  # of a makespan, for a higher sum
 BUSY = 0.8  # of a makespan: where more of it is communication, all of that serves the bound
 NEAR = 1e-2  # of a makespan above its bound: a better plan is not sought, but with effort 2
+TRIES = 1 << 14  # ops in all plans of single changes
 HIDEABLE = 0.03  # of a makespan: where less of it can be hidden, the sum decides
 ROUNDING = 1e-9  # of a makespan
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated sharding is kept
 
 
 @dataclass(frozen=True)
-class Bound:
-    """How near a decision is to the least sum of seconds in the model of its tables.
+class SearchChange:
+    """One step of the search: a message that describes it, and the seconds of the plan before and after."""
 
-    The tables have splits over whole axes, and each op makes its own copy of an open array. A plan outside of this
-    model may cost less: over a part of an axis, or with a copy that several ops use.
+    message: str
+    before: float
+    after: float
 
-    ``price``: what the decision costs in the tables, in seconds; ``least``: a lower bound for all shardings in them.
-    Both are None if there is no bound. ``plan``: the seconds of the plan, in which ops share copies: if it is below the
-    least of the tables, that is no bound. ``why``: the reason for which there is no bound, or no closer one.
-    ``makespan``: of the plan, ``least_makespan``: a lower bound for all shardings in the tables; None without one, or
-    where nothing overlaps, and the makespan is the sum.
+
+@dataclass(frozen=True)
+class Point:
+    """The splits of all values of the folded program, and the ways of its ops (by number) that are decided too.
+
+    ``partial``: the axes over which values wait as partial sums.
     """
 
-    plan: float
-    price: float | None = None
-    least: float | None = None
-    why: str = ""
-    makespan: float | None = None
-    least_makespan: float | None = None
-
-    @classmethod
-    def of(cls, plan: float, price: float, least: float, why: str) -> Bound:
-        """Return the bound of a solution of the tables; empty if ``plan`` is below ``least``."""
-        if plan < least * (1 - SAME):
-            return cls(plan, why=SHARED)
-        return cls(plan, price, min(least, plan), why)
-
-    @property
-    def gap(self) -> float | None:
-        """The fraction that a better sharding may save at most of the price, or of the plan where that costs more; None
-        without a bound.
-        """
-        if self.price is None or self.least is None:
-            return None
-        most = max(self.price, self.plan)
-        return max(0.0, most - self.least) / most if most > 0 else 0.0
-
-    @property
-    def makespan_gap(self) -> float | None:
-        """The fraction of the makespan that a better sharding may save at most; None without a bound."""
-        if self.makespan is None or self.least_makespan is None:
-            return None
-        return max(0.0, 1 - self.least_makespan / self.makespan)
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the fields for JSON; ``text`` is for readers."""
-        return {"text": str(self), "gap": self.gap, **asdict(self), "makespan_gap": self.makespan_gap}
-
-    def __str__(self) -> str:
-        gap = self.makespan_gap
-        if gap is None:
-            return self._sum()
-        return f"{'at' if gap < SAME else f'within {max(gap, 1e-3):.1%} of'} a bound of the makespan; {self._sum()}"
-
-    def _sum(self) -> str:
-        if self.gap is None:
-            return f"not bounded, because {self.why}"
-        if self.gap < SAME:
-            return f"at {LEAST}"
-        above = PLANNED if self.price is not None and self.plan > self.price * (1 + SAME) else ""
-        why = f", as {self.why or above}" if self.why or above else ""
-        return f"within {max(self.gap, 1e-3):.1%} of {LEAST}{why}"
+    splits: tuple[DimAxes, ...]
+    ways: Mapping[int, Factors] = field(default_factory=dict)
+    partial: Mapping[int, Axes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -152,7 +107,8 @@ class Decision:
     """The shardings of all values, and how they were decided.
 
     ``propagated``: the propagation that the search starts from, with its trace. ``changes``: the steps of the search,
-    in order. ``tried``: how many moves a descent looked at. ``searched``: the folded program that was decided.
+    in order. ``tried``: how many plans of the whole program were compared. ``searched``: the folded program that was
+    decided.
     ``parts``: of an op of ``propagated`` that is a part of one of the program, that op's number. ``decided``: what
     plans have decided on the way, for those that follow. ``find_bound``: finds ``bound``. ``memory``: the limit of
     bytes for which cheaper shardings were left, None where there are none.
@@ -184,11 +140,6 @@ class Decision:
         plain, plan = self.plans
         return Trade.between(plain, plan, LEAST_SUM if price(plain) < price(plan) * (1 - ENOUGH) else ALONE)
 
-    @property
-    def space(self) -> Space | None:
-        """The classes of dimensions and their conflicts, repeated layers counted once; None if nothing was searched."""
-        return None if self.searched is None else space_of(self.searched.engine)
-
 
 def decide(
     program: Program,
@@ -201,28 +152,32 @@ def decide(
     """Return shardings of all values of ``program``.
 
     ``barriers``: for each constraint (by op number) the direction in which shardings may pass it. ``effort``: 0
-    propagates only; 1 solves; 2 then descends, over parts of axes too. ``machine``: on which the program will run.
+    propagates only; 1 solves; 2 goes on where the best plan is near its bound, and changes the plans of small programs
+    value by value. ``machine``: on which the program will run.
     ``settle_results``: results of main that follow from annotations stay as propagated (``propagation.implied``).
     """
     propagated = Propagated(program, barriers)
     if effort < 1:
         return Decision(propagated.shardings, propagated)
-    search = Search(program, barriers, effort, machine)
+    search = Search(program, barriers, machine)
     if settle_results:
         search.settle_results()
     search.run()
     best = _Best(program, propagated, search)
-    for candidate in search.candidates:
-        best.consider(*candidate)
+    for point in search.candidates:
+        if point.splits != search.first.splits or search.cheaper_than(best.plain):
+            best.consider(point)
     if machine.in_flight:
         if (waiting := search.with_sums_that_wait(best.plain, best.plan)) is not None:
-            best.consider(*waiting)
+            best.consider(waiting)
         for weights in WEIGHTS:
             near = 0.0 if effort > 1 else NEAR
             if best.plan.makespan * (1 - near) <= search.least() or _hideable(best.plan) < HIDEABLE:
                 break
             if (weighed := search.weighed(best.plan, *weights)) is not None:
-                best.consider(*weighed, weighed=True)
+                best.consider(weighed, weighed=True)
+    if effort > 1:
+        best.improve()
     return best.decision
 
 
@@ -233,26 +188,49 @@ class _Best:
         self.program, self.search, self.results = program, search, propagated.shardings.results
         self.plain, shardings = plan_decided(program, propagated.shardings, search.decided)
         self.plan = self.least = self.plain
-        self.best = Decision(shardings, propagated, (), search.tried, search.propagated, decided=search.decided)
-        self.why = ""
+        self.point, self.why, self.tried = search.first, "", 1
+        self.best = Decision(shardings, propagated, searched=search.propagated, decided=search.decided)
 
-    def consider(self, point: Point, changes: tuple[SearchChange, ...], weighed: bool = False) -> None:
-        """Plan the program at ``point``, and keep the plan where it pays. ``weighed``: its tables were."""
+    def consider(self, point: Point, weighed: bool = False) -> bool:
+        """Plan the program at ``point``, and keep the plan where it pays; return whether it does. ``weighed``: its
+        tables were.
+        """
         search, before = self.search, self.plan
         plan, shardings = plan_decided(self.program, search.unfolded(point), search.decided)
+        self.tried += 1
         moved = bool(search.settles) and shardings.results != self.results
         if not (moved or weighed or price(plan) >= price(self.least) or refused(self.plain, plan)):
             self.least = plan
         if not _pays(before, plan, moved, FASTER if weighed else ENOUGH):
-            return
+            return False
         if refused(self.plain, plan) or (weighed and refused(before, plan)):
             self.why = self.why or TRADED
-            return
-        self.plan, self.why = plan, HIDDEN if weighed else self.why
-        parts = search.folded.parts
-        self.best = Decision(
-            shardings, search.propagated, changes, search.tried, search.propagated, parts, search.decided
-        )  # fmt: skip
+            return False
+        self.point, self.plan, self.why = point, plan, HIDDEN if weighed else self.why
+        count = sum(one != other for one, other in zip(point.splits, search.first.splits, strict=True))
+        change = SearchChange(f"{count} values at once", price(self.plain), price(plan))
+        self.best = replace(
+            self.best,
+            shardings=shardings,
+            propagated=search.propagated,
+            changes=(change,),
+            parts=search.folded.parts,
+        )
+        return True
+
+    def improve(self) -> None:
+        """Change single values of a small program as long as its plan gets faster."""
+        left = TRIES // self.search.folded.program.count
+        again = True
+        while again:
+            again = False
+            for splits in self.search.neighbors(self.point.splits):
+                if not left:
+                    return
+                left -= 1
+                if self.consider(Point(splits)):
+                    again = True
+                    break
 
     @property
     def decision(self) -> Decision:
@@ -262,7 +240,7 @@ class _Best:
         if spends_memory(plain, plan):
             other = plain
         plans = None if other is plan else (other, plan)
-        return replace(self.best, find_bound=lambda: self.search.bound(plan, why), plans=plans)
+        return replace(self.best, tried=self.tried, find_bound=lambda: self.search.bound(plan, why), plans=plans)
 
 
 def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool, enough: float) -> bool:
@@ -285,23 +263,51 @@ def _hideable(plan: ProgramPlan) -> float:
     return min(plan.makespan - work, left) / plan.makespan if plan.makespan else 0.0
 
 
-Candidate = tuple[Point, tuple[SearchChange, ...]]
+class Search:
+    """One decision about a folded program; call ``run``, then plan ``candidates``.
 
-
-class Search(Descent):
-    """One decision about a folded program; call ``run``, then ``unfolded``.
-
-    ``best`` is the point with the cheapest folded plan; ``candidates`` are all points cheaper than the best before
-    them, and all that the tables solved, with the steps that led to them.
+    ``first``: as propagated. ``candidates``: all points that the tables solved.
     """
 
-    candidates: list[Candidate]
     solver: Solver | None = None
     solved: Result | None = None
-    why: str = ""  # there is no bound
     settles = False
     open_results: tuple[int, ...] = ()  # values of the engine that follow from no annotation
     bounds: tuple[tuple[float, float, float], ...] = ()  # (compute, hideable, least) of each solution of the tables
+
+    def __init__(
+        self,
+        program: Program,
+        barriers: Mapping[int, str],
+        machine: Machine,
+        folded: Folded | None = None,
+        decided: Decided | None = None,
+    ) -> None:
+        self.program, self.machine = program, machine
+        self.folded: Folded = folded or fold(program, barriers)
+        self.propagated = Propagated(self.folded.program, barriers)
+        self.engine = self.propagated.engine
+        self.decided = decided or decided_on(program.mesh, machine)
+        self.counts = Counts(self.folded, self.decided.clock)
+        self.first = Point(self.engine.snapshot())
+        self.candidates: list[Point] = []
+        self.why = ""  # there is no bound
+
+    def unfolded(self, point: Point) -> Shardings:
+        """Return the shardings of the whole program at ``point``."""
+        self.engine.restore(point.splits)
+        refused = self.engine.refusals()
+        shardings = replace(
+            self.propagated.table(),
+            conflicts={
+                op: describe(conflict, self.engine.mesh)
+                for conflict in refused
+                if (op := self.engine.steps[conflict.step].op) is not None
+            },
+            ways=point.ways,
+            partial=point.partial,
+        )
+        return self.folded.unfolded(shardings)
 
     def settle_results(self) -> None:
         """Fix the results of main that follow from annotations, and tiles that ops show to the user. Precedes
@@ -324,16 +330,34 @@ class Search(Descent):
                         yield index
 
     def run(self) -> None:
-        """Solve the tables, and descends from the best point if they leave something out."""
-        self.candidates = []
-        solver = self._solver()
-        if solver is not None:
-            self._solve(solver)
-        if self.effort > 1 or solver is None or not solver.complete:
-            changes, point = self._descend(replace(self.best, ways={}, partial={}), self.close)
-            if changes:
-                before = tuple(self.changes) if self.best is not self.first else ()
-                self._consider(point, (*before, *changes))
+        """Solve the tables."""
+        self.solver = solver = Solver(self.propagated, self.counts, whole_axes(self.folded.program.mesh))
+        spliced = self._spliced()
+        self.why = SPLICED if spliced else solver.left_out
+        self.kept = self._present(spliced)
+        solution = solver.solve(fixed=self.kept)
+        if not solution.result.values:
+            self.why = "no assignment of the tables keeps all that is fixed"
+            return
+        self._solved(solution)
+        if not solution.splits.keys().isdisjoint(self.open_results):
+            kept = solver.solve(fixed=self.kept | self._present(self.open_results), start=solution.result.values)
+            if kept.result.values:
+                self._add(kept)
+                if solution.result.price > kept.result.price * (1 - MATERIAL):
+                    self._solved(kept)
+                    return
+        self._add(solution)
+
+    def _solved(self, solution: Solution) -> None:
+        self.solved = solution.result
+        self.bounds = ((1.0, 1.0, solution.result.bound),)
+
+    def _spliced(self) -> list[int]:
+        """Return the values of the engine that ops read or make which become one op later."""
+        numbers, index = spliced(self.folded.program), self.propagated.index
+        ops = [op for op in self.folded.program.body.every_op() if op.number in numbers]
+        return [index[value] for op in ops for value in (*op.operands, *op.results) if value in index]
 
     def bound(self, plan: ProgramPlan, why: str) -> Bound:
         """Return how near the decision ``plan`` is to the best sharding in the tables. ``why`` there is no closer
@@ -350,7 +374,7 @@ class Search(Descent):
         slack = Slack(self.program, self.folded, plan.compute_by_op(), works)
         if self.least() < plan.makespan * (1 - SAME):
             busy = plan.price - plan.compute_seconds() > BUSY * plan.makespan
-            self._solved(slack, *BOUNDS[busy], entries=0)
+            self._weighed(slack, *BOUNDS[busy], entries=0)
         least = self.least()
         if least > plan.makespan * (1 + SAME):
             return bound
@@ -364,82 +388,23 @@ class Search(Descent):
         k of work and h of what fits into slacks, the tables at least b: makespan >= (b + (1 - h) L) / (1 + k). Slacks
         of more work than the least are greater, and their bound is one.
         """
-        if self.solver is None or self.why or self.clock.machine.in_flight != 1:
+        if self.solver is None or self.why or self.machine.in_flight != 1:
             return 0.0
         work = math.fsum([least * often for least, often in self.solver.network.least.values()])
         return max([work, *[(least + (1 - hide) * work) / (1 + compute) for compute, hide, least in self.bounds]])
 
-    def _solver(self) -> Solver | None:
-        """Build the tables; return None and set ``why`` if they would not describe the program."""
-        if self.spliced:
-            self.why = SPLICED
-        else:
-            solver = Solver(self.propagated, self.estimate, whole_axes(self.folded.program.mesh))
-            if not solver.complete:
-                self.why = solver.left_out
-            return solver
-        return None
-
-    def _solve(self, solver: Solver) -> None:
-        self.engine.restore(self.first.splits)
-        self.solver, solution = solver, solver.solve()
-        if not solution.result.values:
-            self.why = "no assignment of the tables keeps all that is fixed"
-            return
-        self.solved = solution.result
-        self.bounds = ((1.0, 1.0, solution.result.bound),)
-        if not solution.splits.keys().isdisjoint(self.open_results):
-            kept = solver.solve(fixed=self._present_results(solver), start=solution.result.values)
-            if kept.result.values:
-                self._propose(kept, solver.complete)
-                if solution.result.price > kept.result.price * (1 - MATERIAL):
-                    self.solved = kept.result
-                    self.bounds = ((1.0, 1.0, kept.result.bound),)
-                    return
-        self._propose(solution, solver.complete)
-
-    def _present_results(self, solver: Solver) -> dict[int, int]:
-        """Return the choice of each open result that leaves it as it was propagated, by variable."""
-        places = [(solver.place(index), self.engine.values[index].dims) for index in self.open_results]
+    def _present(self, indices: Iterable[int]) -> dict[int, int]:
+        """Return the choice of each value of the engine that leaves it as it was propagated, by variable."""
+        assert self.solver is not None
+        dims_of = self.first.splits
+        places = [(self.solver.place(index), dims_of[index]) for index in indices]
         return {place.variable: place.domain.index(dims) for place, dims in places if dims in place.domain}
 
-    def _propose(self, solution: Solution, complete: bool) -> None:
-        """Propose a solution of the tables, with folded plans where a descent may follow or only ways of ops differ."""
-        points = [self._solution(solution)]
-        if self.effort > 1 or not complete or points[0].splits == self.first.splits:
-            self.engine.assign(solution.splits, settle=False)
-            points = [self._planned(points[0].ways, points[0].partial)]
-            if not complete:
-                points.append(self._point())
-            self.engine.restore(self.first.splits)
-        for point in points:
-            self._consider(point, self._change_to(solution, point), solved=True)
+    def cheaper_than(self, plan: ProgramPlan) -> bool:
+        """Return whether the solution of the tables costs less than ``plan``."""
+        return self.solved is not None and self.solved.price < price(plan) * (1 - ENOUGH)
 
-    def _solution(self, solution: Solution) -> Point:
-        """Return the point of a solution of the tables, at their price and without a plan."""
-        self.engine.restore(self.first.splits)
-        self.engine.assign(solution.splits, settle=False)
-        partial = {self.values[index]: axes for index, axes in solution.partial.items()}
-        point = Point(self.engine.snapshot(), {}, solution.result.price, solution.ways, partial)
-        self.engine.restore(self.first.splits)
-        return point
-
-    def _change_to(self, solution: Solution, point: Point) -> tuple[SearchChange, ...]:
-        return (SearchChange(f"{len(solution.splits)} values at once", None, self.first.price, point.price),)
-
-    def _consider(self, point: Point, changes: tuple[SearchChange, ...], solved: bool = False) -> None:
-        """Keep ``point`` as a candidate if its folded plan is cheaper than the best one.
-
-        A point that the tables ``solved`` is a candidate at any folded price, unless it changes no sharding: the price
-        of a fold may be too high, so the whole plan is compared.
-        """
-        cheaper = point.price < self.best.price * (1 - ENOUGH)
-        if cheaper:
-            self.best, self.changes = point, list(changes)
-        if cheaper or (solved and point.splits != self.first.splits):
-            self.candidates.append((point, changes))
-
-    def with_sums_that_wait(self, plain: ProgramPlan, best: ProgramPlan) -> Candidate | None:
+    def with_sums_that_wait(self, plain: ProgramPlan, best: ProgramPlan) -> Point | None:
         """Return the propagated shardings with sums that wait, as later passes join them (``passes.combine``); None
         where such a plan cannot be faster than ``best``.
         """
@@ -460,9 +425,9 @@ class Search(Descent):
         saved = price(plain) - solution.result.price
         if not solution.partial or plain.makespan - saved >= best.makespan:
             return None
-        return self._candidate(solution)
+        return self._add(solution)
 
-    def weighed(self, plan: ProgramPlan, compute: float, hideable: float) -> Candidate | None:
+    def weighed(self, plan: ProgramPlan, compute: float, hideable: float) -> Point | None:
         """Return the solution of the tables in which what can be hidden counts in part; None if it is known.
 
         ``plan``: the best so far, for which the slacks are.
@@ -470,31 +435,58 @@ class Search(Descent):
         if self.solved is None or self.solver is None:
             return None
         slack = self.solver.network.slack or Slack(self.program, self.folded, plan.compute_by_op())
-        solution = self._solved(slack, compute, hideable)
-        return self._candidate(solution) if solution.result.values else None
+        solution = self._weighed(slack, compute, hideable)
+        return self._add(solution) if solution.result.values else None
 
-    def _solved(self, slack: Slack, compute: float, hideable: float, entries: int = ROUNDS) -> Solution:
+    def _weighed(self, slack: Slack, compute: float, hideable: float, entries: int = ROUNDS) -> Solution:
         """Solve the tables with weights, from their solution, and add the bound; once without ``entries``."""
         assert self.solver is not None
         assert self.solved is not None
         solver = self.solver
         self.engine.restore(self.first.splits)
         solver.network.weigh(slack, compute, hideable)
-        fixed = self._present_results(solver) if self.open_results else {}
+        fixed = self.kept | self._present(self.open_results)
         solution = solver.solve(fixed=fixed, start=self.solved.values, budget=WEIGHED, entries=entries)
         if solution.result.values:
             self.bounds += ((compute, hideable, solution.result.bound),)
         return solution
 
-    def _candidate(self, solution: Solution) -> Candidate | None:
-        """Return a solution of the tables, without a folded plan; None if it is known."""
-        point = self._solution(solution)
-        if any((point.splits, _key(point)) == (other.splits, _key(other)) for other, _ in self.candidates):
+    def _add(self, solution: Solution) -> Point | None:
+        """Add the point of a solution of the tables to the candidates; return None if it is known.
+
+        Where the tables leave something out, the ways that the planner chooses are a candidate, too.
+        """
+        self.engine.restore(self.first.splits)
+        self.engine.assign(solution.splits)
+        values = {index: value for value, index in self.propagated.index.items()}
+        partial = {values[index]: axes for index, axes in solution.partial.items()}
+        point = Point(self.engine.snapshot(), solution.ways, partial)
+        self.engine.restore(self.first.splits)
+        if point in (self.first, *self.candidates):
             return None
-        self.candidates.append((point, self._change_to(solution, point)))
-        return self.candidates[-1]
+        self.candidates.append(point)
+        if self.why:
+            self.candidates.append(Point(point.splits))
+        return point
+
+    def neighbors(self, splits: tuple[DimAxes, ...]) -> Iterator[tuple[DimAxes, ...]]:
+        """Yield ``splits`` with one open value, and those that are tied to it, split otherwise."""
+        assert self.solver is not None
+        network = self.solver.network
+        groups = {index: members for members in self.propagated.groups.values() for index in members}
+        for variable, domain in network.domains.items():
+            members = groups.get(variable) or network.members.get(variable) or [variable]
+            for layout in domain if variable not in self.kept else ():
+                if not over(layout) and layout != splits[variable]:
+                    yield tuple([layout if index in members else dims for index, dims in enumerate(splits)])
 
 
-def _key(point: Point) -> frozenset[object]:
-    """Return what a point decides beside the splits of values."""
-    return frozenset([*point.ways.items(), *point.partial.items()])
+def spliced(program: Program) -> frozenset[int]:
+    """Return the numbers of concatenates of slices, and of these slices, which partitioning joins into one op."""
+    cut = {value: op.number for op in program.body.every_op() if op.name == "stablehlo.slice" for value in op.results}
+    numbers: set[int] = set()
+    for op in program.body.every_op():
+        if op.name == "stablehlo.concatenate" and not cut.keys().isdisjoint(op.operands):
+            numbers.add(op.number)
+            numbers.update(cut[value] for value in op.operands if value in cut)
+    return frozenset(numbers)

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shardpass.ops.splits.factors import Axes, DimAxes
+from shardpass.planning.options.counts import Counts
 from shardpass.planning.options.equal_ways import most_split
-from shardpass.planning.options.estimate import Estimate
 from shardpass.planning.options.partial import over, split_of
 from shardpass.planning.options.tables import Place, ProgramTables, Values
 from shardpass.planning.solve.network import Costs, Network, Table, total
@@ -52,9 +52,9 @@ class Solution(NamedTuple):
 class Solver:
     """Builds and solves the tables of one program. ``axes`` split dimensions as wholes."""
 
-    def __init__(self, propagated: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
+    def __init__(self, propagated: Propagated, counts: Counts, axes: Sequence[Axes]) -> None:
         self.engine = propagated.engine
-        self.network = ProgramTables(propagated, estimate, axes)
+        self.network = ProgramTables(propagated, counts, axes)
         self.network.read()
 
     @property

@@ -106,23 +106,17 @@ class Splits:
 
 @dataclass(frozen=True)
 class Decided:
-    """Decisions by what they depend on, and prices: of one plan, or of all plans of programs on one mesh and machine.
-
-    ``kinds``: one object for all ops that are decided alike (``estimate``). ``terms``: the cost of an op, by that
-    object and the shardings of its operands and results.
-    """
+    """Decisions by what they depend on, and prices: of one plan, or of all programs on one mesh and machine."""
 
     prices: Prices
     clock: Clock = field(default_factory=lambda: clock_of(IDEAL))
     choices: dict[Any, Choice] = field(default_factory=dict)
     splits: dict[Any, Splits] = field(default_factory=dict)
-    kinds: dict[Any, object] = field(default_factory=dict)
-    terms: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def is_full(self) -> bool:
         """Whether so many decisions are recorded that other programs should start with none."""
-        return max(len(self.choices), len(self.terms) // 2, self.prices.count // 4) > MOST_CHOICES
+        return max(len(self.choices), self.prices.count // 4) > MOST_CHOICES
 
 
 def decided_on(mesh: PrimeMesh, machine: Machine = IDEAL) -> Decided:

@@ -1,7 +1,7 @@
 """The shardings of all values of a small program at once: the least sum of what its ops and reshards cost.
 
 Problem: a search by moves stops where no single move pays, and the best assignment may be two or three moves away. The
-price of a program is nearly a sum of local terms (``estimate``), so that it can be minimised as one (``solve``).
+price of a program is nearly a sum of local terms, so that it can be minimised as one (``solve``).
 Alpa (Zheng et al. 2022) does this with an integer program; here it is a cost function network.
 
 Variables: of each open value its split; of each op its *way* (``ways``); of a value that the user fixed, and that
@@ -37,7 +37,7 @@ import numpy as np
 from shardpass.ops.model import OpModel
 from shardpass.ops.splits.factors import Axes, DimAxes, pair_rules
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.planning.options.estimate import Estimate
+from shardpass.planning.options.counts import Counts
 from shardpass.planning.options.hoists import BARRIER, Trips
 from shardpass.planning.options.linear import accumulations, waiting
 from shardpass.planning.options.partial import layouts, partial_ways, split_of, weighed
@@ -105,11 +105,11 @@ class ProgramTables:
     ones.
     """
 
-    def __init__(self, propagated: Propagated, estimate: Estimate, axes: Sequence[Axes]) -> None:
-        self.propagated, self.estimate, self.axes = propagated, estimate, axes
-        self.reshards = Reshards(Distances(estimate.clock, axes), estimate.clock)
-        self.program = estimate.program
-        self.trips = Trips(self.program, estimate.clock.machine)
+    def __init__(self, propagated: Propagated, counts: Counts, axes: Sequence[Axes]) -> None:
+        self.propagated, self.counts, self.axes = propagated, counts, axes
+        self.reshards = Reshards(Distances(counts.clock, axes), counts.clock)
+        self.program = counts.program
+        self.trips = Trips(self.program, counts.clock.machine)
         self.own: list[Table | _Priced] = []  # of ops by themselves
         self.priced: list[_Priced] = []
         self.slack: Slack | None = None  # in which what is sent counts by the weight ``hideable`` alone
@@ -131,7 +131,7 @@ class ProgramTables:
         self.may_wait = {propagated.index[value] for value in self.waiting.values if value in propagated.index}
 
     def read(self) -> None:
-        ops = self.estimate.ops.values()
+        ops = self.counts.ops.values()
         self.makers = {value: op.number for op, _ in ops for value in op.results}
         for op, _ in ops:
             if op.is_loop:
@@ -227,9 +227,9 @@ class ProgramTables:
         """Add the copy of ``value`` that several users may share; the user fixed its sharding."""
         place = self._of(value)
         array = self.program.array(value)
-        if place is None or len(place.domain) > 1 or value in self.estimate.free or not array.bytes:
+        if place is None or len(place.domain) > 1 or value in self.counts.free or not array.bytes:
             return
-        if self.estimate.meshes[value].manual:  # splits here are of the whole mesh
+        if self.counts.meshes[value].manual:  # splits here are of the whole mesh
             return
         splits = self._splits(array.shape)
         if len(splits) > FEW:
@@ -237,7 +237,7 @@ class ProgramTables:
         copy = self._copies[value] = Place(self._new(), (place.domain[0], *splits))
         self.present[copy.variable] = 0  # no other copy
         moves, times = (
-            self.reshards.of(array, self.estimate.meshes[value], place.domain, copy.domain),
+            self.reshards.of(array, self.counts.meshes[value], place.domain, copy.domain),
             self._times(value),
         )
         self.priced.append(
@@ -250,7 +250,7 @@ class ProgramTables:
         )
 
     def _times(self, value: int) -> float:
-        return self.estimate.times.get(value, 1.0)
+        return self.counts.times.get(value, 1.0)
 
     # ---------------------------------------------------------------- tables
 
@@ -261,10 +261,10 @@ class ProgramTables:
                 self._follow(op)
                 return
             if not op.model.rule.independent:
-                self._split(op.model, op, op.operands, op.results, often, self.estimate.borders[op.number])
+                self._split(op.model, op, op.operands, op.results, often, self.counts.borders[op.number])
                 return
             for place, (rule, _) in enumerate(pair_rules(op.model.rule)):
-                at = pair_borders(self.estimate.borders[op.number], place)
+                at = pair_borders(self.counts.borders[op.number], place)
                 self._split(passes(rule), op, (op.operands[place],), (op.results[place],), often, at)
         elif op.kind is OpKind.CONSTRAINT:
             self._constraint(op)
@@ -313,10 +313,10 @@ class ProgramTables:
         if value in self._before:
             source = self._before[value][0]
         holds = op.number not in self.program.wishes
-        if holds or source is None or target is None or len(target.domain) > 1 or value in self.estimate.free:
+        if holds or source is None or target is None or len(target.domain) > 1 or value in self.counts.free:
             self._same(value, target, self._times(value), op.number)
             return
-        array, mesh = self.program.array(value), self.estimate.meshes[value]
+        array, mesh = self.program.array(value), self.counts.meshes[value]
         made = self._new()
         self.present[made] = 1
         moves, times, variable = (
@@ -340,9 +340,7 @@ class ProgramTables:
             array = self.program.arrays[value]
             if array is not None:
                 variable = self._new()
-                self._operand(
-                    value, variable, (((),) * array.rank,), self.estimate.often(value, (op.number,)), op.number
-                )
+                self._operand(value, variable, (((),) * array.rank,), self.counts.often(value, (op.number,)), op.number)
 
     def _operand(
         self,
@@ -361,8 +359,8 @@ class ProgramTables:
         source = self._of(value)
         if source is None or source.variable == variable:
             return
-        array, mesh = self.program.array(value), self.estimate.meshes[value]
-        if value in self.estimate.free:
+        array, mesh = self.program.array(value), self.counts.meshes[value]
+        if value in self.counts.free:
             self._again(value, source, variable, wanted, times)
             return
         read = [dims is not None for dims in wanted]
@@ -426,14 +424,14 @@ class ProgramTables:
 
     def _again(self, value: int, source: Place, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
         """Add the cost to compute ``value`` again, which any device can, under each split in ``wanted``."""
-        array, mesh = self.program.array(value), self.estimate.meshes[value]
-        written = any(self.estimate.borders[self.makers[value]].writes)
+        array, mesh = self.program.array(value), self.counts.meshes[value]
+        written = any(self.counts.borders[self.makers[value]].writes)
         rows = {dims: row for row, dims in enumerate(source.domain)}
         costs = np.zeros((len(source.domain), len(wanted)))
         for column, dims in enumerate(wanted):
             if dims is not None:
                 tile = math.prod(mesh.tile(array.shape, split_of(dims)))
-                price = self.estimate.clock.made(tile, array.element, written)
+                price = self.counts.clock.made(tile, array.element, written)
                 costs[:, column] = times * price
                 if (row := rows.get(dims)) is not None:
                     costs[row, column] = 0.0
@@ -451,7 +449,7 @@ class ProgramTables:
         types = tuple([self.program.array(value) for value in operands])
         made = tuple([self.program.array(value) for value in results])
         axes = tuple([each for each in self.axes if not set(each) & set(op.mesh.manual)])
-        strategies = ways(model, op.mesh, axes, types, made, self.estimate.clock, at)
+        strategies = ways(model, op.mesh, axes, types, made, self.counts.clock, at)
         if not strategies:
             for value in (*operands, *results):
                 self._hold(value)
@@ -461,16 +459,16 @@ class ProgramTables:
             trips = self.behind.get(op.number, 1)
             strategies = (
                 *strategies,
-                *partial_ways(model, op.mesh, axes, types, made[0], self.estimate.clock, at, places, waits, trips),
+                *partial_ways(model, op.mesh, axes, types, made[0], self.counts.clock, at, places, waits, trips),
             )
         variable = self._new()
         least, _ = self.least.get(op.number, (0.0, 1))
         self.least[op.number] = least + min([way.cost - way.sent for way in strategies]), often
-        if op.number not in self.estimate.folded.parts and len(operands) == len(op.operands):
+        if op.number not in self.counts.folded.parts and len(operands) == len(op.operands):
             self.ways[op.number] = variable, strategies
         self.own.append(_Priced((variable,), (), lambda: often * self._weighed(op, strategies), lambda values: []))
         for place, value in enumerate(operands):
-            times = self.estimate.often(value, (op.number,))
+            times = self.counts.often(value, (op.number,))
             if op.name == BARRIER:
                 times = max(times, often)  # it is brought in the loop that the barrier is in
             self._operand(value, variable, [way.operands[place] for way in strategies], times, op.number, op.number)

@@ -15,10 +15,8 @@ UNITS = re.compile(r"^_?[A-Z][A-Z_]*(?:: [^=]+)? = -?[\d.].*#.*\b(bytes?|seconds
 
 # What looks like a price and is none, or is left; by file, a part of its line, and why.
 KNOWN = {
-    ("planning/decide/descent.py", "EXPENSIVE ="): "a part of the program's price",
-    ("planning/decide/descent.py", "LEAST ="): "a part of the program's price",
     ("planning/options/reshards.py", "1 + 1e-9"): "rounding",
-    ("planning/decide/search.py", "SAME ="): "a part of the program's price",
+    ("planning/decide/bound.py", "SAME ="): "a part of the program's price",
     ("planning/decide/search.py", "ENOUGH ="): "rounding",
     ("planning/decide/search.py", "WEIGHTS ="): "parts of prices in further solutions",
     ("planning/decide/search.py", "BOUNDS ="): "parts of prices in further solutions",
@@ -27,7 +25,7 @@ KNOWN = {
     ("planning/decide/search.py", "NEAR ="): "a part of a makespan",
     ("planning/decide/search.py", "HIDEABLE ="): "a part of a makespan",
     ("planning/decide/search.py", "ROUNDING ="): "rounding",
-    ("planning/decide/search.py", "within {max("): "a percentage for people",
+    ("planning/decide/bound.py", "within {max("): "a percentage for people",
     ("planning/solve/highs.py", "mip_rel_gap"): "a part of the price",
     ("planning/solve/reduce.py", "CLOSE ="): "a part of a bound",
     ("planning/solve/reduce.py", "ROUNDING ="): "rounding",

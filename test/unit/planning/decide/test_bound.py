@@ -8,7 +8,8 @@ from support import daily
 import shardpass
 from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import collect
-from shardpass.planning.decide.search import Bound, Decision, decide
+from shardpass.planning.decide.bound import Bound
+from shardpass.planning.decide.search import Decision, decide
 from shardpass.planning.plan.cost import price
 from shardpass.planning.plan.planner import plan_program
 from shardpass.program.table import table_of

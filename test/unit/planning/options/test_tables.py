@@ -73,8 +73,8 @@ def test_the_least_sum_is_that_of_all_assignments() -> None:
     with collect():
         module = shardpass.run_pipeline(text, "shardpass-import")
         with module.context:
-            search = Search(table_of(module, "propagate").program, {}, 1, IDEAL)
-    solver = Solver(search.propagated, search.estimate, whole_axes(search.propagated.program.mesh))
+            search = Search(table_of(module, "propagate").program, {}, IDEAL)
+    solver = Solver(search.propagated, search.counts, whole_axes(search.propagated.program.mesh))
     tables = solver.network.tables
     sizes = {v: n for table in tables for v, n in zip(table.variables, table.costs.shape, strict=True)}
     every = [dict(zip(sizes, values, strict=True)) for values in itertools.product(*map(range, sizes.values()))]
