@@ -168,8 +168,9 @@ def decide(
         if point.splits != search.first.splits or search.cheaper_than(best.plain):
             best.consider(point)
     if machine.in_flight:
-        if (waiting := search.with_sums_that_wait(best.plain, best.plan)) is not None:
-            best.consider(waiting)
+        for beside_whole in (True, False):
+            if (waiting := search.with_sums_that_wait(best.plain, best.plan, beside_whole)) is not None:
+                best.consider(waiting)
         for weights in WEIGHTS:
             near = 0.0 if effort > 1 else NEAR
             if best.plan.makespan * (1 - near) <= search.least() or _hideable(best.plan) < HIDEABLE:
@@ -404,19 +405,22 @@ class Search:
         """Return whether the solution of the tables costs less than ``plan``."""
         return self.solved is not None and self.solved.price < price(plan) * (1 - ENOUGH)
 
-    def with_sums_that_wait(self, plain: ProgramPlan, best: ProgramPlan) -> Point | None:
-        """Return the propagated shardings with sums that wait, as later passes join them (``passes.combine``); None
-        where such a plan cannot be faster than ``best``.
+    def with_sums_that_wait(self, plain: ProgramPlan, best: ProgramPlan, beside_whole: bool) -> Point | None:
+        """Return the propagated shardings with sums that wait, ``beside_whole`` summands too or, as later passes join
+        them (``passes.combine``), beside others alone; None where such a plan cannot be faster than ``best``.
         """
         solver = self.solver
         if solver is None or self.solved is None or not solver.network.may_wait:
             return None
+        mixed = () if beside_whole else solver.network.waiting.beside_whole(self.folded.program)
+        if not (mixed or beside_whole):
+            return None
         self.engine.restore(self.first.splits)
-        alone = {self.propagated.index[value] for value in solver.network.waiting.beside_whole(self.folded.program)}
+        complete = {self.propagated.index[value] for value in mixed}
         fixed, more = {}, []
         for variable, domain in solver.network.domains.items():
             dims = self.engine.values[variable].dims
-            same = [split_of(layout) == dims and not (over(layout) and variable in alone) for layout in domain]
+            same = [split_of(layout) == dims and not (over(layout) and variable in complete) for layout in domain]
             if sum(same) == 1:
                 fixed[variable] = same.index(True)
             elif any(same):
