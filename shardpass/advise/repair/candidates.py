@@ -36,11 +36,15 @@ UNTRIED, UNTRIED_RESULTS = 12, 8  # edits of a callable that cannot be tried alo
 
 @dataclass(frozen=True)
 class Candidate:
-    """An edit at an expression. ``price``: seconds of the op alone beyond those of the cheapest edit there."""
+    """An edit at an expression. ``price``: seconds of the op alone beyond those of the cheapest edit there.
+
+    ``again``: whether a cheaper edit gives the result the same type, so that only an argument may change by this one.
+    """
 
     at: Expression
     edit: Edit
     price: float
+    again: bool = False
 
     def __str__(self) -> str:
         parts = [
@@ -102,8 +106,11 @@ def _priced(at: Expression, values: Values, result: Callable[[], Any], machine: 
     prices = [(alone.price(one), one) for one in typed[:PRICED]]
     cheapest = sorted(((price, one) for price, one in prices if price is not None), key=lambda pair: pair[0])
     kept: dict[object, Candidate] = {}
+    met = set()
     for price, one in cheapest:
-        kept.setdefault((one.types, one.edit.out is None), Candidate(at, one.edit, price - cheapest[0][0]))
+        candidate = Candidate(at, one.edit, price - cheapest[0][0], one.types in met)
+        kept.setdefault((one.types, one.edit.out is None), candidate)
+        met.add(one.types)
     yield from list(kept.values())[:MOST]
 
 

@@ -200,7 +200,7 @@ class Search:
         text = one.at.edited(one.edit)
         texts = {**state.texts, path: text}
         made = State(texts, (*state.edits, str(one)), state.arguments, state.regret + one.price, state)
-        if self._is_new(made):
+        if not one.again and self._is_new(made):
             self._waiting.add(made)
         match one.edit:
             case Edit(operands=((number, spec),), out=None) if number != OUT:
