@@ -5,7 +5,7 @@ what they test, and in forks: the process that starts is fork_client.py, which t
 usual:
 
 - code that looks at ``sys.modules``, at signals or at the memory of its process
-- a process with settings of its own, such as limits or a session, or with another Python environment
+- a process with settings of its own, such as limits, or with another Python environment
 - all of a test that is marked ``fresh_process``, and all where SHARDPASS_TEST_PROCESSES=real
 
 ``commands`` is for shells: a folder with ``python`` and the commands of shardpass, which the server gives forks too.
@@ -14,6 +14,7 @@ usual:
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import marshal
 import os
@@ -28,7 +29,9 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
+from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +41,12 @@ ROOT = Path(__file__).parents[2]
 CLIENT = Path(__file__).with_name("fork_client.py")
 REAL = "SHARDPASS_TEST_PROCESSES"
 OPTIONS = {"stdin", "stdout", "stderr", "env", "cwd", "text", "universal_newlines", "encoding", "errors", "bufsize"}
+OPTIONS |= {"close_fds", "pass_fds", "start_new_session"}
 ABOUT_ITSELF = ("sys.modules", "signal", "resource", "/proc/self", "meta_path", "rlimit")
 READ_AT_START = ("JAX_", "PYTHON", "LD_", "LC_", "LANG", "OMP_")  # variables that the server has read already
-SET_IN_FORKS = ("PYTHONPATH", "JAX_PLATFORMS", "JAX_NUM_CPU_DEVICES")
+COLLECTIVES = "JAX_CPU_COLLECTIVES_IMPLEMENTATION"
+SET_IN_FORKS = ("PYTHONPATH", "PYTHONUNBUFFERED", "JAX_PLATFORMS", "JAX_NUM_CPU_DEVICES", COLLECTIVES)
+READ_LATER = ("JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS")
 
 
 @dataclass
@@ -59,21 +65,24 @@ class ForkServer:
         words = [os.fspath(word) for word in given]
         safe = words[1:2] == ["-P"]
         program = words[2 if safe else 1 :]
+        if program[:1] == ["-mpytest"]:
+            program[:1] = ["-m", "pytest"]
         if words[0] != sys.executable or not program or not (program[0] in ("-m", "-c") or program[0].endswith(".py")):
             return None
         if program[0] == "-c" and any(word in program[1] for word in ABOUT_ITSELF):
             return None
         environment = dict(os.environ if options.get("env") is None else options["env"])
         folder = Path(options.get("cwd") or ".").resolve()
-        path = environment.get("PYTHONPATH", "")
         if not safe and folder != ROOT and (folder / "shardpass").exists():
             return None
-        if path.split(os.pathsep)[0] != str(ROOT) and path != os.environ.get("PYTHONPATH", ""):
-            return None
+        if environment.get("PYTHONPATH") != os.environ.get("PYTHONPATH"):
+            found = (entry for entry in _searched(environment) if os.path.exists(f"{entry}/shardpass"))
+            if next(found, "") != str(ROOT):
+                return None
         if not self._is_alike(environment):
             return None
         self._start()
-        return [*self._client(), *(["-P"] if safe else []), *program]
+        return [*self._client(*options.get("pass_fds", ())), *(["-P"] if safe else []), *program]
 
     def commands(self) -> str:
         """Returns the folder of ``python`` and of the commands of shardpass, for the PATH of a shell."""
@@ -85,7 +94,7 @@ class ForkServer:
         if not folder.exists():
             folder.mkdir()
             forked = f'exec {shlex.join(self._client())} "$@"'
-            lines = {"python": f'case "$1" in *.py) {forked} ;; esac\nexec {sys.executable} "$@"'}
+            lines = {"python": f'case "$1" in -m|*.py) {forked} ;; esac\nexec {sys.executable} "$@"'}
             for script in entry_points(group="console_scripts"):
                 if script.name.startswith("shardpass"):
                     lines[script.name] = forked.replace('"$@"', f'{usual / script.name} "$@"')
@@ -94,12 +103,13 @@ class ForkServer:
                 (folder / name).chmod(0o755)
         return str(folder)
 
-    def _client(self) -> list[str]:
-        return [sys.executable, "-I", "-S", str(CLIENT), f"{self.folder}/socket"]
+    def _client(self, *numbers: int) -> list[str]:
+        return [sys.executable, "-I", "-S", str(CLIENT), f"{self.folder}/socket", " ".join(map(str, numbers))]
 
     def _is_alike(self, environment: Mapping[str, str]) -> bool:
         own = self.environment or os.environ
-        names = {name for name in {*own, *environment} if name.startswith(READ_AT_START)} - {*SET_IN_FORKS}
+        names = {name for name in {*own, *environment} if name.startswith(READ_AT_START)}
+        names -= {*SET_IN_FORKS, *READ_LATER}
         return all(own.get(name) == environment.get(name) for name in names)
 
     def _start(self) -> None:
@@ -151,6 +161,8 @@ def install() -> None:
 def serve() -> None:
     """Runs the server at the socket that argv[1] names, until stdin ends."""
     server.environment, server.folder = dict(os.environ), os.path.dirname(sys.argv[1])
+    import jax  # noqa: F401  # each fork sets its devices
+
     import shardpass  # noqa: F401
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -171,8 +183,8 @@ def serve() -> None:
                 if key.data == "start":
                     client, _ = listener.accept()
                     reports.follow()
-                    pid = _started(client, reports, base)
-                    events.register(client, selectors.EVENT_READ, ("signal", pid))
+                    pid, session = _started(client, reports, base)
+                    events.register(client, selectors.EVENT_READ, ("signal", pid, session))
                     events.register(os.pidfd_open(pid), selectors.EVENT_READ, ("ended", pid, client))
                 elif key.fd in events.get_map():  # a client that ended earlier in this round is closed
                     _follow(events, key)
@@ -181,7 +193,7 @@ def serve() -> None:
 def _follow(events: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
     """Passes a signal on to a program, or the program's status to its client."""
     match key.data:
-        case ("signal", pid):
+        case ("signal", pid, session):
             try:
                 sent = key.fileobj.recv(1)  # type: ignore[union-attr]
             except OSError:
@@ -189,7 +201,7 @@ def _follow(events: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
             if not sent:
                 events.unregister(key.fileobj)
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, sent[0] if sent else signal.SIGKILL)
+                (os.killpg if session and not sent else os.kill)(pid, sent[0] if sent else signal.SIGKILL)
         case ("ended", pid, client):
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             events.unregister(key.fd)
@@ -201,17 +213,18 @@ def _follow(events: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
             client.close()
 
 
-def _started(client: socket.socket, reports: Reports, base: list[str]) -> int:
-    """Forks the program that ``client`` asks for, and returns the number of its process."""
-    length, streams, _, _ = socket.recv_fds(client, 8, 3)
+def _started(client: socket.socket, reports: Reports, base: list[str]) -> tuple[int, bool]:
+    """Forks the program that ``client`` asks for. Returns the number of its process, and whether it leads a session."""
+    length, streams, _, _ = socket.recv_fds(client, 8, 64)
     request = b""
     while len(request) < int.from_bytes(length, "big"):
         piece = client.recv(1 << 20)
         if not piece:
             break
         request += piece
-    complete = len(length) == 8 and len(streams) == 3 and len(request) == int.from_bytes(length, "big")
-    alike = complete and server._is_alike(marshal.loads(request)[2])
+    complete = len(length) == 8 and len(streams) >= 3 and len(request) == int.from_bytes(length, "big")
+    program = marshal.loads(request) if complete else ((), "", {}, (), False)
+    alike = complete and server._is_alike(program[2])
     client.sendall(b"forked" if alike else b"usual ")
     pid = os.fork() if alike else -1
     if pid:
@@ -220,33 +233,44 @@ def _started(client: socket.socket, reports: Reports, base: list[str]) -> int:
         if not alike:
             client.close()
             raise ConnectionResetError("the client ended before its request was read, or starts as usual")
-        return pid
+        return pid, program[4]
     try:
-        _become(request, streams, reports, base)
+        _become(program, streams, reports, base)
     except BaseException:
         traceback.print_exc()
     os._exit(1)
 
 
-def _become(request: bytes, streams: list[int], reports: Reports, base: list[str]) -> None:
-    """Becomes, in a fork, the program of ``request``."""
+def _become(program: Any, streams: list[int], reports: Reports, base: list[str]) -> None:
+    """Becomes, in a fork, the program of a request."""
     import jax
 
-    arguments, folder, environment = marshal.loads(request)
-    for number, stream in enumerate(streams):
+    arguments, folder, environment, numbers, session = program
+    if session:
+        os.setsid()
+    beyond = max(*numbers, *streams) + 1
+    *held, reports.writer = (fcntl.fcntl(one, fcntl.F_DUPFD, beyond) for one in (*streams, reports.writer))
+    for number, stream in zip(numbers, held, strict=True):
         os.dup2(stream, number)
     os.chdir(folder)
     made = {name: value for name, value in os.environ.items() if name not in server.environment}  # as JAX is imported
     os.environ.clear()
     os.environ.update(made | environment)
+    if "pytest" in arguments[:3]:
+        os.environ["PYTEST_ADDOPTS"] = "-W 'ignore:Module already imported'"  # ours are, and their asserts stay plain
     jax.config.update("jax_platforms", environment.get("JAX_PLATFORMS"))
     jax.config.update("jax_num_cpu_devices", int(environment.get("JAX_NUM_CPU_DEVICES", "-1")))
+    if COLLECTIVES in environment:
+        jax.config.update(COLLECTIVES.lower(), environment[COLLECTIVES])
     install()
     tempfile.tempdir = None  # which TMPDIR names
     safe = arguments[0] == "-P"
     first = [] if safe else [{"-c": "", "-m": folder}.get(arguments[0], os.path.dirname(os.path.abspath(arguments[0])))]
     sys.path[:] = [*first, *_searched(environment), *base]
-    reports.run_and_leave(arguments[safe:])
+    at_start = PathFinder.find_spec("sitecustomize", _searched(environment))
+    if at_start is not None and at_start.loader is not None:
+        at_start.loader.exec_module(module_from_spec(at_start))
+    reports.run_and_leave(arguments[safe:], numbers)
 
 
 def _searched(environment: Mapping[str, str]) -> list[str]:

@@ -12,6 +12,7 @@ import contextlib
 import gc
 import importlib
 import io
+import itertools
 import os
 import runpy
 import signal
@@ -43,10 +44,14 @@ class Reports:
                         importlib.import_module(name)
                 gc.freeze()  # a collection in a fork would copy what it visits
 
-    def run_and_leave(self, arguments: Sequence[str]) -> None:
-        """Becomes, in a fork, the program ``arguments``, and ends the process with its status."""
+    def run_and_leave(self, arguments: Sequence[str], numbers: Iterable[int] = ()) -> None:
+        """Becomes, in a fork, the program ``arguments``, and ends the process with its status.
+
+        Of the open files, it keeps its streams and ``numbers``.
+        """
         os.dup2(self.writer, REPORT)
-        os.closerange(3, REPORT)
+        for before, kept in itertools.pairwise(sorted({2, *numbers, REPORT})):
+            os.closerange(before + 1, kept)
         self.writer = REPORT
         before = set(sys.modules)
         status = run(arguments)
@@ -82,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         status = 1
     atexit._run_exitfuncs()
     return status & 255 if _flushed(sys.stdout) and _flushed(sys.stderr) else 120
@@ -103,7 +108,9 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _stream(descriptor: int, mode: str, errors: str = "surrogateescape") -> io.TextIOWrapper:
-    return io.TextIOWrapper(open(descriptor, mode + "b", closefd=False), "utf-8", errors)
+    at_once = mode == "w" and bool(os.environ.get("PYTHONUNBUFFERED"))
+    file = open(descriptor, mode + "b", 0 if at_once else -1, closefd=False)  # noqa: SIM115
+    return io.TextIOWrapper(file, "utf-8", errors, write_through=at_once)  # type: ignore[type-var]  # a raw file
 
 
 def _flushed(stream: io.TextIOBase) -> bool:

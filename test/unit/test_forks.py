@@ -1,11 +1,13 @@
 """Processes that the fork server starts, beside those that Python starts as usual."""
 
+import fcntl
 import os
 import re
 import signal
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 from support import fork_server
@@ -80,6 +82,52 @@ def test_what_a_fork_starts_is_a_fork_too():
     outer = f"{code}; {inner}"
     done = subprocess.run([sys.executable, "-c", outer], capture_output=True, env=environment(DEPTH="1"))
     assert done.stdout == b"1 socket\n2 socket\n"
+
+
+def test_the_server_has_loaded_jax():
+    """A fork took a third of a second to load it."""
+    assert is_forked([sys.executable, "-c", "pass"])  # and the server runs
+    server = fork_server.server.process
+    assert "jaxlib" in Path(f"/proc/{server.pid}/maps").read_text()
+
+
+def test_a_fork_gets_open_files_and_leads_a_session(tmp_path):
+    code = "import os, sys; print(os.read(int(sys.argv[1]), 9).decode(), os.getsid(0) == os.getpid(), flush=True)"
+    for number in (5, 9, 50, 200):  # of which the server uses some
+        reading, writing = os.pipe()
+        os.write(writing, b"beside it")
+        given = fcntl.fcntl(reading, fcntl.F_DUPFD, number)
+        options = {"pass_fds": (given,), "start_new_session": True}
+        command = [sys.executable, "-c", code, str(given)]
+        assert is_forked(command, **options)
+        assert subprocess.run(command, stdout=subprocess.PIPE, **options).stdout == b"beside it True\n"
+        for one in (reading, writing, given):
+            os.close(one)
+
+
+def test_the_session_of_a_fork_ends_with_the_process_that_stands_for_it():
+    """Its group is that of the fork, whose own fork has a pipe open until it is ended."""
+    code = "import os, time; os.fork(); print('ready', flush=True); time.sleep(100)"
+    options = {"stdout": subprocess.PIPE, "start_new_session": True}
+    with subprocess.Popen([sys.executable, "-c", code], **options) as process:
+        assert [process.stdout.readline() for _ in range(2)] == [b"ready\n"] * 2
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.stdout.read() == b""
+
+
+def test_what_python_loads_as_it_starts(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.excepthook = lambda *error: print('caught', error[1])")
+    path = os.pathsep.join([str(tmp_path), str(fork_server.ROOT)])
+    command, env = [sys.executable, "-c", "raise ValueError('no')"], environment() | {"PYTHONPATH": path}
+    assert is_forked(command, env=env)
+    done = subprocess.run(command, env=env, capture_output=True)
+    assert (done.returncode, done.stdout) == (1, b"caught no\n")
+
+
+def test_an_unbuffered_fork_writes_at_once():
+    command, env = [sys.executable, "-c", "import os; print('said'); os._exit(0)"], environment(PYTHONUNBUFFERED="1")
+    assert is_forked(command, env=env)
+    assert subprocess.run(command, env=env, capture_output=True).stdout == b"said\n"
 
 
 @pytest.mark.fresh_process

@@ -113,6 +113,7 @@ def devices_of(module: bytes) -> int:
     return int(found[1])
 
 
+@pytest.mark.fresh_process  # its processes are looked at by their numbers
 def test_what_lives_on_is_ended_with_the_answer(folder, capfd):
     """The number of devices is what the mesh asks for, although the script catches the error that says it."""
     Path("train.py").write_text(HEAD + LIVES_ON)
@@ -121,6 +122,7 @@ def test_what_lives_on_is_ended_with_the_answer(folder, capfd):
     assert "asks for 4 devices" in capfd.readouterr().err
 
 
+@pytest.mark.fresh_process  # its processes are looked at by their numbers
 def test_a_step_in_a_thread_after_the_end_of_the_script(folder):
     """A module that ``python -m`` runs, with relative imports, arguments and a thread for which Python waits."""
     Path("pkg").mkdir()
@@ -160,6 +162,7 @@ def test_a_mesh_of_the_half_of_one_device_asks_for_a_number(folder):
         program_of("train.py:step", 240)
 
 
+@pytest.mark.fresh_process  # its processes are looked at by their numbers
 def test_an_endless_loop_is_ended_and_named(folder, capfd, monkeypatch):
     monkeypatch.setattr("shardpass.cli.script._FIRST_NEWS", 0.1)
     Path("train.py").write_text(f"{HEAD}\nopen('begun', 'w').close()\nwhile True:\n    time.sleep(0.1)\n")

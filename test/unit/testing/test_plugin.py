@@ -75,6 +75,7 @@ def test_a_lock_keeps_others_out_also_while_its_file_is_removed(tmp_path: Path) 
     assert [one.name for one in tmp_path.iterdir()] == ["count"]
 
 
+@pytest.mark.fresh_process  # what it has loaded is counted
 def test_the_plugin_loads_nothing_where_it_is_unused(pytester: pytest.Pytester) -> None:
     loaded = "{name for name in sys.modules if name.startswith('shardpass')}"
     known = "{'shardpass', 'shardpass.testing', 'shardpass.testing.plugin'}"
