@@ -2,7 +2,7 @@
 
 Of the collectives that partitioning made, its plan says which become loops (``planning/plan/loops.py``) and has marked
 their products (``shardpass.in_turn``). Of those that the user wrote, and in a module that was partitioned without a
-word of loops, this pass decides by the same terms (``planning/price/loop_price.py``). The pairs come from
+word of loops, this pass decides by the same terms (``planning/price/loops.py``). The pairs come from
 ``partition/matmul_loops/find.py`` and built by ``build.py``, which also says why its rounds are a loop; ``replace.py``
 does both for a module.
 
@@ -18,7 +18,7 @@ from typing import Any
 from shardpass.ir.annotations import IN_TURN, mesh_of, num_devices
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.planning.price.loop_price import OFF, LoopTerms
+from shardpass.planning.price.loops import OFF, LoopTerms
 from shardpass.sharding import Mesh
 
 

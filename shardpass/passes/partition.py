@@ -13,7 +13,7 @@ from shardpass.pipeline.registry import register
 from shardpass.planning.plan.loops import with_loops
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.plan.planner import plan_program
-from shardpass.planning.price.loop_price import OFF, LoopTerms
+from shardpass.planning.price.loops import OFF, LoopTerms
 from shardpass.program.table import Table
 
 

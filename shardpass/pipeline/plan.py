@@ -14,7 +14,7 @@ from shardpass.pipeline.run import run_pipeline
 from shardpass.planning.plan.loops import with_loops
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.plan.planner import plan_program
-from shardpass.planning.price.loop_price import OFF, LoopTerms
+from shardpass.planning.price.loops import OFF, LoopTerms
 
 
 def plan_module(

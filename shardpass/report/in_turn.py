@@ -1,7 +1,7 @@
 """The permutes of products that are done in turn with a collective: of which loop each is, and what it takes.
 
 Permutes pass while products are computed, so their own times, one after the other, are no part of a program's. What the
-loop takes beyond its products is (``planning.loop_price``), and its permutes share that by their bytes.
+loop takes beyond its products is (``planning.price.loops``), and its permutes share that by their bytes.
 
 Example, 8 devices: 7 permutes of 24 us pass behind products of 168 us, which are 8 blocks of 21 us in the loop:
 21 + 7 * 24 = 189 us in place of 168, so each permute counts 3 us.

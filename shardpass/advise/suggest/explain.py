@@ -24,7 +24,7 @@ from shardpass.ir.doors import Given
 from shardpass.ir.machines import module_machine
 from shardpass.pipeline.base import show_value
 from shardpass.pipeline.run import run_in_place
-from shardpass.planning.price.loop_price import OFF
+from shardpass.planning.price.loops import OFF
 from shardpass.redistribute.terms.limit import read_limit
 from shardpass.report.build import PIPELINE, explain_module, is_partitioned
 from shardpass.report.explanation import Explanation

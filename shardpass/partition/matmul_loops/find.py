@@ -22,8 +22,8 @@ from shardpass.ir.walk import OpList, named
 from shardpass.ops.reducers import combiner_of
 from shardpass.partition.matmul_loops.gathered import ALL_GATHER, BETWEEN, Gathered, gathered
 from shardpass.partition.matmul_loops.product import product_of
-from shardpass.planning.price import loop_price
-from shardpass.planning.price.loop_blocks import Blocks, Product
+from shardpass.planning.price import loops
+from shardpass.planning.price.loops import Blocks, Product
 
 DOT, REDUCE_SCATTER = "stablehlo.dot_general", "stablehlo.reduce_scatter"
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -66,16 +66,14 @@ class Candidate:
         return bytes_of(self.whole.type)
 
     @property
-    def pair(self) -> loop_price.Pair:
+    def pair(self) -> loops.Pair:
         """Return the pair without MLIR, for its price."""
         parts = [
-            loop_price.Part(
-                part.product, part.blocks, (left, right, result), str(part.op.operands[0].type.element_type)
-            )
+            loops.Part(part.product, part.blocks, (left, right, result), str(part.op.operands[0].type.element_type))
             for part in self.parts
             for left, right, result in [[bytes_of(v.type) for v in (*part.op.operands, part.op.results[0])]]
         ]
-        return loop_price.Pair(self.is_gather, self.groups, self.bytes, tuple(parts))
+        return loops.Pair(self.is_gather, self.groups, self.bytes, tuple(parts))
 
 
 def candidates(inside: OpList, devices: int) -> list[Candidate]:

@@ -27,7 +27,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import ints, operation, retype, shape_of
-from shardpass.planning.price.loop_blocks import reshaped
+from shardpass.planning.price.loops import reshaped
 
 ALL_GATHER = "stablehlo.all_gather"
 BETWEEN = ("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose")

@@ -1,4 +1,4 @@
-"""Reads the facts of a dot_general of the module for ``planning.loop_blocks``."""
+"""Reads the facts of a dot_general of the module for ``planning.price.loops``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import ints, shape_of
-from shardpass.planning.price.loop_blocks import Product
+from shardpass.planning.price.loops import Product
 
 
 def product_of(op: Any) -> Product:

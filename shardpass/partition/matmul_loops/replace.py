@@ -15,7 +15,7 @@ from shardpass.ir.reductions import channels
 from shardpass.ir.walk import OpList, OpLists, named, read_block, read_blocks
 from shardpass.partition.matmul_loops.build import build
 from shardpass.partition.matmul_loops.find import DOT, Candidate, candidates
-from shardpass.planning.price.loop_price import LoopTerms, Pair, Price, price, resident_bytes
+from shardpass.planning.price.loops import LoopTerms, Pair, Price, price, resident_bytes
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
 from shardpass.sharding import Mesh
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from shardpass.cost.machine import Machine
 from shardpass.planning.options.copies import Copies
-from shardpass.planning.price.op_parts import sources_of
+from shardpass.planning.price.listed import sources_of
 from shardpass.planning.price.steps import Copy, Hoisted, OperandPlan, Reshard, Step
 from shardpass.program.program import Block, Op, OpKind, Program
 

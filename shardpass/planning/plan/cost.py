@@ -5,7 +5,7 @@ from __future__ import annotations
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.price.clock import Clock
 from shardpass.planning.price.fold import Folded
-from shardpass.planning.price.op_prices import op_prices
+from shardpass.planning.price.seconds import op_prices
 
 
 def price(plan: ProgramPlan, clock: Clock | None = None) -> float:

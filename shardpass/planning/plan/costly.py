@@ -13,7 +13,7 @@ from math import prod
 
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.plan.planner import plan_program
-from shardpass.planning.price.op_parts import blocks_of, operand_steps, results_of
+from shardpass.planning.price.listed import blocks_of, operand_steps, results_of
 from shardpass.planning.price.steps import BlockPlan, ControlFlowPlan, OpPlan, Reshard, SplitPlan, Step, WholePlan
 from shardpass.program.program import Op, constraints_of
 from shardpass.program.shardings import Shardings

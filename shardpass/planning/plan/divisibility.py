@@ -30,7 +30,7 @@ from shardpass.ops.splits.factors import Axes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
 from shardpass.planning.plan.costly import Redistribution, every_op, redistributions
 from shardpass.planning.plan.plan import ProgramPlan
-from shardpass.planning.price.op_parts import operand_steps, operands_of
+from shardpass.planning.price.listed import operand_steps, operands_of
 from shardpass.planning.price.steps import OpPlan, Reshard, SplitPlan
 from shardpass.program.program import Array, Op, OpKind
 

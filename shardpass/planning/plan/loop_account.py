@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from shardpass.planning.price.listed import Sent
-from shardpass.planning.price.op_parts import Results, operand_steps, operands_of, results_of, with_parts
+from shardpass.planning.price.listed import Results, Sent, operand_steps, operands_of, results_of, with_parts
 from shardpass.planning.price.steps import (
     BlockPlan,
     ControlFlowPlan,

@@ -29,10 +29,8 @@ from collections.abc import Iterator
 from math import prod
 
 from shardpass.planning.plan.plan import ProgramPlan
-from shardpass.planning.price.listed import redistribution
-from shardpass.planning.price.loop_blocks import Blocks, Product, Shape, reshaped
-from shardpass.planning.price.loop_price import OFF, LoopTerms, Pair, Part
-from shardpass.planning.price.op_parts import blocks_of, operand_copies, sources_of, steps_of
+from shardpass.planning.price.listed import blocks_of, operand_copies, redistribution, sources_of, steps_of
+from shardpass.planning.price.loops import OFF, Blocks, LoopTerms, Pair, Part, Product, Shape, reshaped
 from shardpass.planning.price.steps import (
     BlockPlan,
     ControlFlowPlan,

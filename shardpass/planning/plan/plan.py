@@ -21,9 +21,8 @@ from shardpass.planning.plan.text import lines
 from shardpass.planning.price.alive import alive
 from shardpass.planning.price.clock import WorkClock, clock_of
 from shardpass.planning.price.listed import Sent, listed
-from shardpass.planning.price.op_prices import op_prices
+from shardpass.planning.price.seconds import Timeline, op_prices
 from shardpass.planning.price.steps import BlockPlan, MatmulLoop
-from shardpass.planning.price.timeline import Timeline
 from shardpass.program.program import Program
 from shardpass.sharding import Sharding
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from operator import is_
 
 from shardpass.planning.plan.plan import ProgramPlan
-from shardpass.planning.price.op_parts import (
+from shardpass.planning.price.listed import (
     Operands,
     Results,
     operand_copies,

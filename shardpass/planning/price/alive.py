@@ -20,8 +20,7 @@ from shardpass.cost.lifetimes import Step as Moment
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.memory import Account, account
 from shardpass.ops.splits.factors import Kind, Rule
-from shardpass.planning.price.listed import redistribution
-from shardpass.planning.price.op_parts import Results, operand_copies, operand_steps, sources_of
+from shardpass.planning.price.listed import Results, operand_copies, operand_steps, redistribution, sources_of
 from shardpass.planning.price.steps import (
     BlockPlan,
     BorderPlan,

@@ -25,7 +25,7 @@ from shardpass.ops.model import LocalPlan
 from shardpass.ops.splits.assign import Completion
 from shardpass.ops.splits.factors import Axes, DimAxes
 from shardpass.ops.splits.prime_mesh import PrimeMesh
-from shardpass.planning.price.loop_price import Pair, Price, price, resident_bytes
+from shardpass.planning.price.loops import Pair, Price, price, resident_bytes
 from shardpass.program.program import Array, Op
 from shardpass.redistribute.problem.sub_axes import SubAxes
 from shardpass.sharding import Sharding

@@ -11,7 +11,7 @@ from shardpass.diagnostics import collect
 from shardpass.ir.annotations import IN_TURN, main_of
 from shardpass.ir.context import parse_module
 from shardpass.partition.matmul_loops.replace import Loops
-from shardpass.planning.price.loop_price import ALL, OFF, LoopTerms
+from shardpass.planning.price.loops import ALL, OFF, LoopTerms
 from shardpass.sharding import Mesh
 
 # rows of x are at hand, columns of w are not: each device needs all of w, which is the product's operand 1

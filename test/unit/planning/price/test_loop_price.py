@@ -11,7 +11,7 @@ from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.walk import read_blocks
 from shardpass.partition.matmul_loops.find import candidates
-from shardpass.planning.price.loop_price import LoopTerms, price, resident_bytes, rounds
+from shardpass.planning.price.loops import LoopTerms, price, resident_bytes, rounds
 from shardpass.redistribute.problem.sub_axes import sub_axes_of
 from shardpass.sharding import Mesh
 

@@ -8,7 +8,7 @@ import pytest
 
 from shardpass.pipeline.plan import plan_module
 from shardpass.planning.plan.plan import ProgramPlan
-from shardpass.planning.price.op_parts import (
+from shardpass.planning.price.listed import (
     blocks_of,
     operand_copies,
     operand_steps,

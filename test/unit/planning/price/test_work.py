@@ -10,7 +10,7 @@ from shardpass.ops.model import Split
 from shardpass.ops.splits.factors import Axes, Rule
 from shardpass.ops.splits.prime_mesh import prime_mesh
 from shardpass.planning.price.borders import Borders, borders
-from shardpass.planning.price.work import MADE, least_work_of, work_of
+from shardpass.planning.price.clock import MADE, least_work_of, work_of
 from shardpass.program.program import Array
 from shardpass.sharding import Mesh
 
