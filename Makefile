@@ -44,9 +44,10 @@ unit: $(STAMP) ## pytest (PART=10 for one test of ten, others each day)
 	$(BIN)/python -m pytest -n $(JOBS) --part $(PART) -m 'not slow' test
 
 lit: $(STAMP) ## lit and FileCheck
-	$(BIN)/lit -v -j $(JOBS) test/lit
+	$(BIN)/lit -v --print-result-after=failed -j $(JOBS) test/lit
 
-test: lint unit lit ## what each change must pass, with this Python
+test: $(STAMP) ## what each change must pass, with this Python
+	@$(MAKE) --jobs 3 lint unit lit # beside each other: many tests wait for processes
 
 # whole sweeps, each process started as a user starts it, no test left out
 .PHONY: night nightly
