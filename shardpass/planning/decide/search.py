@@ -221,7 +221,7 @@ class _Best:
 
     def improve(self) -> None:
         """Change single values of a small program as long as its plan gets faster."""
-        left = TRIES // self.search.folded.program.count
+        left = TRIES // max(1, self.program.count)
         again = True
         while again:
             again = False
