@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from shardpass.advise.place.sites import ARGUMENT, CONSTRAINT, CUT, RESULT, Reading
+from shardpass.advise.place.sites import ARGUMENT, CHUNKS, CONSTRAINT, CUT, RESULT, Reading
 from shardpass.advise.place.write import Change, on_values
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect
@@ -89,7 +89,7 @@ def changed(folded: Folded, changes: Iterable[Change]) -> Program:
     for change in changes:
         site, dims = change.site, change.dims(mesh)
         annotation = NO_ANNOTATION if dims is None else ValueAnnotation(mesh.sharding(dims))
-        if site.kind == CUT:
+        if site.kind in (CHUNKS, CUT):
             continue  # no annotation
         if site.kind == RESULT:
             for position in site.positions:

@@ -1,13 +1,14 @@
 """What an edit does to the user's scheme: more of an array stays on each device, or an array is split elsewhere.
 
 An edit gives up a part of the scheme where an annotated argument or result, or a constraint on an array of a state's
-type, has larger tiles: it replicates a batch, or undoes ZeRO or FSDP. It moves an array where the tiles stay as large
+type, has larger tiles: it replicates a batch, or undoes ZeRO or FSDP. So does a constraint that loses an axis of the
+batches, as one on the microbatches of a loop. It moves an array where the tiles stay as large
 and are others: checkpoints and other programs that take the array change too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.specs import axes_of, tile
@@ -20,18 +21,22 @@ MOST_NAMES = 3
 
 
 def harm(context: Context, edit: Edit) -> int:
-    """Count the annotations of the user's scheme that ``edit`` gives up."""
-    return len(list(_given_up(context, edit)))
+    """Return by how many bytes a device holds more of what the user's scheme splits, with ``edit``."""
+    return _more(context, _given_up(context, edit))
 
 
 def label(context: Context, edit: Edit) -> str:
     """Return what a user has to know of an edit that changes the scheme: a clause with bytes, or ""."""
     lost = [change for change in _given_up(context, edit) if change.site.kind in (ARGUMENT, CONSTRAINT)]
     if lost:
-        more = sum(_grows(context, change) * max(1, len(change.site.positions)) for change in lost)
-        return f"the edit gives up splits: {show_bytes(round(more))} more of {_names(lost)} on each device"
+        return f"the edit gives up splits: {show_bytes(_more(context, lost))} more of {_names(lost)} on each device"
     moved = [change for change in edit if change.site.kind == ARGUMENT and _is_moved(context, change)]
     return f"the edit splits {_names(moved)} otherwise, wherever it is placed" if moved else ""
+
+
+def _more(context: Context, changes: Iterable[Change]) -> int:
+    """Return by how many bytes the tiles of ``changes`` grow on a device."""
+    return round(sum(_grows(context, change) * max(1, len(change.site.positions)) for change in changes))
 
 
 def _given_up(context: Context, edit: Edit) -> Iterator[Change]:
@@ -39,7 +44,9 @@ def _given_up(context: Context, edit: Edit) -> Iterator[Change]:
         site, spec = change.site, change.spec
         if site.kind == VALUE or site.spec is None or not axes_of(site.spec):
             continue
-        if site.array not in context.state_types if site.kind == CONSTRAINT else spec is None:
+        lost = axes_of(site.spec) - axes_of(spec) if spec is not None else frozenset()
+        is_state = site.array in context.state_types or lost & context.batch_axes
+        if not is_state if site.kind == CONSTRAINT else spec is None:
             continue
         if _grows(context, change) > 0:
             yield change

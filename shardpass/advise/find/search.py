@@ -12,8 +12,9 @@ partitioner makes of the program with another one.
 4. The choice is compiled in full: the user's text with the diff is traced again where that can be done, else the module
    with the edit. Where it saves (``verify.saves``) it is a finding and stays applied; else the next is tried. The
    drafts that saved, and that change other places, are then drafted again on top of it.
-5. Memory has a list of its own: a state that is whole on every device saves no time. What saves most memory, at no cost
-   in time, is compiled after the findings that save time, and on top of that once more.
+5. Memory has a list of its own: a state that is whole on every device saves no time. The edits of all kinds whose
+   arguments shrink most are drafted on top of the findings that save time, or before them where the first of these
+   gives up a split of the user's. Of what saves memory at no cost in time, the edit that saves most is compiled.
 
 Invariant: each finding was compiled with those before it, by the partitioner of the report; its figures are those of
 the compiled programs.
@@ -33,22 +34,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import islice, permutations
 
 from jaxlib.mlir import ir
 
 from shardpass.advise.find.budget import COMPILES, IN_FULL, Budget
 from shardpass.advise.find.kinds import Kinds
 from shardpass.advise.find.price import Model
-from shardpass.advise.find.propose import KINDS, STATES
+from shardpass.advise.find.propose import KINDS, SPREAD, Kind
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.specs import divides
-from shardpass.advise.find.rank import Trial, best, first_of_each
+from shardpass.advise.find.propose.states import thinner
+from shardpass.advise.find.rank import HALF, NEAR, Trial, best, first_of_each
 from shardpass.advise.find.scheme import harm, label
 from shardpass.advise.find.sentences import action_of, sentence
 from shardpass.advise.find.source import Edits
 from shardpass.advise.find.text import JaxText, Written, code_of
-from shardpass.advise.find.verify import changed_lines, figures, saves, saves_memory
+from shardpass.advise.find.verify import LEAST_MEMORY, changed_lines, figures
 from shardpass.advise.place.sites import CONSTRAINT, RESULT, Site, Sites, read
 from shardpass.advise.place.specs import spec_text
 from shardpass.advise.place.write import Change, with_changes
@@ -74,6 +76,7 @@ MOST_AGAIN = 3  # drafts on top of a finding
 MOST_TRIED = 3  # full compiles for one finding
 MOST_FINDINGS = 3
 MOST_THINNER = 2  # findings of memory alone
+MOST_THIN = 8  # drafts for one of these
 CHEAPER = 0.995  # of the price: an edit that the model finds no cheaper is drafted where its kind always is
 NEXT = 0.05  # of the time, that a draft on top of a finding saves
 PRICING = 0.5  # of the time, for prices
@@ -170,9 +173,17 @@ class _Search:
         trials = self._priced()
         draft = self._figures(plain)
         self.asked.budget.allow(max(COMPILES * self.asked.budget.elsewhere, IN_FULL * self.asked.whole))
-        if draft is not None:
-            drafted = self._drafted(trials)
-            self._keep_thinner(self._keep_best(draft, drafted), drafted)
+        if draft is None:
+            return
+        drafted = self._drafted(trials)
+        saving = _that_save(draft, drafted)
+        first = best(draft, saving) if saving else None
+        if first is not None and first.after is not None and first.harm:
+            least = HALF * (1 - first.after.seconds / draft.seconds)
+            draft = self._keep_thinner(draft, drafted, least)
+            if self.findings:
+                drafted = self._drafted([one for one in saving if not self._is_changed(one)], MOST_AGAIN)
+        self._keep_thinner(self._keep_best(draft, drafted), [] if self.findings else drafted)
 
     def _is_late(self) -> bool:
         return self.asked.budget.is_over()
@@ -186,7 +197,7 @@ class _Search:
     def _priced(self) -> list[Trial]:
         """Return the edits to draft, in that order."""
         base = self.model.price(())
-        left = min(MOST, max(FEWEST, TRIES // max(1, self.model.task.folded.program.count)))
+        left = self._most_priced
         trials, seen = [], set[object]()
         streams = [(kind, kind.propose(self.context)) for kind in KINDS]
         while streams and left > 0 and not self.is_cut:
@@ -201,6 +212,10 @@ class _Search:
                     trials.append(Trial(edit, kind, price, harm(self.context, edit)))
             self.is_cut = bool(streams) and self.asked.budget.is_over(PRICING)
         return first_of_each(trials, OF_A_KIND)
+
+    @property
+    def _most_priced(self) -> int:
+        return min(MOST, max(FEWEST, TRIES // max(1, self.model.task.folded.program.count)))
 
     def _is_new(self, edit: Edit, seen: set[object]) -> bool:
         """Return whether an edit changes something, in the user's axes, that none before did; note it."""
@@ -254,12 +269,10 @@ class _Search:
 
     def _drafted(self, trials: Iterable[Trial], most: int = MOST_DRAFTS) -> list[Trial]:
         """Compile drafts of at most ``most`` edits; return those that compile, with their figures."""
-        left = iter(trials)
+        left = islice(trials, most)
         result: list[Trial] = []
         following = self._next_draft(left)
-        for _ in range(most):
-            if following is None or (self._is_late() and result):
-                break
+        while following is not None and not (self._is_late() and result):
             trial, pending = following
             following = self._next_draft(left)  # while the other is compiled
             after = self._figures(pending)
@@ -298,30 +311,60 @@ class _Search:
             if not left or (tried and self._is_late()):
                 return None
             chosen = best(draft, left)
-            if self._verified(chosen.edit, saves):
+            if self._verified(chosen, chosen.saves):
                 return chosen
             left.remove(chosen)
         return None
 
-    def _keep_thinner(self, draft: Figures, drafted: Sequence[Trial]) -> None:
-        """Append edits that save memory at no cost in time, each the one that saves most.
+    def _keep_thinner(self, draft: Figures, drafted: Sequence[Trial], least: float = LEAST_MEMORY) -> Figures:
+        """Append edits that save memory at no cost in time, the part ``least`` of it at least.
 
-        On top of findings the states are proposed again: a moment has to be split as its parameter is by then.
+        Proposed is what shrinks arguments on top of the findings: a moment has to be split as its parameter is by then.
+        ``drafted``: other edits, of which there are drafts. Returns the figures of a draft with the findings.
         """
         for _ in range(MOST_THINNER):
-            if self.findings:
-                again = replace(self.context, sites=self.context.sites.with_changes(self.changes))
-                trials = [Trial(edit, kind, 0.0, harm(again, edit)) for kind in STATES for edit in kind.propose(again)]
-                drafted = self._drafted(trials, MOST_AGAIN)
-            thin = [one for one in drafted if one.after and not one.harm and saves_memory(draft, one.after)]
-            thin.sort(key=lambda trial: (trial.after.memory if trial.after else 0, trial.places))
-            kept = next((one for one in thin[:MOST_TRIED] if self._may_keep(one)), None)
+            tried = [*drafted, *self._drafted(self._thin(draft), MOST_THIN)]
+            drafted = []  # drafts of the program without the finding
+            thin = [
+                (one.after.memory, one)
+                for one in tried
+                if one.after and one.saves_memory(draft, one.after) and one.after.memory <= draft.memory * (1 - least)
+            ]
+            near = draft.memory - NEAR * (draft.memory - min((memory for memory, _ in thin), default=0))
+            thin.sort(key=lambda some: (max(near, some[0]), some[1].kind.rank, some[1].places))
+            kept = next((one for _, one in thin[:MOST_TRIED] if self._may_keep(one)), None)
             if kept is None or kept.after is None:
-                return
+                break
             draft = kept.after
+        return draft
+
+    def _thin(self, draft: Figures) -> list[Trial]:
+        """Return edits of all kinds that shrink arguments on top of the findings.
+
+        Of each kind those come first of which the model's time, less the part of the memory that is saved, is least.
+        """
+        context = replace(self.context, sites=self.context.sites.with_changes(self.changes))
+        found, seen = list[tuple[float, Kind, Edit]](), set[object]()
+        for kind in (*KINDS, SPREAD):
+            for edit in map(self._closed, islice(kind.propose(context), MOST)):
+                saved = thinner(context, edit) / max(1, draft.memory)
+                enough = saved > LEAST_MEMORY or (kind.together and saved >= 0)
+                if enough and self._is_new(edit, seen) and not harm(context, edit):
+                    found.append((saved, kind, edit))
+        found.sort(key=lambda one: -one[0])
+        base = self._price(self.changes) or 1.0
+        prices = (self._price([*self.changes, *edit]) / base for _, _, edit in found[: self._most_priced])
+        trials = [
+            Trial(edit, kind, price - saved, 0) for (saved, kind, edit), price in zip(found, prices, strict=False)
+        ]
+        return first_of_each(trials, OF_A_KIND)
 
     def _may_keep(self, trial: Trial) -> bool:
-        return not self._is_late() and self._verified(trial.edit, saves_memory)
+        return not self._is_late() and self._verified(trial, trial.saves_memory)
+
+    def _is_changed(self, trial: Trial) -> bool:
+        """Return whether a finding changes a place of ``trial``."""
+        return _share(trial.edit, self.changes)
 
     def _refined(self, trial: Trial) -> Iterator[Trial]:
         """Yield ``trial`` with other axes where it splits a dimension over several: fewer, or in another order."""
@@ -332,8 +375,9 @@ class _Search:
                     if other != names:
                         yield replace(trial, edit=_with_axes(trial.edit, names, other), after=None)
 
-    def _verified(self, edit: Edit, worth: Callable[[Figures, Figures], bool]) -> bool:
-        """Compile the program with ``edit`` in full; record a finding and return True if it saves."""
+    def _verified(self, trial: Trial, worth: Callable[[Figures, Figures], bool]) -> bool:
+        """Compile the program with an edit in full; record a finding and return True if it saves."""
+        edit = trial.edit
         written = self.text.written(edit)
         for module, kept, is_text in self._modules(edit, written):
             self.compiled += 1
@@ -404,7 +448,7 @@ def _that_save(draft: Figures, trials: Iterable[Trial], least: float = 0.0) -> l
     return [
         trial
         for trial in trials
-        if trial.after is not None and saves(draft, trial.after)
+        if trial.after is not None and trial.saves(draft, trial.after)
         if trial.after.seconds <= draft.seconds * (1 - least)
     ]
 

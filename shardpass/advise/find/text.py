@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from shardpass.advise.find.propose.program import Edit
 from shardpass.advise.find.source import Edits, Files, Replacement, SourceFile, called, overlap
-from shardpass.advise.place.sites import ARGUMENT, CONSTRAINT, CUT, RESULT, VALUE, Site, Sites
+from shardpass.advise.place.sites import ARGUMENT, CHUNKS, CONSTRAINT, CUT, RESULT, VALUE, Site, Sites
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.place.write import Change
 from shardpass.diagnostics import Place
@@ -75,6 +75,10 @@ def code_of(change: Change) -> str:
         axes = " and ".join((change.spec or ())[site.cut])
         parts = ", ".join(str(end - start) for start, end in site.pieces)
         return f"store {name} by devices of {axes}: its part of each of ({parts}) along dimension {site.cut}, in turn"
+    if site.kind == CHUNKS:
+        (rows, *rest), (_, count) = site.array.shape, site.pieces[0]
+        split = (rows, count, rest[0] // count) if site.cut else (rows // count, count)
+        return f"{name}: reshape({', '.join(map(str, split))}, ...).swapaxes(0, 1) before the reshape into chunks"
     spec = "" if change.spec is None else spec_text(change.spec)
     padded = "" if change.padded is None else f", padded to {change.padded}"
     if site.kind == ARGUMENT:

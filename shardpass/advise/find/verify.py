@@ -66,10 +66,20 @@ def saves(before: Figures, after: Figures) -> bool:
     return after.bytes < before.bytes * (1 - LEAST) or after.memory < before.memory * (1 - 5 * LEAST)
 
 
-def saves_memory(before: Figures, after: Figures) -> bool:
-    """Return whether an edit saves memory, LEAST_MEMORY of it, without costing time or bytes."""
-    slower = after.seconds > before.seconds * (1 + LEAST / 2) or after.bytes > before.bytes * MORE_BYTES
-    return not slower and after.memory < before.memory * (1 - LEAST_MEMORY)
+def saves_memory(before: Figures, after: Figures, trades: bool = False) -> bool:
+    """Return whether an edit saves memory, LEAST_MEMORY of it, without costing time or bytes.
+
+    ``trades``: it may cost time, by no more than the part of the memory that it saves.
+    """
+    saved = 1 - after.memory / before.memory if before.memory else 0.0
+    most = 1 + max(LEAST / 2, saved if trades else 0.0)
+    slower = after.seconds > before.seconds * most or after.bytes > before.bytes * MORE_BYTES
+    return not slower and saved > LEAST_MEMORY
+
+
+def worsens(before: Figures, after: Figures) -> bool:
+    """Return whether a device receives or holds more with an edit."""
+    return after.bytes > before.bytes * MORE_BYTES or after.memory > before.memory * (1 + LEAST_MEMORY)
 
 
 def changed_lines(before: Sequence[Row], after: Sequence[Row]) -> tuple[LineChange, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,7 +34,7 @@ from shardpass.program.program import NO_ANNOTATION, Array, Op, OpKind, Program,
 from shardpass.program.read import Handles, read_program
 from shardpass.report.naming import GRADIENT, Names, Sources
 
-ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT = "argument", "result", "constraint", "value", "cut"
+ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT, CHUNKS = "argument", "result", "constraint", "value", "cut", "chunks"
 
 _INDEX = re.compile(r"(?<!^result)\[\d+\]")  # that of a result in the tuple of results stays
 _EACH_INDEX = re.compile(r"(\[\d+\])")
@@ -46,7 +46,8 @@ class Site:
     """Values that share one annotation.
 
     Attributes:
-        kind: ARGUMENT, RESULT, CONSTRAINT, VALUE, or CUT: the slices that cut one value along one dimension.
+        kind: ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT: the slices that cut one value along one dimension, or CHUNKS:
+            the reshapes, and those of the gradients, that divide the first dimension by one number.
         names: the paths of arguments or results; of a constraint or a value, the array's name in the user's text.
         array: the type of each of the values.
         spec: the annotation; None without an annotation.
@@ -55,7 +56,8 @@ class Site:
         values: their numbers in the imported program.
         origins: of a constraint its ops; of a value the ops that make it, each with the place of its result.
         calls: of a constraint, the user's frames around ``frame``, from the inside.
-        pieces: of a cut, where each slice starts and ends; ``cut``: the dimension; ``array``: the type of the whole.
+        pieces: of a cut, where each slice starts and ends; ``cut``: the dimension; ``array``: the type of the whole. Of
+            chunks, the pair (0, their number), and the dimension along which they can be taken instead.
     """
 
     kind: str
@@ -245,6 +247,42 @@ class Sites:
             ops, pieces = zip(*some, strict=True)
             site = self._at(CUT, self.names.of(value) or str(array), array, frame, ops)
             yield replace(site, pieces=pieces, cut=dim)
+
+    def chunks(self, sizes: Collection[int]) -> Iterator[Site]:
+        """Yield sites of the reshapes that divide a first dimension of one of ``sizes`` into chunks, the largest first.
+
+        What a derivative computes there is part of the site. Chunks of several rows each are taken along the second
+        dimension where their number divides it, so that each has all rows.
+        """
+        found: dict[tuple[int, int], list[tuple[Op, Array, bool]]] = {}
+        for op in self.program.body.every_op():
+            if op.name != "stablehlo.reshape" or op.number not in self.reading.origin:
+                continue
+            backward = self.names.is_backward(op)
+            whole, parts = (self.program.array(value) for value in (op.operands[0], op.results[0]))
+            if backward:
+                whole, parts = parts, whole
+            if whole.rank < 1 or parts.rank < 2 or whole.shape[0] not in sizes:
+                continue
+            rows, count = whole.shape[0], parts.shape[0]
+            if 1 < count < rows and rows % count == 0:
+                along = whole.rank > 1 and parts.shape[1] != rows // count and whole.shape[1] % count == 0
+                found.setdefault((rows, count), []).append((op, whole, along))
+        for (_, count), some in sorted(found.items(), key=lambda one: -max(array.bytes for _, array, _ in one[1])):
+            forward = [(op, array) for op, array, _ in some if not self.names.is_backward(op)]
+            if forward:
+                first, array = max(forward, key=lambda one: one[1].bytes)
+                yield Site(
+                    CHUNKS,
+                    (self.names.of(first.operands[0]) or str(array),),
+                    array,
+                    None,
+                    self.names.frame(first),
+                    values=tuple(op.results[0] for op, _, _ in some),
+                    origins=tuple(dict.fromkeys((self.reading.origin[op.number], 0) for op, _, _ in some)),
+                    pieces=((0, count),),
+                    cut=int(all(along for _, _, along in some)),
+                )
 
     def values(self, lines: Sequence[Place]) -> Iterator[Site]:
         """Yield a site for each expression at ``lines`` whose value other expressions use; gradients are included."""

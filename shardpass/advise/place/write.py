@@ -16,7 +16,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from shardpass.advise.place.marks import numbered_ops
 from shardpass.advise.place.padding import pad_argument, pad_result
-from shardpass.advise.place.sites import ARGUMENT, CONSTRAINT, CUT, RESULT, Site, piece_of
+from shardpass.advise.place.sites import ARGUMENT, CHUNKS, CONSTRAINT, CUT, RESULT, Site, piece_of
 from shardpass.advise.place.specs import Spec
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.constraints import Notation
@@ -64,6 +64,8 @@ def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
             for number, place in change.site.origins:
                 if change.site.kind == CONSTRAINT:
                     writer.rewrite(number, sharding)
+                elif change.site.kind == CHUNKS:
+                    writer.chunk(number, change.site.pieces[0][1], change.site.cut)
                 elif change.site.kind == CUT:
                     writer.cut(number, prod(dict(mesh.axes)[name] for name in (change.spec or ())[change.site.cut]))
                 elif sharding is not None:
@@ -85,7 +87,7 @@ def on_values(imported: Any, changes: Sequence[Change]) -> Any:
         writer = Writer(module, mesh)
         for change in changes:
             sharding = change.sharding(mesh)
-            if change.site.kind not in (ARGUMENT, RESULT) and sharding is not None:
+            if change.site.kind not in (ARGUMENT, RESULT, CHUNKS) and sharding is not None:
                 for number in change.site.values:
                     writer.constrain(handles.values[number], sharding)
         writer.sign(signed(changes, mesh))
@@ -146,6 +148,22 @@ class Writer:
             whole = stablehlo.reshape(ir.RankedTensorType.get(split, kind.element_type), op.operands[0])
             part = stablehlo.slice(whole, starts, ends, [1] * len(split))
             op.results[0].replace_all_uses_with(stablehlo.reshape(result, part))
+        op.erase()
+
+    def chunk(self, number: int, count: int, dim: int) -> None:
+        """Make op ``number``, a reshape into or from ``count`` chunks of rows, take each ``count``-th row for a chunk,
+        or a part of dimension 1 (``dim``) of all rows.
+        """
+        op = self.ops[number]
+        given, made = (ir.RankedTensorType(value.type) for value in (op.operands[0], op.results[0]))
+        forward = made.shape[0] == count
+        rows, *rest = given.shape if forward else made.shape
+        split = [rows, count, rest[0] // count, *rest[1:]] if dim else [rows // count, count, *rest]
+        parts = [split[1], split[0], *split[2:]]
+        with ir.InsertionPoint(op), op.location:
+            shape = ir.RankedTensorType.get(split if forward else parts, given.element_type)
+            turned = stablehlo.transpose(stablehlo.reshape(shape, op.operands[0]), [1, 0, *range(2, len(split))])
+            op.results[0].replace_all_uses_with(stablehlo.reshape(made, turned))
         op.erase()
 
     def constrain(self, value: Any, sharding: Sharding) -> None:

@@ -19,6 +19,7 @@ class Kind:
         propose: yields the edits.
         always: whether the best edits are compiled whatever the model says of their price.
         together: whether, of edits of one price, that of the most places is tried first.
+        trades: whether the edit may take more time, by no more than the part of the memory that it saves.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Kind:
     propose: Callable[[Context], Iterator[Edit]]
     always: bool = False
     together: bool = False
+    trades: bool = False
 
 
 KINDS = (
@@ -34,7 +36,9 @@ KINDS = (
     Kind("lookup", 3, values.lookups, always=True),
     Kind("state", 1, states.counterparts, always=True, together=True),
     Kind("twin", 1, states.twins, always=True, together=True),
+    Kind("stacked", 1, states.stacked, always=True, together=True, trades=True),
     Kind("cut", 2, cuts.cuts, always=True),
+    Kind("chunks", 1, cuts.chunks, always=True),
     Kind("rename", 2, names.renames),
     Kind("order", 2, names.orders),
     Kind("result", 2, written.results),
@@ -44,5 +48,6 @@ KINDS = (
     Kind("zero", 3, states.zero),
     Kind("size", 3, states.sizes, together=True),
     Kind("value", 4, values.values),
+    Kind("bank", 4, unplaced.banks),
 )
-STATES = (*(kind for kind in KINDS if kind.name in ("state", "twin")), Kind("spread", 3, states.spread))
+SPREAD = Kind("spread", 4, states.spread)  # of memory alone

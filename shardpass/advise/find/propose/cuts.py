@@ -2,6 +2,10 @@
 
 A value of 6144 columns over 8 devices has shards of 768, and a cut at 4096 is in the midst of one: each device sends
 parts of its columns to others. Stored in 8 groups of (512, 128, 128), each device has its own part of each piece.
+
+A batch of 64 rows over 4 devices, reshaped to (8, 8, ...) for a loop over chunks, gives each chunk the rows of one
+device. Reshaped to (8, 8, ...) with the chunks as second dimension, or cut along the sequence, each chunk has rows of
+every device.
 """
 
 from __future__ import annotations
@@ -20,6 +24,13 @@ def cuts(context: Context) -> Iterator[Edit]:
         for name, shards in context.axes.items():
             if misses(site, shards):
                 yield (Change(site, over((name,), site.array.rank, site.cut)),)
+
+
+def chunks(context: Context) -> Iterator[Edit]:
+    """Yield edits of reshapes that divide the first dimension of batches into chunks."""
+    sizes = {site.array.shape[0] for site in context.sites.arguments if site.array not in context.state_types}
+    for site in context.sites.chunks(sizes):
+        yield (Change(site, ((),) * site.array.rank),)
 
 
 def misses(site: Site, shards: int) -> bool:

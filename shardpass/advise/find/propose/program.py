@@ -51,6 +51,12 @@ class Context:
         return frozenset(site.array for site in self.sites.results)
 
     @cached_property
+    def batch_axes(self) -> frozenset[str]:
+        """The axes that split an argument along its first dimension, if it is no state."""
+        batches = (site for site in self.sites.arguments if site.spec and site.array not in self.state_types)
+        return frozenset(name for site in batches for name in (site.spec or ((),))[0])
+
+    @cached_property
     def values(self) -> tuple[Site, ...]:
         """The values at ``lines`` that have a name and no constraint, in the order of the program."""
         return tuple(sorted(self.sites.values(self.lines), key=lambda site: min(site.values)))

@@ -6,9 +6,12 @@
    type: those of one root of paths together, and all together. Constraints that split nothing, as those of summed
    gradients, likewise.
 3. Whole states are split over an axis, or over all, by the first dimension that divides (ZeRO).
-4. A state that is split already is split over one axis more, by its largest whole dimension: all its arrays together.
+4. An argument is split over one axis more, by its largest whole dimension that divides: all arrays of one root of
+   paths together.
 5. All arguments of one type and one annotation change together.
-6. Whole parameters and states that share the size of a dimension, as that of a vocabulary, are split there together: an
+6. Parameters that a loop takes slices of, stacked along the first dimension and split there, are gathered whole before
+   the loop. All states that are split there over one tuple of axes are split within the layer instead.
+7. Whole parameters and states that share the size of a dimension, as that of a vocabulary, are split there together: an
    embedding, the head and the moments of both.
 """
 
@@ -19,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from shardpass.advise.find.propose.program import ROOT, Context, Edit, joined, one_of_each
-from shardpass.advise.find.propose.specs import axes_of, divides, over, tile, variants, with_axis
+from shardpass.advise.find.propose.specs import axes_of, divides, over, tile, variants
 from shardpass.advise.place.sites import ARGUMENT, Site
 from shardpass.advise.place.specs import Spec
 from shardpass.advise.place.write import Change
@@ -94,21 +97,46 @@ def sizes(context: Context) -> Iterator[Edit]:
 
 
 def spread(context: Context) -> Iterator[Edit]:
-    """Yield edits that split states over one axis more, those that save most memory first."""
+    """Yield edits that split arguments over one axis more, those that save most memory first."""
     groups: dict[tuple[str, str], list[Edit]] = defaultdict(list)
-    saved: dict[tuple[str, str], float] = defaultdict(float)
     for site in context.sites.arguments:
-        if site.spec is None or not axes_of(site.spec) or site.array not in context.state_types:
-            continue
         for name in context.axes.keys() - axes_of(site.spec):
-            sizes = [size if not names else 0 for size, names in zip(site.array.shape, site.spec, strict=True)]
-            spec = with_axis(site.spec, sizes.index(max(sizes)), name)
-            if max(sizes) and divides(spec, site.array.shape, context.axes):
-                key = name, _root(site)
-                groups[key].append(context.with_results(site, spec))
-                each = tile(site.array, site.spec, context.axes) - tile(site.array, spec, context.axes)
-                saved[key] += each * len(site.positions)
-    yield from (joined(groups[key]) for key in sorted(groups, key=lambda key: (-saved[key], key)))
+            spec = _within(context, site, site.spec or ((),) * site.array.rank, (name,))
+            if spec is not None:
+                groups[name, _root(site)].append(context.with_results(site, spec))
+    edits = {key: joined(edits) for key, edits in groups.items()}
+    yield from (edits[key] for key in sorted(edits, key=lambda key: (-thinner(context, edits[key]), key)))
+
+
+def stacked(context: Context) -> Iterator[Edit]:
+    """Yield edits that split within the layer what is split along the first of several dimensions."""
+    groups: dict[tuple[str, ...], list[Edit]] = defaultdict(list)
+    for site in context.sites.arguments:
+        axes = site.spec[0] if site.spec and site.array.rank > 1 else ()
+        if axes and site.array in context.state_types:
+            spec = _within(context, site, ((), *(site.spec or ())[1:]), axes, first=1)
+            if spec is not None:
+                groups[axes].append(context.with_results(site, spec))
+    yield from map(joined, groups.values())
+
+
+def _within(context: Context, site: Site, spec: Spec, axes: tuple[str, ...], first: int = 0) -> Spec | None:
+    """Return ``spec`` with ``axes`` more on the largest whole dimension from ``first`` on that they divide, or None."""
+    sizes = site.array.shape
+    for dim in sorted(range(first, site.array.rank), key=lambda dim: -sizes[dim]):
+        new = tuple(axes if place == dim else names for place, names in enumerate(spec))
+        if not spec[dim] and sizes[dim] > 1 and divides(new, sizes, context.axes):
+            return new
+    return None
+
+
+def thinner(context: Context, edit: Edit) -> float:
+    """Return by how many bytes the arguments and results of ``edit`` shrink on a device."""
+    return sum(
+        (tile(one.site.array, one.site.spec, context.axes) - tile(one.site.array, one.spec, context.axes))
+        * len(one.site.positions)
+        for one in edit
+    )
 
 
 def families(context: Context) -> Iterator[Edit]:

@@ -1,9 +1,18 @@
-"""Edits of what was never placed: batches without an annotation, or on every device whole."""
+"""Edits of what was never placed: batches, targets and banks without an annotation, or on every device whole.
+
+1. Arguments with one size of the first dimension are split there together, as a batch with its targets.
+2. Arguments that share the size of another dimension are split there together: a bank of adapters of which each step
+   uses one, a table of features.
+
+The axes are each axis, those that no annotation uses, all, and those that split a dimension of this size elsewhere.
+
+Example: targets of 32 rows that are whole beside inputs of 32 rows over ('data', 'fsdp') are split over both.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.specs import axes_of, divides, over
@@ -12,22 +21,32 @@ from shardpass.advise.place.write import Change
 
 
 def batches(context: Context) -> Iterator[Edit]:
-    """Yield edits that split arguments which no result updates by their first dimension.
+    """Yield edits that split arguments which no result updates by their first dimension."""
+    yield from _split(context, ((site, 0) for site in context.sites.arguments))
 
-    All arguments with one size of the first dimension are split together: over each axis, over all axes that no
-    annotation uses, and over all axes.
-    """
+
+def banks(context: Context) -> Iterator[Edit]:
+    """Yield edits that split arguments which no result updates by another dimension."""
+    yield from _split(context, ((site, dim) for site in context.sites.arguments for dim in range(1, site.array.rank)))
+
+
+def _split(context: Context, places: Iterable[tuple[Site, int]]) -> Iterator[Edit]:
     every = (*context.sites.arguments, *context.sites.constraints)
     used = {name for site in every for name in axes_of(site.spec)}
-    alike: dict[int, list[Site]] = defaultdict(list)
-    for site in context.sites.arguments:
+    alike: dict[int, dict[Site, int]] = defaultdict(dict)
+    for site, dim in places:
         if context.is_batch(site):
-            alike[site.array.shape[0]].append(site)
+            alike[site.array.shape[dim]].setdefault(site, dim)
     names = tuple(context.axes)
-    choices = [*((name,) for name in names), tuple(name for name in names if name not in used), names]
-    for batch in alike.values():
-        for axes in dict.fromkeys(filter(None, choices)):
-            changes = [Change(site, over(axes, site.array.rank)) for site in batch]
-            fitting = [one for one in changes if divides(one.spec or (), one.site.array.shape, context.axes)]
-            if len(fitting) == len(changes):
-                yield tuple(fitting)
+    always = [*((name,) for name in names), tuple(name for name in names if name not in used), names]
+    for size, sites in sorted(alike.items(), key=lambda one: -sum(site.bytes for site in one[1])):
+        known = [
+            some
+            for site in every
+            for length, some in zip(site.array.shape, site.spec or (), strict=False)
+            if length == size
+        ]
+        for axes in dict.fromkeys(filter(None, (*known, *always))):
+            changes = tuple(Change(site, over(axes, site.array.rank, dim)) for site, dim in sites.items())
+            if all(divides(one.spec or (), one.site.array.shape, context.axes) for one in changes):
+                yield changes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardpass.advise.find.propose.cuts import cuts
+from shardpass.advise.find.propose.cuts import chunks, cuts
 from shardpass.advise.find.propose.program import Context
 from shardpass.advise.place.sites import Sites, read
 from shardpass.advise.place.write import with_changes
@@ -56,3 +56,47 @@ def test_the_edited_program_cuts_what_is_stored_in_turn() -> None:
     found = evaluate(edited, [np.ascontiguousarray(x[:, turns])])
     np.testing.assert_array_equal(found[0], x[:, :16])
     np.testing.assert_array_equal(found[1], x[:, 16:])
+
+
+LOOP = """
+import jax
+import jax.numpy as jnp
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+mesh = AbstractMesh((4,), ("data",), axis_types=(AxisType.Auto,))
+
+
+def loss(w, scale, x, y):
+    xs, ys = (x * scale).reshape(SHAPE, 4), y.reshape(SHAPE, 4)
+    return jax.lax.scan(lambda total, one: (total + jnp.sum((one[0] @ w - one[1]) ** 2), None), 0.0, (xs, ys))[0]
+
+
+batch = NamedSharding(mesh, P("data"))
+jitted = jax.jit(jax.value_and_grad(loss, (0, 1)), in_shardings=(None, None, batch, batch))
+x = jax.ShapeDtypeStruct((16, 8, 4), "float32")
+w, scale = jax.ShapeDtypeStruct((4, 4), "float32"), jax.ShapeDtypeStruct((4,), "float32")
+traced = jitted.trace(w, scale, x, x)
+text = traced.lower(lowering_platforms=("cpu",)).as_text(debug_info=True)
+"""
+
+
+@pytest.mark.parametrize(("shape", "along"), [("2, 8, 8", 0), ("2, 64", 1)])
+def test_chunks_take_rows_of_every_device_and_sums_over_all_of_them_stay(shape: str, along: int) -> None:
+    """Two chunks of 16 rows of 8: of every second row, or of half of each row; gradients are in the batch's order."""
+    made: dict[str, str] = {}
+    exec(compile(LOOP.replace("SHAPE", shape), "train.py", "exec"), made)
+    reading = read(made["text"], "step.mlir", Sources(()))
+    with reading.module.context:
+        (edit,) = chunks(Context(Sites(reading)))
+    assert edit[0].site.cut == along
+    assert len(edit[0].site.origins) == 3  # x, y, and the gradient of x * scale
+    module = parse_module(made["text"])
+    with module.context:
+        edited = with_changes(module, reading.program.mesh.mesh, edit)
+    given = [
+        np.random.default_rng(seed).random(size, np.float32)
+        for seed, size in enumerate([(4, 4), (4,), *2 * [(16, 8, 4)]])
+    ]
+    for before, after in zip(evaluate(made["text"], given), evaluate(edited, given), strict=True):
+        np.testing.assert_allclose(after, before, rtol=1e-4)

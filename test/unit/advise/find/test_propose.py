@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from shardpass.advise.find.propose import KINDS
 from shardpass.advise.find.propose.program import Context, Edit
-from shardpass.advise.find.propose.states import sizes, spread, twins
+from shardpass.advise.find.propose.states import sizes, spread, stacked, twins
+from shardpass.advise.find.propose.unplaced import banks, batches
 from shardpass.advise.find.propose.values import looked_up
 from shardpass.advise.find.propose.written import drops
 from shardpass.advise.find.scheme import harm, label
@@ -171,7 +172,7 @@ def test_an_edit_that_changes_the_scheme_has_a_label_with_its_bytes() -> None:
         up = context.sites.arguments[0]
         specs = ((),) * 3, (("model",), (), ()), (("data",), (), ("model",))
         edits = [(Change(up, spec),) for spec in specs]
-    assert [harm(context, edit) for edit in edits] == [1, 0, 0]
+    assert [harm(context, edit) for edit in edits] == [64 * 1024, 0, 0]
     assert [label(context, edit) for edit in edits] == [
         "the edit gives up splits: 64.0 KiB more of `momentum['up']` on each device",
         "the edit splits `momentum['up']` otherwise, wherever it is placed",
@@ -190,3 +191,48 @@ def test_rows_of_a_lookup_are_a_place_though_the_lookup_masks_some() -> None:
     with reading.module.context:
         sites = looked_up(Context(Sites(reading)))
     assert [(site.names, site.array.shape) for site in sites] == [(("rows",), (4, 16, 8))]
+
+
+WHOLE = """
+module @step attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["data"=2, "fsdp"=2, "model"=2]>
+  func.func @main(%0: tensor<4x32x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"fsdp"}, {}, {}]>} loc("params['up']"),
+                  %1: tensor<4x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"fsdp"}, {}]>} loc("params['bias']"),
+                  %2: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data", "fsdp"}, {}]>} loc("x"),
+                  %3: tensor<16xi32> loc("target"), %4: tensor<3x96xf32> loc("bank"))
+      -> (tensor<4x32x64xf32>, tensor<4x64xf32>) {
+    %5 = sdy.sharding_constraint %2 <@mesh, [{"data"}, {"fsdp"}]> : tensor<16x32xf32> loc("train.py":7:5)
+    return %0, %1 : tensor<4x32x64xf32>, tensor<4x64xf32>
+  }
+}
+"""
+
+
+def test_parameters_stacked_for_a_loop_are_split_within_the_layer() -> None:
+    reading = read(WHOLE, "step.mlir", Sources(()))
+    with reading.module.context:
+        edits = list(stacked(Context(Sites(reading))))
+    assert [{change.site.pattern: change.spec for change in edit} for edit in edits] == [
+        {"params['up']": ((), (), ("fsdp",)), "params['bias']": ((), ("fsdp",))}
+    ]
+
+
+def test_targets_are_split_as_the_batch_and_a_bank_where_axes_divide() -> None:
+    """Sixteen targets beside sixteen rows over two axes; three banks of 96 columns."""
+    reading = read(WHOLE, "step.mlir", Sources(()))
+    with reading.module.context:
+        context = Context(Sites(reading))
+        first, others = list(batches(context)), list(banks(context))
+    assert {change.site.pattern: change.spec for change in first[0]} == {"target": (("data", "fsdp"),)}
+    assert {edit[0].site.pattern for edit in others} == {"bank"}
+    assert {edit[0].spec for edit in others} >= {((), (name,)) for name in context.axes}
+
+
+def test_a_constraint_that_loses_an_axis_of_the_batch_gives_up_a_part_of_the_scheme() -> None:
+    """Without `data` a device has 1 KiB of the value instead of 512 bytes; on another dimension it is as before."""
+    reading = read(WHOLE, "step.mlir", Sources(()))
+    with reading.module.context:
+        context = Context(Sites(reading))
+        (site,) = context.sites.constraints
+        specs = ((), ("fsdp",)), (("fsdp",), ("data",)), (("data", "fsdp"), ()), None
+        assert [harm(context, (Change(site, spec),)) for spec in specs] == [512, 0, 0, 0]

@@ -9,7 +9,7 @@ import pytest
 
 from shardpass.advise.find.budget import Budget
 from shardpass.advise.find.gap import _read
-from shardpass.advise.find.propose import KINDS
+from shardpass.advise.find.propose import KINDS, SPREAD
 from shardpass.advise.find.rank import Trial, best, first_of_each
 from shardpass.advise.place.sites import Sites, read
 from shardpass.advise.place.write import Change
@@ -17,7 +17,7 @@ from shardpass.report.findings import Figures
 from shardpass.report.naming import Sources
 
 BASE = Figures(1000, 1000, 0, 1.0)
-KIND = {kind.name: kind for kind in KINDS}
+KIND = {kind.name: kind for kind in (*KINDS, SPREAD)}
 
 
 def trial(name: str, seconds: float, *, harm: int = 0, size: int = 100, price: float = 0.5) -> Trial:
@@ -36,6 +36,28 @@ def trial(name: str, seconds: float, *, harm: int = 0, size: int = 100, price: f
 )
 def test_the_first_edit(trials: list[Trial], chosen: int) -> None:
     assert best(BASE, trials) is trials[chosen]
+
+
+@pytest.mark.parametrize(
+    ("after", "harm", "worth"),
+    [
+        (Figures(700, 1000, 0, 0.7), 0, True),
+        (Figures(700, 1000, 0, 0.7), 100, False),  # a tenth of the memory is given up for less than half of the time
+        (Figures(400, 1000, 0, 0.7), 100, True),
+        (Figures(700, 1000, 0, 0.7), 10, True),  # a hundredth
+        (Figures(700, 1020, 0, 0.4), 10, False),  # and a device holds more
+        (Figures(1030, 900, 0, 0.4), 10, False),  # or receives more
+    ],
+)
+def test_what_an_edit_that_gives_up_a_split_has_to_save(after: Figures, harm: int, worth: bool) -> None:
+    assert trial("argument", 0.0, harm=harm).saves(BASE, after) is worth
+
+
+def test_memory_is_bought_with_time_by_edits_of_stacked_parameters_alone() -> None:
+    dearer = Figures(1000, 400, 0, 1.2)
+    assert trial("stacked", 0.0).saves_memory(BASE, dearer)
+    assert not trial("stacked", 0.0).saves_memory(BASE, Figures(1000, 900, 0, 1.2))
+    assert not trial("spread", 0.0).saves_memory(BASE, dearer)
 
 
 def test_the_cheapest_of_every_kind_comes_before_the_second_of_any() -> None:

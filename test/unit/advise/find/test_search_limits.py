@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from shardpass.advise.find import search
+from shardpass.advise.find import rank, search
 from shardpass.advise.find.budget import COMPILES, LEAST, Budget
 from shardpass.advise.find.search import Asked, find_edits
 from shardpass.cost.chosen import chosen
@@ -116,7 +116,7 @@ def test_a_compiler_without_drafts_has_the_time_of_three_compiles(whole: float, 
 
 def test_once_the_time_is_over_one_program_is_compiled_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """No edit saves in full: with time three are tried."""
-    monkeypatch.setattr(search, "saves", lambda before, after: before.bytes == after.bytes == 1000)
+    monkeypatch.setattr(rank, "saves", lambda before, after: before.bytes == after.bytes == 1000)
     monkeypatch.setattr(search._Search, "_verified", lambda self, edit, worth: self.asked.compiler(b"", False) is None)
     tried = []
     for seconds in (1.0, 1000.0):
