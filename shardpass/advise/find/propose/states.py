@@ -109,15 +109,17 @@ def spread(context: Context) -> Iterator[Edit]:
 
 
 def stacked(context: Context) -> Iterator[Edit]:
-    """Yield edits that split within the layer what is split along the first of several dimensions."""
-    groups: dict[tuple[str, ...], list[Edit]] = defaultdict(list)
+    """Yield edits that split within the layer what is stacked, and split, along the first dimension."""
+    groups: dict[tuple[int, tuple[str, ...]], dict[Site, Spec]] = defaultdict(dict)
     for site in context.sites.arguments:
         axes = site.spec[0] if site.spec and site.array.rank > 1 else ()
         if axes and site.array in context.state_types:
             spec = _within(context, site, ((), *(site.spec or ())[1:]), axes, first=1)
             if spec is not None:
-                groups[axes].append(context.with_results(site, spec))
-    yield from map(joined, groups.values())
+                groups[site.array.shape[0], axes][site] = spec
+    for specs in groups.values():
+        if any(site.array.rank > 2 for site in specs):  # else these are matrices
+            yield joined(context.with_results(*one) for one in specs.items())
 
 
 def _within(context: Context, site: Site, spec: Spec, axes: tuple[str, ...], first: int = 0) -> Spec | None:
