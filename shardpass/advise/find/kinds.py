@@ -6,7 +6,7 @@ whose operand is the argument.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from shardpass.advise.find.propose.program import Edit
 from shardpass.advise.find.propose.written import FEWEST_SPLIT
@@ -15,6 +15,7 @@ from shardpass.advise.place.sites import ARGUMENT, Site, Sites
 from shardpass.advise.place.specs import Spec
 from shardpass.program.program import OpKind
 from shardpass.report.findings import ANNOTATION, LOOKUP, UNEVEN
+from shardpass.report.rows import short
 from shardpass.report.text import show_bytes
 
 _PASSED_ON = frozenset({"stablehlo.convert", "stablehlo.reshape", "stablehlo.optimization_barrier"})
@@ -57,6 +58,33 @@ class Kinds:
                     more = show_bytes(one.wasted(site.array))
                     return f"of which dimension {dim} is {size}, no multiple of {shards} (padding it takes {more})"
         return ""
+
+
+def misfit(sites: Sites, lines: Collection[tuple[str, int]]) -> str:
+    """Name the first reshape at ``lines`` that divides a split dimension into parts whose number the axis does not
+    divide, as 6 heads over 4 devices, with the numbers that it would; "" if there is none.
+    """
+    split = {
+        (size, name)
+        for site in sites.arguments
+        for size, names in zip(site.array.shape, site.spec or (), strict=False)
+        for name in names
+    }
+    for op in sites.program.body.every_op():
+        place = sites.names.frame(op).place
+        if op.name != "stablehlo.reshape" or (place.file, place.line) not in lines or sites.names.is_backward(op):
+            continue
+        whole, parts = (sites.program.array(value).shape for value in (op.operands[0], op.results[0]))
+        for dim, size in enumerate(whole):
+            if whole[:dim] + whole[dim + 1 :] != parts[:dim] + parts[dim + 2 :]:
+                continue
+            for name, shards in sites.program.mesh.mesh.axes:
+                count = parts[dim]
+                if (size, name) in split and size % shards == 0 and count % shards:
+                    fitting = [str(one) for one in (count // shards * shards, -(-count // shards) * shards) if one]
+                    made = f"{short(place)} makes {count} x {parts[dim + 1]} of {size} over {name}={shards}"
+                    return f"{made}: {count} is no multiple of {shards}, as {' or '.join(fitting)} would be"
+    return ""
 
 
 def _only(dim: int, name: str, rank: int) -> Spec:

@@ -39,7 +39,7 @@ from itertools import islice, permutations
 from jaxlib.mlir import ir
 
 from shardpass.advise.find.budget import COMPILES, IN_FULL, Budget
-from shardpass.advise.find.kinds import Kinds
+from shardpass.advise.find.kinds import Kinds, misfit
 from shardpass.advise.find.price import Model
 from shardpass.advise.find.propose import KINDS, SPREAD, Kind
 from shardpass.advise.find.propose.program import Context, Edit
@@ -417,7 +417,9 @@ class _Search:
     def _finding(self, edit: Edit, explanation: Explanation, rows: Sequence[Row], diff: str) -> Finding:
         before, after = self.figures, figures(explanation)
         kind, clause = self.kinds.of(edit)
-        clauses = sentence(edit, before, after, clause, self.text.helper_of(edit)), label(self.context, edit)
+        sizes = "" if self.findings else misfit(self.sites, {(row.place.file, row.place.line) for row in self.rows})
+        said = sentence(edit, before, after, clause, self.text.helper_of(edit))
+        clauses = said, label(self.context, edit), sizes
         annotations = tuple(
             Annotated(
                 change.site.kind,

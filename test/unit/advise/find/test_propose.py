@@ -7,7 +7,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import pytest
 
+from shardpass.advise.find.kinds import misfit
 from shardpass.advise.find.propose import KINDS
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.states import sizes, spread, stacked, twins
@@ -236,3 +238,27 @@ def test_a_constraint_that_loses_an_axis_of_the_batch_gives_up_a_part_of_the_sch
         (site,) = context.sites.constraints
         specs = ((), ("fsdp",)), (("fsdp",), ("data",)), (("data", "fsdp"), ()), None
         assert [harm(context, (Change(site, spec),)) for spec in specs] == [512, 0, 0, 0]
+
+
+HEADS = """
+module @step attributes {mhlo.num_partitions = 4 : i32} {
+  sdy.mesh @mesh = <["tensor"=4]>
+  func.func @main(%0: tensor<32xWIDTHxf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"tensor"}]>} loc("wq"),
+                  %1: tensor<2x8x32xf32> loc("x")) -> tensor<2x8xHEADSx16xf32> {
+    %2 = stablehlo.dot_general %1, %0, contracting_dims = [2] x [0]
+      : (tensor<2x8x32xf32>, tensor<32xWIDTHxf32>) -> tensor<2x8xWIDTHxf32>
+    %3 = stablehlo.reshape %2 : (tensor<2x8xWIDTHxf32>) -> tensor<2x8xHEADSx16xf32> loc("train.py":7:5)
+    return %3 : tensor<2x8xHEADSx16xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("heads", "fitting"), [(6, "4 or 8"), (2, "4"), (8, "")])
+def test_heads_that_do_not_divide_are_named_with_the_numbers_that_would(heads: int, fitting: str) -> None:
+    text = HEADS.replace("HEADS", str(heads)).replace("WIDTH", str(heads * 16))
+    reading = read(text, "step.mlir", Sources(()))
+    with reading.module.context:
+        named, elsewhere = (misfit(Sites(reading), {("train.py", line)}) for line in (7, 8))
+    assert elsewhere == ""
+    assert (f"{heads} is no multiple of 4, as {fitting} would be" in named) if fitting else named == ""
