@@ -109,14 +109,19 @@ def spread(context: Context) -> Iterator[Edit]:
 
 
 def stacked(context: Context) -> Iterator[Edit]:
-    """Yield edits that split within the layer what is stacked, and split, along the first dimension."""
-    groups: dict[tuple[int, tuple[str, ...]], dict[Site, Spec]] = defaultdict(dict)
+    """Yield edits that split within the layer what is stacked, and split, along the first dimension.
+
+    Either all axes move one dimension on, as of a spec that was written for one layer, or those of the first alone.
+    """
+    groups: dict[tuple[int, tuple[str, ...], bool], dict[Site, Spec]] = defaultdict(dict)
     for site in context.sites.arguments:
-        axes = site.spec[0] if site.spec and site.array.rank > 1 else ()
-        if axes and site.array in context.state_types:
-            spec = _within(context, site, ((), *(site.spec or ())[1:]), axes, first=1)
-            if spec is not None:
-                groups[site.array.shape[0], axes][site] = spec
+        spec, rank = site.spec or (), site.array.rank
+        if rank > 1 and spec and spec[0] and site.array in context.state_types:
+            moved = None if spec[-1] else ((), *spec[:-1])
+            alone = _within(context, site, ((), *spec[1:]), spec[0], first=1)
+            for is_moved, new in ((True, moved), (False, alone)):
+                if new is not None and divides(new, site.array.shape, context.axes):
+                    groups[site.array.shape[0], spec[0], is_moved][site] = new
     for specs in groups.values():
         if any(site.array.rank > 2 for site in specs):  # else these are matrices
             yield joined(context.with_results(*one) for one in specs.items())

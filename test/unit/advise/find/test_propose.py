@@ -215,7 +215,8 @@ def test_parameters_stacked_for_a_loop_are_split_within_the_layer() -> None:
     with reading.module.context:
         edits = list(stacked(Context(Sites(reading))))
     assert [{change.site.pattern: change.spec for change in edit} for edit in edits] == [
-        {"params['up']": ((), (), ("fsdp",)), "params['bias']": ((), ("fsdp",))}
+        {"params['up']": ((), ("fsdp",), ()), "params['bias']": ((), ("fsdp",))},
+        {"params['up']": ((), (), ("fsdp",)), "params['bias']": ((), ("fsdp",))},
     ]
 
 
