@@ -344,18 +344,18 @@ class _Search:
         Of each kind those come first of which the model's time, less the part of the memory that is saved, is least.
         """
         context = replace(self.context, sites=self.context.sites.with_changes(self.changes))
-        found, seen = list[tuple[float, Kind, Edit]](), set[object]()
+        thinning, seen = list[tuple[float, Kind, Edit]](), set[object]()
         for kind in (*KINDS, SPREAD):
             for edit in map(self._closed, islice(kind.propose(context), MOST)):
                 saved = thinner(context, edit) / max(1, draft.memory)
                 enough = saved > LEAST_MEMORY or (kind.together and saved >= 0)
                 if enough and self._is_new(edit, seen) and not harm(context, edit):
-                    found.append((saved, kind, edit))
-        found.sort(key=lambda one: -one[0])
+                    thinning.append((saved, kind, edit))
+        thinning.sort(key=lambda one: -one[0])
         base = self._price(self.changes) or 1.0
-        prices = (self._price([*self.changes, *edit]) / base for _, _, edit in found[: self._most_priced])
+        prices = (self._price([*self.changes, *edit]) / base for _, _, edit in thinning[: self._most_priced])
         trials = [
-            Trial(edit, kind, price - saved, 0) for (saved, kind, edit), price in zip(found, prices, strict=False)
+            Trial(edit, kind, price - saved, 0) for (saved, kind, edit), price in zip(thinning, prices, strict=False)
         ]
         return first_of_each(trials, OF_A_KIND)
 
@@ -418,8 +418,8 @@ class _Search:
         before, after = self.figures, figures(explanation)
         kind, clause = self.kinds.of(edit)
         sizes = "" if self.findings else misfit(self.sites, {(row.place.file, row.place.line) for row in self.rows})
-        said = sentence(edit, before, after, clause, self.text.helper_of(edit))
-        clauses = said, label(self.context, edit), sizes
+        mistake = sentence(edit, before, after, clause, self.text.helper_of(edit))
+        clauses = mistake, label(self.context, edit), sizes
         annotations = tuple(
             Annotated(
                 change.site.kind,

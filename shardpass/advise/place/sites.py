@@ -57,7 +57,7 @@ class Site:
         origins: of a constraint its ops; of a value the ops that make it, each with the place of its result.
         calls: of a constraint, the user's frames around ``frame``, from the inside.
         pieces: of a cut, where each slice starts and ends; ``cut``: the dimension; ``array``: the type of the whole. Of
-            chunks, the pair (0, their number), and the dimension along which they can be taken instead.
+            chunks, the pair (0, their number), and the dimension along which they can be cut instead.
     """
 
     kind: str
@@ -251,10 +251,10 @@ class Sites:
     def chunks(self, sizes: Collection[int]) -> Iterator[Site]:
         """Yield sites of the reshapes that divide a first dimension of one of ``sizes`` into chunks, the largest first.
 
-        What a derivative computes there is part of the site. Chunks of several rows each are taken along the second
+        What a derivative computes there is part of the site. Chunks of several rows each are cut along the second
         dimension where their number divides it, so that each has all rows.
         """
-        found: dict[tuple[int, int], list[tuple[Op, Array, bool]]] = {}
+        alike: dict[tuple[int, int], list[tuple[Op, Array, bool]]] = {}
         for op in self.program.body.every_op():
             if op.name != "stablehlo.reshape" or op.number not in self.reading.origin:
                 continue
@@ -267,8 +267,8 @@ class Sites:
             rows, count = whole.shape[0], parts.shape[0]
             if 1 < count < rows and rows % count == 0:
                 along = whole.rank > 1 and parts.shape[1] != rows // count and whole.shape[1] % count == 0
-                found.setdefault((rows, count), []).append((op, whole, along))
-        for (_, count), some in sorted(found.items(), key=lambda one: -max(array.bytes for _, array, _ in one[1])):
+                alike.setdefault((rows, count), []).append((op, whole, along))
+        for (_, count), some in sorted(alike.items(), key=lambda one: -max(array.bytes for _, array, _ in one[1])):
             forward = [(op, array) for op, array, _ in some if not self.names.is_backward(op)]
             if forward:
                 first, array = max(forward, key=lambda one: one[1].bytes)
