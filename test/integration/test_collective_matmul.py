@@ -194,12 +194,14 @@ def test_the_total_of_an_explanation_counts_what_loops_take_beyond_their_product
 @pytest.mark.parametrize("shape", MESHES)
 @forms
 def test_times_of_loops_that_are_built_are_those_of_the_plan(shape, backward, profile):
-    """The plan adds up its loops; the explanation the permutes of the module, some of them joined with others."""
+    """The plan adds up its loops; the module joins the first permutes of loops that take the same tile."""
     found = shardpass.explain(lowered(shape, backward), matmul_loops="all", machine=profile)
     inside = sum(row.seconds for row in found.rows if row.kind == "collective_permute")
     assert found.loops
     machine = chosen(profile)
-    assert inside == pytest.approx(sum(loop.price(machine).beside for loop in found.plan.loops))
+    planned = sum(loop.price(machine).beside for loop in found.plan.loops)
+    joined = sum(loop.beside / loop.steps * (loop.products - 1) for loop in found.loops)
+    assert (planned - joined) * (1 - 1e-9) <= inside <= planned * (1 + 1e-9)
 
 
 SCATTERED = """
