@@ -1,13 +1,16 @@
 """A counterexample: inputs on which the two programs differ, by StableHLO's reference interpreter.
 
-A program of one device that is not proved is run beside the whole program, on a few random inputs, with anything in the
-padding of uneven arguments. Only a difference that is seen refutes: one of more than rounding explains, in the first
-result in which there is one. Programs that are large, or that the interpreter does not know, stay unknown.
+A program of one device that is not proved is run beside the whole program, with anything in the padding of uneven
+arguments, on two random inputs and on two at the edges: negative numbers, zeros and equal ones, indices out of bounds,
+both values of a predicate. Only a difference that is seen refutes: one of more than rounding explains, in the first
+result in which there is one, on any device that has a copy of it. Programs that are large, that the interpreter does
+not know, or that take longer than ``SECONDS`` stay unknown.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -18,14 +21,15 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_runtime import DEVICES_WAIT
 from shardpass.ir import annotations as names
 from shardpass.ir.context import copy_module
-from shardpass.runtime.inputs import random_inputs
-from shardpass.runtime.interpreter import interpret
+from shardpass.runtime.inputs import edge_inputs, random_inputs
+from shardpass.runtime.interpreter import own_copy, run_each
 from shardpass.runtime.partitioned_signature import Signature, read_signature
+from shardpass.runtime.tiles import join, split
 
 RUNS = 2
 MOST = 2**19  # elements of arguments and results, of all devices together
 OPS = 600
-SECONDS = 60.0
+SECONDS = 30.0  # for all runs of one of the two programs
 TOLERANCE = {"float64": 1e-6, "float32": 1e-2, "complex64": 1e-2, "complex128": 1e-6}
 COARSE = 0.25
 
@@ -40,10 +44,12 @@ class Difference:
     local: Any
     seed: int
     inputs: tuple[Any, ...]
+    device: int | None = None  # which holds it, where another one's copy does not differ
 
     def __str__(self) -> str:
+        where = "" if self.device is None else f" on device {self.device}"
         return (
-            f"at {list(self.at)} the whole program has {self.wanted}, and this one {self.local}, "
+            f"at {list(self.at)} the whole program has {self.wanted}, and this one {self.local}{where}, "
             f"with the inputs of seed {self.seed}"
         )
 
@@ -71,22 +77,45 @@ def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Differen
     one_device = on_one_device(whole, signature)
     if one_device is None:
         return None
-    for seed in range(RUNS):
-        arrays = random_inputs(signature.arguments, seed)
-        try:
-            wanted = interpret(one_device, *arrays, isolated=isolated, timeout=SECONDS)
-            answer = interpret(local, *arrays, padding=5, isolated=isolated, timeout=SECONDS)
-        except ShardpassError as error:
-            first = error.diagnostics[0]
-            if first.code != DEVICES_WAIT.id:
-                return None
-            return Waits(f"{first.place}: {first.message}", seed, tuple(arrays))
-        except (ValueError, TypeError):
-            return None
-        for index, (one, other) in enumerate(zip(wanted, answer, strict=True)):
-            at = _apart(one, other)
+    arguments = signature.arguments
+    runs = [random_inputs(arguments, seed) for seed in range(RUNS)] + edge_inputs(arguments)
+    seed = 0
+    try:
+        every = _results(one_device, runs, isolated), _results(local, runs, isolated)
+        for seed, (wanted, answer) in enumerate(zip(*every, strict=True)):
+            if (found := _difference(signature, wanted, answer)) is not None:
+                return replace(found, seed=seed, inputs=tuple(runs[seed]))
+    except ShardpassError as error:
+        first = error.diagnostics[0]
+        if first.code == DEVICES_WAIT.id:
+            return Waits(f"{first.place}: {first.message}", seed, tuple(runs[seed]))
+    except (ValueError, TypeError):
+        return None
+    return None
+
+
+def _results(module: Any, runs: Sequence[Sequence[Any]], isolated: bool) -> Iterator[list[list[Any]]]:
+    """Yield the [result][device] tiles of each run."""
+    copy = own_copy(module)
+    signature = read_signature(copy)
+    tiles = [
+        [split(array, side, signature.num_devices, 5) for array, side in zip(run, signature.arguments, strict=True)]
+        for run in runs
+    ]
+    return run_each(copy, signature, tiles, isolated=isolated, timeout=SECONDS)
+
+
+def _difference(signature: Signature, wanted: list[list[Any]], answer: list[list[Any]]) -> Difference | None:
+    """Return where a result first differs, on any device that has a copy. The caller fills in the run."""
+    for index, (row, tiles, side) in enumerate(zip(wanted, answer, signature.results, strict=True)):
+        holders = side.holders(signature.num_devices)
+        for copy in range(1 if side.sharding.is_maximal else holders.shape[-1]):
+            whole = join(tiles, side, copy)
+            at = _apart(row[0], whole)
             if at is not None:
-                return Difference(index, at, one[at], other[at], seed, tuple(arrays))
+                tile = tuple(place // size for place, size in zip(at, side.tile, strict=True))
+                device = int(holders[tile][copy]) if copy else None
+                return Difference(index, at, row[0][at], whole[at], 0, (), device)
     return None
 
 

@@ -17,6 +17,36 @@ def random_inputs(arguments: Sequence[Boundary], seed: int = 0) -> list[Array]:
     return [_random(rng, boundary) for boundary in arguments]
 
 
+NEAR = (-100, -9, -8, -1, 0, 1, 7, 8, 9, 100)  # to the usual sizes: wider integers than these lose bits as floats
+
+
+def edge_inputs(arguments: Sequence[Boundary], seed: int = 0) -> list[list[Array]]:
+    """Make inputs for two runs, which find what random numbers miss.
+
+    Floats, and the real parts of complex numbers, are negative in the first run, and at least zero in the second: small
+    whole numbers, so that equal ones occur and sums are exact. Booleans are false, then true. Integers are near the
+    usual sizes, on both sides of the bounds of an index; those of at most 8 bits are also the least and the greatest.
+    """
+    rng = np.random.default_rng([seed, 2])
+    return [[_at_edges(rng, boundary, run) for boundary in arguments] for run in range(2)]
+
+
+def _at_edges(rng: np.random.Generator, boundary: Boundary, run: int) -> Array:
+    shape, name, bits = boundary.shape, boundary.element.mlir, boundary.element.bits
+    if name == "i1":
+        values: Any = np.full(shape, bool(run))
+    elif name.startswith(("i", "ui")):
+        least, most = (0, 2**bits - 1) if name.startswith("ui") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        numbers = [v for v in NEAR if least <= v <= most] + ([least, most] if bits <= 8 else [])
+        one_sided = [v for v in numbers if (v >= 0) == bool(run)]  # of a single integer, which cannot be both
+        values = rng.choice(one_sided if np.prod(shape) == 1 and one_sided else numbers, shape)
+    elif name == "f8E8M0FNU":
+        return _random(rng, boundary)
+    else:
+        values = rng.integers(0, 4, shape) if run else rng.integers(-4, 0, shape)
+    return np.asarray(values).astype(boundary.dtype)
+
+
 SPECIAL_RUNS = 4
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 EVERY, MOST = 64, 3  # of so many elements one is NaN; but so many at most: a max over thousands must not always be NaN

@@ -15,7 +15,8 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,22 @@ def run_tiles(
     timeout: float | None = None,
 ) -> list[list[Array]]:
     """Run [argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``own_copy``."""
+    return next(run_each(module, signature, [tiles], threads=threads, isolated=isolated, timeout=timeout))
+
+
+def run_each(
+    module: Any,
+    signature: Signature,
+    runs: Sequence[Sequence[Sequence[Array]]],
+    *,
+    threads: bool = False,
+    isolated: bool = True,
+    timeout: float | None = None,
+) -> Iterator[list[list[Array]]]:
+    """Run a module several times, as ``run_tiles``, in one child process; ``timeout``: seconds for all runs together.
+
+    Yields the results of the runs in order; raises the error of the first one that has none.
+    """
     devices = signature.num_devices
     with module.context, ir.Location.unknown():
         write_out_chlo(module)
@@ -83,15 +100,13 @@ def run_tiles(
         step = Lockstep({f.attributes["sym_name"].value: operation(f) for f in module.body.operations}, devices)
         program = _wrap(module, signature, None if threads else step)
         text = module.operation.get_asm(binary=True)
-    by_device = [np.ascontiguousarray(row[device]) for device in range(devices) for row in tiles]
-    flat = _in_child(text, by_device, timeout) if isolated else evaluate(text, by_device)
-    if isinstance(flat, str):
-        raise table_runtime.INTERPRETER_FAILED.error(reason=flat)
-    if not threads:
-        *flat, noted = flat
-        _refuse_waiting(step, np.asarray(noted).tolist())
+    by_device = [[np.ascontiguousarray(row[device]) for device in range(devices) for row in tiles] for tiles in runs]
+    for flat in _in_child(text, by_device, timeout) if isolated else (evaluate(text, run) for run in by_device):
+        if not threads:
+            *flat, noted = flat
+            _refuse_waiting(step, np.asarray(noted).tolist())
+        yield _by_result(flat, signature)
     del program
-    return _by_result(flat, signature)
 
 
 def _refuse_waiting(step: Lockstep, noted: Sequence[int]) -> None:
@@ -237,27 +252,32 @@ def evaluate(module: bytes, arguments: Sequence[Array]) -> list[Array]:
         return [np.array(result) for result in _stablehlo.eval_module(parsed, attributes)]
 
 
-def _in_child(module: bytes, arguments: Sequence[Array], timeout: float | None) -> list[Array] | str:
-    """Run ``evaluate`` in a child process; return its results, or its last error message."""
+def _in_child(module: bytes, runs: Sequence[Sequence[Array]], timeout: float | None) -> Iterator[list[Array]]:
+    """Run ``evaluate`` on each of ``runs`` in a child process; yield their results in order.
+
+    Raises ShardpassError (SP540) with the child's last error message, after the results that it gave.
+    """
+    command = [sys.executable, "-c", "from shardpass.runtime.interpreter import serve; serve()"]
+    given = pickle.dumps((module, [list(run) for run in runs]))
     try:
-        child = subprocess.run(
-            [sys.executable, "-c", "from shardpass.runtime.interpreter import serve; serve()"],
-            input=pickle.dumps((module, list(arguments))),
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"it took more than {timeout} s"
-    if child.returncode:
-        lines = [row for row in child.stderr.decode(errors="replace").splitlines() if row.strip()]
-        errors = [row for row in lines if "error" in row.lower()]
-        return (errors or lines or [f"its process ended with status {child.returncode}"])[-1]
-    results: list[Array] = pickle.loads(child.stdout)
-    return results
+        child = subprocess.run(command, input=given, capture_output=True, timeout=timeout, check=False)
+        out, errors, status = child.stdout, child.stderr.decode(errors="replace"), child.returncode
+    except subprocess.TimeoutExpired as late:
+        out, errors, status = late.stdout or b"", f"error: it took more than {timeout} s", 0
+    results = BytesIO(out)
+    for _ in runs:
+        try:
+            yield pickle.load(results)
+        except (EOFError, pickle.UnpicklingError):
+            lines = [row for row in errors.splitlines() if row.strip()]
+            said = [row for row in lines if "error" in row.lower()]
+            reason = (said or lines or [f"its process ended with status {status}"])[-1]
+            raise table_runtime.INTERPRETER_FAILED.error(reason=reason.removeprefix("error: ")) from None
 
 
 def serve() -> None:
-    """Run in the child process: a pickled (module, arguments) on stdin, pickled results on stdout."""
-    module, arguments = pickle.load(sys.stdin.buffer)
-    sys.stdout.buffer.write(pickle.dumps(evaluate(module, arguments)))
+    """Run in the child process: a pickled (module, runs) on stdin, the pickled results of each run on stdout."""
+    module, runs = pickle.load(sys.stdin.buffer)
+    for run in runs:
+        sys.stdout.buffer.write(pickle.dumps(evaluate(module, run)))
+        sys.stdout.buffer.flush()

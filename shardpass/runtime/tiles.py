@@ -63,10 +63,10 @@ def split(array: Array, boundary: Boundary, devices: int, fill: Any = 0) -> list
     return tiles
 
 
-def join(tiles: Sequence[Array], boundary: Boundary) -> Array:
-    """Join the whole array from the tile of each device (of copies, the first), without its padding."""
+def join(tiles: Sequence[Array], boundary: Boundary, copy: int = 0) -> Array:
+    """Join the whole array from the tile of each device (of copies, that number), without its padding."""
     whole = np.empty(boundary.padded, boundary.dtype)
     holders = boundary.holders(len(tiles))
     for index, where in tile_slices(boundary):
-        whole[where] = tiles[holders[index][0]]
+        whole[where] = tiles[holders[index][copy]]
     return whole[tuple(slice(size) for size in boundary.shape)]
