@@ -83,8 +83,8 @@ def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Differen
     try:
         every = _results(one_device, runs, isolated), _results(local, runs, isolated)
         for seed, (wanted, answer) in enumerate(zip(*every, strict=True)):
-            if (found := _difference(signature, wanted, answer)) is not None:
-                return replace(found, seed=seed, inputs=tuple(runs[seed]))
+            if (difference := _difference(signature, wanted, answer)) is not None:
+                return replace(difference, seed=seed, inputs=tuple(runs[seed]))
     except ShardpassError as error:
         first = error.diagnostics[0]
         if first.code == DEVICES_WAIT.id:

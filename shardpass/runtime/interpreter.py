@@ -270,8 +270,8 @@ def _in_child(module: bytes, runs: Sequence[Sequence[Array]], timeout: float | N
             yield pickle.load(results)
         except (EOFError, pickle.UnpicklingError):
             lines = [row for row in errors.splitlines() if row.strip()]
-            said = [row for row in lines if "error" in row.lower()]
-            reason = (said or lines or [f"its process ended with status {status}"])[-1]
+            reported = [row for row in lines if "error" in row.lower()]
+            reason = (reported or lines or [f"its process ended with status {status}"])[-1]
             raise table_runtime.INTERPRETER_FAILED.error(reason=reason.removeprefix("error: ")) from None
 
 
