@@ -14,9 +14,9 @@ Method. Each variant is compiled (``targets.compiler``), and nothing runs.
    seconds beside plain, and ``PENALTY`` times what it exceeds plain by.
 2. Where XLA's program takes more memory with all points than without, the shardings are decided again, at most
    ``TIGHTER`` times, within a limit that is lowered by as much, and the first sets of these points are compiled too.
-3. Points are left out of the best start where the price is no higher (``keep.fewest``), many at once, those of one op
-   together. So constraints that hurt go, and those that XLA's propagation gives anyway. Where no set so far is better
-   than none, the next start is treated alike.
+3. Families of ops, and then halves, quarters, ... of what is left in program order, are left out of the best start
+   where the price is no higher. So constraints that hurt go first, and those that XLA's propagation gives anyway after
+   them. Where no set so far is better than none, the next start is treated alike.
 4. The answer is the best of all sets that were seen and exceed plain in nothing: in the end none at all.
 
 Invariant: the answer was compiled, or is empty. Complexity: at most ``most`` variants.
@@ -26,12 +26,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shardpass.advise.pin.points import ARGUMENT, COSTLY, OPERAND, RESULT, Decided, Point, pinned_module
-from shardpass.advise.place.keep import fewest
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.context import UNNAMED
@@ -47,6 +46,15 @@ PENALTY = 4.0
 TIGHTER = 2  # decisions within less memory
 REACHED = 0.02  # of the bytes of shardpass's plan: so much more is as good
 FEWER = 2  # sets of points of each of these
+
+
+FAMILIES = {
+    "convolution": "windows", "reduce_window": "windows", "select_and_scatter": "windows",
+    "gather": "lookups", "scatter": "lookups", "dynamic_slice": "lookups", "dynamic_update_slice": "lookups",
+    "dot_general": "products", "reduce": "reductions", "sort": "sorts", "while": "loops", "case": "loops",
+    "transpose": "moves", "reshape": "moves", "broadcast_in_dim": "moves", "slice": "moves", "pad": "moves",
+    "concatenate": "moves", "reverse": "moves",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -202,7 +210,7 @@ class _Choosing:
             is_enough, least = price <= least + NEAR, min(least, price)
             return is_enough
 
-        fewest(enough, sorted(kept, key=lambda point: (point.called not in COSTLY, point.called, point.spot)))
+        _needed(kept, _parts(kept), enough)
 
     def score(self, points: frozenset[Point]) -> Score:
         """Return the score of a set of points, compiling it if it is new; ``NONE`` if XLA refuses it."""
@@ -263,3 +271,38 @@ def _starts(points: Sequence[Point]) -> Iterator[Iterable[Point]]:
         if start not in seen:
             seen.add(start)
             yield start
+
+
+def _parts(points: Iterable[Point]) -> Iterator[Collection[Point]]:
+    """Yield the sets of points to remove: families of ops by side and direction, then shorter and shorter runs."""
+    ordered = sorted(points, key=lambda point: point.spot)
+    families: dict[tuple[str, str, bool], list[Point]] = {}
+    for point in ordered:
+        family = FAMILIES.get(point.called.removeprefix("stablehlo."), "others")
+        families.setdefault((family, point.spot.side, point.backward), []).append(point)
+    if len(families) > 1:
+        yield from map(frozenset, sorted(families.values(), key=len, reverse=True))
+    yield from map(frozenset, _runs(ordered))
+
+
+def _needed(
+    members: Iterable[Point], parts: Iterable[Collection[Point]], enough: Callable[[Sequence[Point]], bool]
+) -> list[Point]:
+    """Return ``members`` without each of ``parts`` without which the others are ``enough``, in the order of ``parts``.
+
+    With all single members at the end of ``parts``, and ``enough`` true of each larger set too, no member can go.
+    """
+    kept = list(members)
+    for part in parts:
+        rest = [one for one in kept if one not in part]
+        if len(rest) < len(kept) and enough(rest):
+            kept = rest
+    return kept
+
+
+def _runs(members: Sequence[Point]) -> Iterator[Sequence[Point]]:
+    """Yield all of ``members``, then their halves, quarters, ... and each alone."""
+    length = len(members)
+    while length:
+        yield from (members[start : start + length] for start in range(0, len(members), length))
+        length = -(-length // 2) if length > 1 else 0
