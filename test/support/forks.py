@@ -38,7 +38,9 @@ class Reports:
         """Imports what earlier forks had to import."""
         with contextlib.suppress(BlockingIOError):
             while report := os.read(self.reader, 1 << 20):
-                for name in set(report.decode().split()) - self.met:
+                for name in dict.fromkeys(report.decode().split()):  # in the order in which Python began to import them
+                    if name in self.met:
+                        continue
                     self.met.add(name)
                     with contextlib.suppress(Exception):  # a module that its package makes, and no file
                         importlib.import_module(name)
