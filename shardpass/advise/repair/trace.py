@@ -29,9 +29,11 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import jax
 from jax.sharding import PartitionSpec
@@ -206,17 +208,36 @@ def _set(inside: ExitStack, owner: Any, name: str, value: Any) -> None:
 # ---------------------------------------------------------------- the functions of this process
 
 
+@dataclass
+class _Frozen:
+    """The functions that ``gc.freeze`` put out of sight; ``count``: the frozen objects when they were looked for."""
+
+    count: int = 0
+    functions: WeakSet[FunctionType] = field(default_factory=WeakSet)
+
+
+_FROZEN = _Frozen()
+
+
 def functions() -> list[FunctionType]:
     """List the functions of this process, also those that ``gc.freeze`` puts beyond the reach of ``gc.get_objects``.
 
     Servers and test runners freeze what they have imported. A walk from the modules and from all other objects reaches
-    what is frozen. Complexity: O(objects of the process).
+    what is frozen, again only after more objects are. Complexity: O(objects of the process).
     """
-    level = gc.get_objects()
-    result = [one for one in level if type(one) is FunctionType]
-    seen, kept = set(map(id, level)), []  # kept: so that no identity in ``seen`` becomes that of another object
-    level += sys.modules.values() if gc.get_freeze_count() else ()
-    while level and gc.get_freeze_count():
+    visible, count = gc.get_objects(), gc.get_freeze_count()
+    if count > _FROZEN.count or not count:
+        _FROZEN.functions = WeakSet(_walked(visible) if count else ())
+    _FROZEN.count = count
+    made = {id(one): one for one in (*visible, *_FROZEN.functions) if type(one) is FunctionType}
+    return list(made.values())
+
+
+def _walked(visible: list[Any]) -> list[FunctionType]:
+    """Walk from the modules and from ``visible``; return the functions on the way."""
+    seen, result = set(map(id, visible)), []
+    level, kept = [*visible, *sys.modules.values()], []  # kept: so that no identity in ``seen`` becomes another's
+    while level:
         kept.append(level)
         met = {id(one): one for one in gc.get_referents(*level) if gc.is_tracked(one)}
         level = [one for key, one in met.items() if key not in seen]
