@@ -251,7 +251,7 @@ class _Import:
             op.attributes[SHARDING] = ir.StringAttr.get("{" + ", ".join(texts) + "}")
 
     def _constrained(self, op: Any, rows: list[dict[str, Any]]) -> None:
-        """Write open dimensions and the like on constraints, one for each of several results."""
+        """Add a constraint after each result to carry its sharding attributes, such as open dimensions."""
         self.changed = True
         with ir.InsertionPoint.after(op), op.location:
             for result, attributes in zip(op.results, rows, strict=True):

@@ -16,7 +16,7 @@ WIDTHS = (32, 64)  # of counts and positions, the narrowest first
 
 
 class OutOfRange(OverflowError):
-    """A number that its element type does not hold."""
+    """A number is out of range for its element type."""
 
     def __init__(self, number: int, element: Any) -> None:
         super().__init__(f"{number} is no {element}")

@@ -139,7 +139,7 @@ def _load_lapack(module: bytes | str) -> None:
 
 
 def execute(executable: Any, arguments: Sequence[Any]) -> list[list[Any]]:
-    """Run on all devices: from arrays of each device's tile to [result][device] single-device arrays.
+    """Run ``executable`` on the tiles of all devices; return single-device arrays as [result][device].
 
     Leans on ``LoadedExecutable.execute_sharded`` and its results'
     ``disassemble_into_single_device_arrays``.

@@ -201,7 +201,7 @@ def _by_gspmd(module: Any, signature: Signature, arguments: Rows, results: Rows)
 
 
 def _enter(argument: Any, boundary: Boundary, manual: Any) -> None:
-    """Make the argument whole, and its uses take its tile."""
+    """Give the argument its global type, and convert it to the tile of a device for its uses."""
     tile = argument.type
     argument.set_type(ir.Type.parse(boundary.type))
     whole = _custom_call(names.CONSTRAINT, argument, argument.type, ir.StringAttr.get(str(boundary.sharding)))

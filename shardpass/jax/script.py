@@ -72,7 +72,7 @@ def run_script(
     own = os.getpid()
 
     def explain(error: BaseException) -> None:
-        """Add what ended the script, or a thread of it; the first counts."""
+        """Record the first exception that ended the script or one of its threads."""
         if not (isinstance(error, SystemExit) and error.code in (None, 0)) and "reason" not in answer:
             answer.update(explained(error, function, target) | failed(error))
 

@@ -268,7 +268,7 @@ class _Run:
             raise _invalid(f"pass {own}", error) from None
 
     def _mlir_failed(self, error: Any) -> ShardpassError:
-        """Convert an error of MLIR that stopped the run, and that no pass of shardpass asked for."""
+        """Convert an error of MLIR that no pass of shardpass raised into a ShardpassError."""
         following = [s for s in self.steps[self.entered + 1 :] if s.own is None]
         if self.entered >= 0 and not is_valid(self.module):
             return _invalid(f"pass {self.steps[self.entered]}", error)

@@ -80,7 +80,7 @@ class Agreements:
         return self._both[key]
 
     def chosen(self, which: Ints, among: list[Agreement]) -> Agreement:
-        """Relate devices that take their values from ``among[which[d]]``: they agree if the same choice agrees."""
+        """Return the agreement of what device d reads from ``among[which[d]]``: same choice and same label."""
         labels = np.stack([agreement.labels for agreement in among])[which, np.arange(self.devices)]
         return self.of(which * self.devices + labels)
 

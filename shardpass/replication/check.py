@@ -63,7 +63,7 @@ def varying(main: Any, devices: int, mesh: Mesh) -> Iterator[str]:
 
 
 def _axes_of(labels: Ints, mesh: Mesh) -> list[str]:
-    """Return the axes along which two devices that differ in no other may hold different values."""
+    """Return the mesh axes along which the value may vary."""
     grid = labels[mesh.devices]
     return [name for axis, name in enumerate(mesh.names) if np.ptp(grid, axis=axis).any()]
 

@@ -328,7 +328,7 @@ class DecidedFact:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintFact:
-    """A constraint that costs more than it must: ``bytes`` are received to reshard its array to it and from it.
+    """A constraint whose removal would save traffic. ``bytes``: received to reshard its array to it and from it.
 
     ``saved``: by how many bytes the device that receives most would receive less without the constraint.
     """

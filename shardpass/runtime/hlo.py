@@ -35,7 +35,7 @@ class HloCollective:
 
     @property
     def key(self) -> tuple[str, frozenset[Any]]:
-        """A key, equal for collectives that account for each other."""
+        """Return a key that matches emitted collectives to XLA's; all_reduce and reduce_scatter share one."""
         if self.kind in ("all_reduce", "reduce_scatter"):
             return "reduction", frozenset(map(frozenset, self.groups))
         return self.kind, frozenset(self.groups)

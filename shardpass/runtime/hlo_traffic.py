@@ -1,6 +1,6 @@
-"""Counts what the collectives of optimised HLO send, by kind: of a program that another partitioner made.
+"""Count the bytes that devices receive, by kind of collective, in optimized HLO of another partitioner.
 
-Bytes are added up by device, and the greatest sum is printed (``hlo.collectives`` has the cases).
+Bytes are added up by device, and the greatest sum counts (``hlo.collectives`` has the cases).
 ``tools/bench/hlo_traffic.py`` is a witness of the same numbers and shares no code with this.
 """
 

@@ -1,4 +1,4 @@
-"""Wraps a program of one device as the manual region of a program of all: the form of Shardy's users for XLA.
+"""Wrap the program of one device in an ``sdy.manual_computation`` over all devices, as Shardy hands it to XLA.
 
 XLA runs a partitioner on every program of several partitions. What is in a ``sdy.manual_computation`` over all axes of
 the mesh it leaves alone; what is around are arrays of which each device holds a tile. (It leaves the same program with

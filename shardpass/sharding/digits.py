@@ -7,7 +7,7 @@ minor. All of the language is built on three facts:
 * neighbours with ``major.stride == minor.stride * minor.size`` are one digit (``merge``), and a merged list is
   a normal form: two merged lists give the same function exactly if they are equal (the least position with
   value 1 is the stride of the most minor digit, the length of the run 0, 1, 2.. there its size, and so on up);
-* hence a table of values has at most one such form, computed in O(n) (``digits_of``);
+* hence a table of n values has at most one such form, computed in O(n log n) (``digits_of``);
 * an iota device list is a list of digits that covers all positions, and a tile count takes its part from the
   major end (``take``), which works exactly where the cut points nest.
 """

@@ -133,7 +133,7 @@ codecs.register_error("shardpass.escaped", _escaped)
 
 
 def shown(name: str) -> str:
-    """Format ``name`` on one line, with letters that cannot be printed as escapes of C."""
+    """Format ``name`` on one line, with unprintable characters as C escapes."""
     return name if name.isprintable() else "".join(x if x.isprintable() else _c_letter(x, "") for x in name)
 
 

@@ -25,7 +25,7 @@ class Budget:
 
     @property
     def elsewhere(self) -> float:
-        """The seconds of other processes."""
+        """Return the processor seconds spent in other processes since the budget began."""
         return self._others() - self._start_elsewhere
 
     @property

@@ -285,9 +285,7 @@ class _Search:
         return None if trial is None else (trial, self._compiling(trial.edit, True))
 
     def _keep_best(self, draft: Figures, drafted: list[Trial]) -> Figures:
-        """Append findings that save time. ``draft``: the figures of a draft of the program; return those of a draft
-        with the findings.
-        """
+        """Append the findings that save time; return the figures of ``draft`` after these edits."""
         plain, saving = draft, _that_save(draft, drafted)
         while saving and len(self.findings) < MOST_FINDINGS:
             first = best(draft, saving)

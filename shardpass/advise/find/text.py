@@ -54,7 +54,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class Written:
-    """An edit as text: its diff, and all edits of the files with it. ``is_certain``: as of its parts."""
+    """An edit as a diff, with all edits of the files that it belongs to. ``is_certain``: every part is."""
 
     diff: str
     edits: Edits

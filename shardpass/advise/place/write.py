@@ -102,7 +102,7 @@ def signed(changes: Iterable[Change], mesh: Mesh) -> Iterator[Signed]:
 
 
 class Writer:
-    """Writes shardings over ``mesh`` into ``module``, in place. Ops are known by the numbers that they had at first.
+    """Write shardings over ``mesh`` into ``module``, in place. Ops keep the numbers that they had at first.
 
     ``shardy``: as for ``Notation``. ``_operands``: the constraints of operands by value, sharding and block, for reuse.
     """

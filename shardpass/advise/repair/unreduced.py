@@ -134,7 +134,7 @@ def _terms(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _term(file: SourceFile, node: ast.expr) -> ast.expr | None:
-    """Return a term of a sum; for a name that is read only there, the expression that it is assigned."""
+    """Return a summand; a name that is used once is replaced by the expression assigned to it."""
     if not isinstance(node, ast.Name):
         return node
     return file.assigned(node.id, node) if file.uses(node.id) == 1 else None

@@ -142,7 +142,7 @@ def _made(model: Model, known: Mapping[str, Any]) -> list[str]:
 
 
 def _name_places(module: Any, model: Model) -> None:
-    """Give each op the place of its node, which JAX keeps in the name of its scope."""
+    """Set each op's location to that of its ONNX node, which the name of its JAX scope has."""
     places = [
         ir.Location.name(str(node), ir.Location.file(model.place.file or "model.onnx", node.number + 1, 1))
         for node in model.nodes

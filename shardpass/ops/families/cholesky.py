@@ -21,7 +21,7 @@ def _batch(op: Any, whole: int) -> OpModel[Any] | None:
 
 
 def matrices(op: Any) -> OpModel[Any] | None:
-    """Read targets that work on the last two dimensions of their first operand."""
+    """Model a custom call that works on the last two dimensions of its first operand."""
     rule = leading(op, len(shape_of(op.operands[0])) - 2)
     return None if rule is None else LocalCall(rule)
 

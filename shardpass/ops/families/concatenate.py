@@ -41,7 +41,7 @@ SPLICE, DIMENSION, PIECES = "shardpass.splice", "shardpass.dimension", "shardpas
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Elements ``start`` up to ``limit`` of an operand, along the dimension that is put together."""
+    """A slice of an operand along the concatenated dimension: elements ``start`` up to ``limit``."""
 
     operand: int
     start: int

@@ -100,7 +100,7 @@ class ReshapeOp(OpModel[ReshapePlan]):
         return ReshapePlan(split, collectives, rounds=tuple(rounds), flat=tuple(flat))
 
     def emit(self, plan: ReshapePlan, site: Site) -> Sequence[Any]:
-        """Flatten each group to one dimension, exchanges rows, then reshapes to the result's tile."""
+        """Flatten each group to one dimension, exchange rows, and reshape to the result's tile."""
         if plan.rounds:
             value = site.op.operands[0]
             with site.before():

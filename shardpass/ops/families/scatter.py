@@ -230,7 +230,7 @@ class _ScatterRule:
         return self.builder.build(Priority.CONTRACTION, self.combiner, masks=True, in_part=True)
 
     def _rows(self) -> None:
-        """List the dimensions that enumerate the updates. Where they are split, results are partial."""
+        """Add factors for the dimensions that enumerate updates: parallel if paired, else a reduction."""
         build, vector_dim = self.builder, self.dims.vector_dim
         apart = Kind.REDUCTION if self.combiner else Kind.REPLICATED
         for source, target in self.dims.index_walks(len(self.indices), len(self.updates)).items():

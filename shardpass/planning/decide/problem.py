@@ -126,7 +126,7 @@ class Problem:
         """Return the cheapest splits.
 
         ``fixed``: splits that are given, as far as the tables list them. ``ties``: tables to add, dropped if ``fixed``
-        contradicts them. ``charge``: a price for bytes alive. ``start``: an answer nearby.
+        contradicts them. ``charge``: a price for bytes alive. ``start``: an answer to start from.
         """
         given = {}
         for index, dims in (fixed or {}).items():

@@ -175,7 +175,7 @@ class _Candidates:
 
 
 def _uses(block: BlockPlan, nested: bool) -> Iterator[tuple[Copy, Use | None]]:
-    """Yield each use of each copy in ``block`` and the blocks inside of it, where a use is never part of a pair."""
+    """Yield (copy, use) for ``block`` and nested blocks; the use is None where it cannot be part of a pair."""
     for plan in block.ops:
         for step in steps_of(plan):
             for copy in sources_of(step):

@@ -80,7 +80,7 @@ def _by_other_views(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[
 
 
 def _matched(term: Term, columns: Ints, at_lo: Ints) -> list[int] | None:
-    """Return the rows that are the indices of ``term``, if all rows match its pattern."""
+    """Return the row that supplies each index of ``term`` (-1: no row), or None where a row does not match."""
     chosen = [-1] * term.rank
     shift = [0] * term.rank
     for row, (index, constant) in enumerate(term.rows):

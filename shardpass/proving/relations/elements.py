@@ -92,7 +92,7 @@ def integer_value(number: int, element: str) -> Any:
 
 
 def splat_value(text: str, element: str, dtype: Any) -> Any:
-    """Return a number for integers and booleans; for others a text, in which 0 and -0, or two NaNs, differ."""
+    """Parse a splat constant: a number for integers and booleans, else a text that tells 0 from -0 and NaNs apart."""
     if text in _TRUTH:
         return np.array(_TRUTH[text])
     number = finite(text, element)

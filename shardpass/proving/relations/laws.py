@@ -106,6 +106,6 @@ class Laws:
         return not self.strict
 
     def summary(self, counts: Callable[[Any], bool]) -> tuple[LawUse, ...]:
-        """List each law with its places, of the ops that ``counts`` admits."""
+        """List each law used, with the locations of the ops that ``counts`` accepts."""
         rows = sorted(self.uses, key=lambda row: (INEXACT.index(row[0]), row[1]))
         return joined(LawUse(law, detail, (place_of(op.location),)) for law, detail, op in rows if counts(op))

@@ -193,9 +193,7 @@ def _summed(
     site: Site, values: Sequence[Piece], choices: Sequence[Sequence[Equality]], space: Sequence[int], element: str,
     name: str,
 ) -> Content:  # fmt: skip
-    """Return the values of the chosen rows, in the space of all; where no row is certain, a value that changes no
-    sum.
-    """
+    """Return the values of each chosen row over the whole ``space``; zeros that change no sum elsewhere."""
     parts = [p for one in product(*choices) for p in _chosen(site, values, one, space, element, name)]
     return Content(tuple(space), element, tuple(parts))
 

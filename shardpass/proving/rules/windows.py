@@ -40,7 +40,7 @@ def padding(attributes: Any, rank: int) -> list[tuple[int, int]]:
 def around(
     site: Site, operand: Content, value: Content, rows: Sequence[tuple[int, int]], dims: Sequence[int]
 ) -> list[Piece]:
-    """Pad ``operand``, as pieces with all of ``dims``. Raises Unknown where there are none."""
+    """Pad ``operand`` and return pieces that each span all of ``dims``; raise Unknown where no piece does."""
     shape = [n + low + high for n, (low, high) in zip(operand.shape, rows, strict=True)]
     pieces = padded(site, operand, value, [low for low, _ in rows], shape)
     content = Content(tuple(shape), operand.element, tuple(p for p in pieces if p is not None))

@@ -1,1 +1,1 @@
-"""Small programs, element by element: each element of each tile is one number in a table of scalar terms."""
+"""Prove small programs by comparing each element of each tile as a number in a table of scalar terms."""

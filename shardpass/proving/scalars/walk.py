@@ -17,7 +17,7 @@ from shardpass.proving.scalars.table import MOST, TERM, ManyElements, Scalars, T
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Value:
-    """``ids``: the terms of the elements, [devices, rank]; ``element``: MLIR's name of their type."""
+    """A tensor as scalar terms. ``ids``: the term of each element, [devices, *shape]; ``element``: MLIR's type name."""
 
     ids: Ints
     element: str

@@ -62,6 +62,6 @@ def _of_parts(tiles: WrittenTiles, parts: Sequence[Part]) -> Sharding:
 
 
 def _of_list(tiles: WrittenTiles, devices: Ints, text: str | None) -> Sharding:
-    """Make the sharding of cases 2 and 3. ``text``: the canonical text where it does not list the devices."""
+    """Build the sharding of an explicit device list; ``text`` replaces the canonical text that lists the devices."""
     flat, dims, kinds = arranged(tiles, devices)
     return from_grid(flat, dims, kinds, Notes(text=text or listed_text(tiles, flat, dims, kinds)))

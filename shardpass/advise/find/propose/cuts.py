@@ -19,7 +19,7 @@ from shardpass.advise.place.write import Change
 
 
 def cuts(context: Context) -> Iterator[Edit]:
-    """Yield edits that cut values at the lines that send most within the shards, over each axis."""
+    """Yield edits for slices whose bounds fall inside a shard, at the lines that send most, over each axis."""
     for site in context.sites.cuts(context.lines):
         for name, shards in context.axes.items():
             if misses(site, shards):

@@ -25,7 +25,7 @@ FEWEST_SPLIT = 8  # elements of a dimension for each device, for padding to be t
 
 
 def drops(context: Context) -> Iterator[Edit]:
-    """Yield edits that drop constraints: one, those of one line, those that split nothing, all."""
+    """Yield edits that drop constraints: each alone, all on a line, all that split nothing, and all."""
     constraints = context.sites.constraints
     for site in constraints:
         yield (Change(site, None),)
