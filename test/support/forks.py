@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 
 REPORT = 1000  # the descriptor on which a fork names the modules that it imported
 LINE = 4000  # bytes of one report, which the pipe takes whole
+BINDINGS = "._mlir_libs."  # they lack names if they are loaded before the module of their dialect, which loads them
 
 
 class Reports:
@@ -38,8 +39,8 @@ class Reports:
         """Imports what earlier forks had to import."""
         with contextlib.suppress(BlockingIOError):
             while report := os.read(self.reader, 1 << 20):
-                for name in dict.fromkeys(report.decode().split()):  # in the order in which Python began to import them
-                    if name in self.met:
+                for name in dict.fromkeys(report.decode().split()):
+                    if name in self.met or BINDINGS in name:
                         continue
                     self.met.add(name)
                     with contextlib.suppress(Exception):  # a module that its package makes, and no file

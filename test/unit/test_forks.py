@@ -91,6 +91,25 @@ def test_the_server_has_loaded_jax():
     assert "jaxlib" in Path(f"/proc/{server.pid}/maps").read_text()
 
 
+@pytest.mark.fresh_process
+def test_bindings_are_loaded_with_the_module_of_their_dialect():
+    """Loaded before it, they lack the names of its attributes."""
+    program = """
+import os
+from support.forks import Reports
+reports = Reports()
+os.write(reports.writer, b"jaxlib.mlir._mlir_libs._sdy jaxlib.mlir.dialects.sdy ")
+reports.follow()
+from jaxlib.mlir.dialects import sdy
+print(sdy.ManualAxesAttr.__name__)
+"""
+    path = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parents[2])])
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(PYTHONPATH=path), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["ManualAxesAttr"]
+
+
 def test_a_fork_gets_open_files_and_leads_a_session(tmp_path):
     code = "import os, sys; print(os.read(int(sys.argv[1]), 9).decode(), os.getsid(0) == os.getpid(), flush=True)"
     for number in (5, 9, 50, 200):  # of which the server uses some
