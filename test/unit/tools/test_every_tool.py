@@ -24,8 +24,6 @@ def test_there_are_tools_of_every_kind() -> None:
     assert names == {
         "tools",
         "tools.bench",
-        "tools.bench.explicit_errors",
-        "tools.bench.explicit_reshards",
         "tools.bench.mistakes",
         "tools.bench.record",
         "tools.bench.strangers",

@@ -3,9 +3,8 @@
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from integration.explicit_errors.programs.feedforward import D, M, array
 from jax.sharding import PartitionSpec as P
-
-from tools.bench.explicit_errors.programs.feedforward import D, M, array
 
 
 class Feedforward(nnx.Module):

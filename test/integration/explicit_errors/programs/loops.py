@@ -2,9 +2,8 @@
 
 import jax
 import jax.numpy as jnp
+from integration.explicit_errors.programs.feedforward import D, M, array
 from jax.sharding import PartitionSpec as P
-
-from tools.bench.explicit_errors.programs.feedforward import D, M, array
 
 
 def layers(x, up, down):

@@ -7,10 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from integration.explicit_reshards.cases import Array, columns, inner, program, rows, whole
 from jax.sharding import PartitionSpec as P
 from jax.sharding import auto_axes, reshard
-
-from tools.bench.explicit_reshards.cases import Array, columns, inner, program, rows, whole
 
 
 @program(rows(16, 64), columns(64, 256), inner(256, 64))

@@ -8,10 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from integration.explicit_reshards.cases import known
 from jax.sharding import NamedSharding, reshard
 from jax.sharding import PartitionSpec as P
-
-from tools.bench.explicit_reshards.cases import known
 
 
 def _weight(mesh: Any, spec: Any, *shape: int) -> Any:
