@@ -19,7 +19,6 @@ from typing import Any
 from shardpass.cost.checked import read_machine
 from shardpass.cost.links import Switch
 from shardpass.cost.machine import MACHINES, Machine, find_machine
-from shardpass.cost.profiles import read_profile
 from shardpass.diagnostics.arguments import shown
 from shardpass.diagnostics.table_cost import MEASURED_ELSEWHERE, UNKNOWN_MACHINE
 
@@ -87,7 +86,7 @@ def identity(machine: Machine) -> str:
 
 def is_file(text: str) -> bool:
     """Return whether ``text`` names a file."""
-    return text.endswith((".toml", ".json")) or os.sep in text
+    return text.endswith(".toml") or os.sep in text
 
 
 def _find(text: str, where: str) -> Machine:
@@ -102,8 +101,6 @@ def _find(text: str, where: str) -> Machine:
         raise MEASURED_ELSEWHERE.error(name=shown(name), known=", ".join(MACHINES))
     if not is_file(text):
         raise _unknown(text, where)
-    if text.endswith(".json"):
-        return read_profile(text)
     try:
         status = os.stat(text)
         version = status.st_mtime_ns, status.st_size

@@ -34,7 +34,7 @@ class CollectiveMatmul(ModulePass):
 
     Options:
         matmul-loops: "off"; "all": every such pair; "memory": where the loop needs less memory than the array that is
-            not made; or the machine for which loops are built where they take less modelled time: "default", "cpu", "a100", "h100", "v5p", "ethernet", "pod", or a file NAME.json
+            not made; or the machine for which loops are built where they take less modelled time: "cpu", "a100", "h100", "v5p", or a file NAME.toml
         matmul-one-way: tiles go round the ring in one direction; by default half of them go each way, among more than
             4 devices
         matmul-unroll: up to so many tiles the rounds are written out; more are a ``stablehlo.while``, which needs less

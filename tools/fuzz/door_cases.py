@@ -37,15 +37,15 @@ def _binary(kind: str) -> Callable[[Random, int, Inputs], Case]:
     return case
 
 
-def _profile(rng: Random, seed: int, inputs: Inputs) -> Case:
-    files = {"p.json": edited(rng, inputs["profile"]), GIVEN: rng.choice(inputs["text"])}
+def _machine(rng: Random, seed: int, inputs: Inputs) -> Case:
+    files = {"m.toml": edited(rng, inputs["machine"]), GIVEN: rng.choice(inputs["text"])}
     how = rng.randrange(8)
     if how < 6:
-        words = ("f32[64,64]", "{devices=[4,2]<=[8]}", "{devices=[2,4]<=[4,2]T(1,0)}", "--machine=p.json", "--json")
-        return Case("profile", seed, "plan", words, files)
+        words = ("f32[64,64]", "{devices=[4,2]<=[8]}", "{devices=[2,4]<=[4,2]T(1,0)}", "--machine=m.toml", "--json")
+        return Case("machine", seed, "plan", words, files)
     if how == 6:
-        return Case("profile", seed, "explain", (GIVEN, "--machine", "p.json", "--json"), files)
-    return Case("profile", seed, "opt", (GIVEN, "propagate{machine=p.json}", "-o", OUT), files, "stablehlo")
+        return Case("machine", seed, "explain", (GIVEN, "--machine", "m.toml", "--json"), files)
+    return Case("machine", seed, "opt", (GIVEN, "propagate{machine=m.toml}", "-o", OUT), files, "stablehlo")
 
 
 def _onnx(rng: Random, seed: int, inputs: Inputs) -> Case:
@@ -92,6 +92,6 @@ DOORS: Mapping[str, Callable[[Random, int, Inputs], Case]] = {
     "pipeline": pipeline,
     "arguments": arguments,
     "sharding": sharding,
-    "profile": _profile,
+    "machine": _machine,
     "onnx": _onnx,
 }

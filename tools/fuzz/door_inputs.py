@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from shardpass.cost.machine import FOLDER
 from tools.processes import ROOT
 
-KINDS = ("text", "bytecode", "portable", "export", "hlo", "proto", "profile", "onnx")
+KINDS = ("text", "bytecode", "portable", "export", "hlo", "proto", "machine", "onnx")
 LINES = 120  # of a text: a case is there to be read
 _NO_MODULE = re.compile(r"^// (?:RUN|CHECK|TEST).*$", re.MULTILINE)
 
@@ -114,15 +114,9 @@ def forms(low: Any, exported: Any) -> Mapping[str, bytes]:
     }
 
 
-def profiles() -> Iterator[tuple[str, bytes]]:
-    from shardpass.cost.machine import find_machine
-    from shardpass.cost.profiles import to_json
-
-    axes = {"latency": 1e-6, "bandwidth": 1e9, "copies": 1e12, "axes": {"x": {"latency": 1e-5, "bandwidth": 5e10}}}
-    blocks = {**axes, "axes": {}, "blocks": [{"devices": 2, "latency": 0, "bandwidth": 1e10}], "runs": 1e8}
-    named = {name: to_json(find_machine(name)) for name in ("cpu", "h100", "ideal")}
-    for name, data in {**named, "of-axes": axes, "of-blocks": blocks}.items():
-        yield name, json.dumps(data, indent=1).encode()
+def machines() -> Iterator[tuple[str, bytes]]:
+    for name in ("cpu", "h100", "v5p"):
+        yield name, (FOLDER / f"{name}.toml").read_bytes()
 
 
 def models() -> Iterator[tuple[str, bytes]]:
@@ -170,7 +164,7 @@ def write(folder: Path) -> None:
     for name, low, exported in lowered():
         for kind, data in forms(low, exported).items():
             (folder / kind / f"jax-{name}").write_bytes(data)
-    for kind, made in (("profile", profiles()), ("onnx", models())):
+    for kind, made in (("machine", machines()), ("onnx", models())):
         for name, data in made:
             (folder / kind / name).write_bytes(data)
 

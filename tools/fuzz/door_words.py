@@ -125,7 +125,7 @@ _FILES = (
     "/dev/null",
     "/dev/full",
     "a" * 300,
-    "profile.json",
+    "m.toml",
     "é\udc80",
 )
 _VALUES: Mapping[str, tuple[str, ...]] = {
@@ -135,8 +135,8 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
     "S": ("0", "7", "-1", "x", "99999999999999999999"),
     "BYTES": ("none", "max", "0", "1", "16GiB", "1e9", "-1", "5XB", "1" * 40, "nan", "", "12.5MiB"),
     "FORM": ("stablehlo", "bytecode", "vhlo", "vhlo=1.8.0", "vhlo=99.0.0", "hlo", "vhlo=", "elf", ""),
-    "M": ("default", "cpu", "h100", "gb200", "pod", "no-such", "profile.json", "absent.json", "", ".json"),
-    "P": ("default", "cpu", "h100", "a100", "pod", "no-such", "profile.json", "absent.json", "", ".json"),
+    "M": ("default", "cpu", "h100", "gb200", "pod", "no-such", "m.toml", "absent.toml", "", ".toml"),
+    "P": ("default", "cpu", "h100", "a100", "pod", "no-such", "m.toml", "absent.toml", "", ".toml"),
     "WAYS": ("", "jax", "xla,", "shardy,jax"),  # the true ones take seconds each
     "WHICH": ("off", "all", "memory", "h100", "maybe", ""),
     "BOOL": ("true", "false", "0", "maybe", ""),
@@ -179,7 +179,7 @@ def arguments(rng: Random, seed: int, inputs: Inputs) -> Case:
         words.append([rng.choice(("--no-such", "-x", "--", "-", "", "é", *NAMES[4:8], *NUMBERS[:3]))])
     if rng.random() < 0.3:
         rng.shuffle(words)
-    files = {GIVEN: rng.choice(inputs["text"]), "profile.json": rng.choice(inputs["profile"])}
+    files = {GIVEN: rng.choice(inputs["text"]), "m.toml": rng.choice(inputs["machine"])}
     line = tuple(word.replace("\0", "") for group in words for word in group)
     return Case("arguments", seed, name, line, files, stdin=files[GIVEN], usage=True, writes=True)
 

@@ -6,7 +6,7 @@
     python -m tools.fuzz.doors --only hlo:1234 --shrink  the smallest input that fails alike
 
 The doors: MLIR text and bytecode, portable artefacts, jax.export artefacts, HLO text and protos, pipelines, command
-lines, shardings in every notation, cost profiles, ONNX models. Laws, of every case:
+lines, shardings in every notation, machines, ONNX models. Laws, of every case:
 
 1. the command ends by itself, within its time and memory: no signal, no abort;
 2. its status is 0, or 1 with an error of the tables that is not "internal"; or 2, of a command line that was changed;

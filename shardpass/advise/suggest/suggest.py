@@ -75,7 +75,7 @@ def suggest(
     ``target``: the devices for which XLA compiles it, as ``explain`` takes it; "xla" is then the default, and the
     machine follows; for "xla" it is, without one, the machine that is named, where its compiler is installed.
 
-    Raises ShardpassError: SP801 to SP804, SP840, SP843, SP412 to SP414, what lowering and import raise, and SP553 where
+    Raises ShardpassError: SP801 to SP804, SP840, SP843, SP412, SP413, what lowering and import raise, and SP553 where
     another partitioner makes no program.
     """
     asked = read_options("suggest", mesh, machine, target, partitioner, effort, 1)

@@ -38,7 +38,7 @@ def test_no_law_is_broken() -> None:
 # ---------------------------------------------------------------- the laws
 
 ASKED = Case("text", 0, "opt", (GIVEN, "-o", OUT), {GIVEN: b"x"}, "stablehlo")
-JSON = Case("profile", 0, "plan", ("--json",))
+JSON = Case("machine", 0, "plan", ("--json",))
 FILES = frozenset({GIVEN})
 WELL = "m:1:1: error: no [SP101]"
 
@@ -148,7 +148,7 @@ def test_a_seed_makes_one_case_and_seeds_differ() -> None:
     inputs = {
         **dict.fromkeys(("text", "hlo"), texts),
         **dict.fromkeys(("bytecode", "portable", "export", "proto"), others),
-        "profile": (b'{"latency": 0}',),
+        "machine": (b"memory = 1",),
     }
     for door in sorted(DOORS.keys() - {"onnx"}):
         assert make(door, 5, inputs) == make(door, 5, inputs)
