@@ -1,4 +1,4 @@
-"""What shardpass has, found in its sources: the commands with their parsers, and the codes of its diagnostics."""
+"""The commands of shardpass with their parsers, found in its sources."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any, NoReturn
 from unittest import mock
 
 from shardpass.cli.shardpass import COMMANDS
-from shardpass.diagnostics import Code
-from shardpass.diagnostics.pages import tables
 from tools.processes import ROOT
 
 
@@ -40,13 +38,3 @@ def _parser_of(module: Any) -> argparse.ArgumentParser:
         except _Caught as found:
             return found.parser
     raise AssertionError(f"{module.__name__}.main reads no arguments")
-
-
-def codes() -> list[Code]:
-    """Every code once, by id. Raises ValueError where two rows share an id."""
-    found: dict[str, tuple[str, Code]] = {}
-    for module, row in tables():
-        known = found.setdefault(row.id, (module, row))
-        if known[1] is not row:
-            raise ValueError(f"{row.id} stands twice: in {known[0]} and in {module}")
-    return [found[id][1] for id in sorted(found)]

@@ -2,7 +2,7 @@
 
 A *code* has a stable id, a severity, a message template and a remedy. Every error, warning and remark that
 shardpass gives is made from a code, so the wording has one place, ``messages.ini``, from which ``docs/diagnostics.md``
-is generated. The ``table_*.py`` files beside this one name the codes.
+is generated. The ``table_*.py`` files beside this one give the codes of a series by their names.
 
 Two ways to use a row:
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -129,17 +129,42 @@ class Code:
         return self.exception(self.at(place, excerpt=excerpt, notes=notes, **values))
 
 
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A section of ``messages.ini``: the name of a code, and its texts by their keys."""
+
+    name: str
+    texts: dict[str, str]
+
+
 @cache
-def _texts() -> dict[str, dict[str, str]]:
-    """Read ``messages.ini``: the texts of each code by their names."""
+def _sections() -> dict[str, _Section]:
+    """Read the sections of ``messages.ini``, by id."""
     text = (files("shardpass.diagnostics") / "messages.ini").read_text().replace("\n    ", " ")
-    rows = re.findall(r"^\[(SP\d{3})\]\n((?:\w+ = .+\n)+)", text, re.MULTILINE)
-    return {id: dict(re.findall(r"^(\w+) = (.+)$", row, re.MULTILINE)) for id, row in rows}
+    rows = re.findall(r"^\[(SP\d{3}) (\w+)\]\n((?:\w+ = .+\n)+)", text, re.MULTILINE)
+    return {id: _Section(name, dict(re.findall(r"^(\w+) = (.+)$", row, re.MULTILINE))) for id, name, row in rows}
 
 
-def code(id: str, exception: type[ShardpassError] = ShardpassError) -> Code:
-    """Return the row ``id`` of ``messages.ini``; ``exception``: the class of its errors."""
-    texts = _texts()[id]
+def codes() -> tuple[Code, ...]:
+    """Return every code, sorted by id."""
+    return tuple(map(_code, sorted(_sections())))
+
+
+@cache
+def named(name: str, series: str, exception: Callable[[str], type[ShardpassError]] = lambda id: ShardpassError) -> Code:
+    """Return the code ``name`` of a series: ``series`` lists the digits that follow SP in its ids.
+
+    ``exception``: the class of the errors of a code, by id. Raises AttributeError for an unknown name, as the
+    ``__getattr__`` of a table must.
+    """
+    for id, section in _sections().items():
+        if section.name == name and id[2] in series:
+            return _code(id, exception(id))
+    raise AttributeError(f"messages.ini has no code {name} in SP{series}xx")
+
+
+def _code(id: str, exception: type[ShardpassError] = ShardpassError) -> Code:
+    texts = _sections()[id].texts
     severity = Severity(texts.get("severity", Severity.ERROR))
     return Code(id, texts["message"], texts["remedy"], severity, texts["explanation"], exception)
 

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 import string
-from collections.abc import Iterator
 
-import shardpass.diagnostics
-from shardpass.diagnostics.core import Code
-
-
-def tables() -> Iterator[tuple[str, Code]]:
-    """List (module, row) of every row of every ``table_*.py``."""
-    for module in pkgutil.iter_modules(shardpass.diagnostics.__path__):
-        if module.name.startswith("table_"):
-            loaded = importlib.import_module(f"shardpass.diagnostics.{module.name}")
-            yield from ((module.name, row) for row in vars(loaded).values() if isinstance(row, Code))
+from shardpass.diagnostics.core import Code, codes
 
 
 def code_of(id: str) -> Code | None:
-    """Return the code ``id``, None if there is none."""
-    return next((row for _, row in tables() if row.id == id), None)
+    """Return the code ``id``; None if there is none."""
+    return next((row for row in codes() if row.id == id), None)
 
 
 def section(row: Code) -> list[str]:

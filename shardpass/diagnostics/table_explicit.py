@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics.core import code
+from shardpass.diagnostics.core import Code, named
 
-NO_EDIT = code("SP840")
-NO_CALL = code("SP841")
-NO_WAIT = code("SP842")
-NOT_COMPILED = code("SP843")
+
+def __getattr__(name: str) -> Code:
+    return named(name, "8")

@@ -2,39 +2,8 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics.core import code
+from shardpass.diagnostics.core import Code, named
 
-NO_ONNX = code("SP701")
-NOT_A_MODEL = code("SP702")
-OLD_IR = code("SP703")
-NO_CONFIGURATION = code("SP704")
-UNKNOWN_SHAPE = code("SP705")
-NO_BRIDGE = code("SP706")
-TOO_FEW_INPUTS = code("SP707")
-CONVERTED = code("SP708")
-BAD_BINDING = code("SP709")
-NOT_CONVERTED = code("SP710")
-CONFIGURATION = code("SP711")
-TENSOR = code("SP712")
-AXIS = code("SP713")
-SHARD_COUNT = code("SP714")
-DEVICE = code("SP715")
-SHARDS = code("SP716")
-UNEVEN_SHARDS = code("SP718")
-TWO_SHARDS = code("SP717")
-BAD_DISTRIBUTED = code("SP719")
-STAGE = code("SP726")
-OTHER_DOMAIN = code("SP727")
-RESHARD_AFTER = code("SP721")
-RESHARD_BEFORE = code("SP722")
-REPARTITIONED = code("SP723")
-SOME_DEVICES = code("SP724")
-BAD_GIVEN = code("SP725")
-SAME_SPLIT = code("SP731")
-BROADCAST_AXIS = code("SP732")
-COMPOSITION = code("SP733")
-SAME_CONTRACTION = code("SP741")
-UNSUPPORTED = code("SP751")
-NO_RULE_GIVEN = code("SP752")
-PROPAGATED = code("SP753")
-NO_EVALUATOR = code("SP761")
+
+def __getattr__(name: str) -> Code:
+    return named(name, "7")

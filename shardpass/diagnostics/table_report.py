@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics.core import code
+from shardpass.diagnostics.core import Code, named
 
-SENDS_MORE = code("SP625")
-LINE_RECEIVES = code("SP626")
-HINT_SAVES = code("SP627")
-NO_SCHEDULE = code("SP628")
-NO_PROFILE = code("SP629")
-OTHER_PROFILE = code("SP630")
-NOT_MEASURED = code("SP631")
+
+def __getattr__(name: str) -> Code:
+    return named(name, "6")

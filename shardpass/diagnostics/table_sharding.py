@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardpass.diagnostics.core import ShardpassError, code
+from shardpass.diagnostics.core import Code, ShardpassError, named
 
 
 class ShardingError(ShardpassError):
@@ -28,32 +28,9 @@ class ShardingParseError(ShardingError):
         return self.diagnostics[0].excerpt
 
 
-SYNTAX = code("SP001", ShardingParseError)
-INTEGER_RANGE = code("SP002", ShardingParseError)
-IOTA_SIZE = code("SP003", ShardingParseError)
-DEVICE_COUNT = code("SP004", ShardingParseError)
-DUPLICATE_DEVICE = code("SP005", ShardingParseError)
-DEVICE_IDS = code("SP006", ShardingParseError)
-TILE_COUNT = code("SP007", ShardingParseError)
-RESHAPE_SIZE = code("SP008", ShardingParseError)
-TRANSPOSE = code("SP009", ShardingParseError)
-TRANSPOSE_RANK = code("SP010", ShardingParseError)
-CONTRADICTION = code("SP011", ShardingParseError)
-TOO_LARGE = code("SP012", ShardingParseError)
-MESH = code("SP020", ShardingError)
-UNKNOWN_AXIS = code("SP021", ShardingError)
-SUB_AXIS = code("SP022", ShardingError)
-AXIS_TWICE = code("SP023", ShardingError)
-AXIS_ORDER = code("SP024", ShardingError)
-NEIGHBOURS = code("SP025", ShardingError)
-RANK = code("SP030", ShardingError)
-NO_TILES = code("SP031", ShardingError)
-NUM_DEVICES = code("SP032", ShardingError)
-TOO_MANY = code("SP036", ShardingError)
-UNEQUAL_GROUPS = code("SP033", ShardingError)
-COMPOSE = code("SP034", ShardingError)
-RESHAPE = code("SP035", ShardingError)
-CANNOT_SAY = code("SP040", ShardingError)
-TILE_SIZE = code("SP041", ShardingParseError)
-ONNX_SPEC = code("SP042", ShardingError)
-CANNOT_WRITE = code("SP050", ShardingError)
+def _exception(id: str) -> type[ShardingError]:
+    return ShardingParseError if id < "SP020" or id == "SP041" else ShardingError
+
+
+def __getattr__(name: str) -> Code:
+    return named(name, "0", _exception)

@@ -58,15 +58,16 @@ assert find_machine("here").flops""",
     ),
     "a message": (
         [
-            ("diagnostics/table_driver.py", "NO_CODE = ", 'TOO_QUIET = code("SP199")\nNO_CODE = '),
             (
                 "diagnostics/messages.ini",
-                "[SP101]",
-                "[SP199]\nmessage = it is quiet\nremedy = speak\nexplanation = -\n\n[SP101]",
+                "[SP101 ",
+                "[SP198 TOO_QUIET]\nmessage = it is quiet\nremedy = speak\nexplanation = -\n\n[SP101 ",
             ),
         ],
         """from shardpass.cli.shardpass import main
-assert main(["explain", "SP199"]) == 0""",
+from shardpass.diagnostics.table_driver import TOO_QUIET
+assert TOO_QUIET.id == "SP198"
+assert main(["explain", "SP198"]) == 0""",
     ),
     "an elementwise op": (
         [

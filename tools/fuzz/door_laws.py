@@ -35,7 +35,7 @@ class Ended:
 @cache
 def documented() -> frozenset[str]:
     """The codes of the tables of diagnostics."""
-    from tools.catalogue import codes
+    from shardpass.diagnostics.core import codes
 
     return frozenset(code.id for code in codes())
 

@@ -2,7 +2,7 @@
 
 import re
 
-from tools.catalogue import codes
+from shardpass.diagnostics.core import codes
 from tools.docs.site_hooks import code_pages, code_table
 from tools.processes import ROOT
 
