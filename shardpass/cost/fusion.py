@@ -73,7 +73,7 @@ class Row:
     """The rules by which the ops of a group fuse.
 
     Attributes:
-        ops: names, those of StableHLO without their dialect.
+        names: of the ops, separated by blanks; those of StableHLO without their dialect.
         in_place: operand 0 is in memory, and the result takes its place: only what is updated is written.
         straight: element i of the result needs element i of each operand alone, and can take its place.
         in_part: an operand is read where it is needed, so that each such op of a fusion reads for itself.
@@ -81,7 +81,7 @@ class Row:
         folds: a matrix that products alone use is read by them as it was before the op.
     """
 
-    ops: tuple[str, ...]
+    names: str
     operands: Operands
     result: Result
     flops: Flops
@@ -93,29 +93,18 @@ class Row:
     folds: bool = False
 
     @property
+    def ops(self) -> list[str]:
+        """The names of the ops."""
+        return self.names.split()
+
+    @property
     def fuses(self) -> bool:
         """Whether the result, with the fused ops that compute it, can be computed only in the loops of its users."""
         return self.operands is Operands.FUSED and self.result not in (Result.VIEW, Result.WRITTEN)
 
 
-def _row(
-    ops: str,
-    operands: Operands,
-    result: Result,
-    flops: Flops,
-    reason: str,
-    *,
-    in_place: bool = False,
-    straight: bool = False,
-    in_part: bool = False,
-    spreads: bool = False,
-    folds: bool = False,
-) -> Row:
-    return Row(tuple(ops.split()), operands, result, flops, reason, in_place, straight, in_part, spreads, folds)
-
-
 ROWS: tuple[Row, ...] = (
-    _row(
+    Row(
         "constant iota get_dimension_size chlo.constant chlo.constant_like",
         Operands.FUSED,
         Result.FREE,
@@ -123,14 +112,14 @@ ROWS: tuple[Row, ...] = (
         "a counter or one number, which takes less time to make than to read; a constant of several numbers is in "
         "memory",
     ),
-    _row(
+    Row(
         "partition_id replica_id",
         Operands.READ,
         Result.WRITTEN,
         Flops.NONE,
         "a call that writes one number, which loops read",
     ),
-    _row(
+    Row(
         "reshape mhlo.copy",
         Operands.FUSED,
         Result.VIEW,
@@ -138,7 +127,7 @@ ROWS: tuple[Row, ...] = (
         "a bitcast, as arrays are laid out by rows; on a TPU, whose tiles are padded, sometimes a copy; XLA takes out "
         "copies that a program asks for",
     ),
-    _row(
+    Row(
         "add and ceil clamp compare complex convert count_leading_zeros floor imag is_finite maximum minimum multiply "
         "negate not or popcnt real reduce_precision round_nearest_afz round_nearest_even select shift_left "
         "shift_right_arithmetic shift_right_logical sign abs subtract xor bitcast_convert map uniform_dequantize "
@@ -151,7 +140,7 @@ ROWS: tuple[Row, ...] = (
         "bitcast_convert is such a loop too, and no view",
         straight=True,
     ),
-    _row(
+    Row(
         "atan2 cbrt divide exponential exponential_minus_one log log_plus_one logistic power remainder rsqrt sqrt "
         "tanh chlo._asin_acos_kernel chlo.acos chlo.acosh chlo.asin chlo.asinh chlo.atan chlo.atanh "
         "chlo.bessel_i1e chlo.cosh chlo.digamma chlo.erf chlo.erf_inv chlo.erfc chlo.lgamma chlo.polygamma chlo.sinh "
@@ -163,7 +152,7 @@ ROWS: tuple[Row, ...] = (
         "element of a broadcast; on a GPU it is, where its model of costs finds that faster",
         straight=True,
     ),
-    _row(
+    Row(
         "broadcast_in_dim broadcast",
         Operands.FUSED,
         Result.REPEATED,
@@ -171,7 +160,7 @@ ROWS: tuple[Row, ...] = (
         "each element is read where it is needed (IsAlwaysDuplicable)",
         spreads=True,
     ),
-    _row(
+    Row(
         "transpose",
         Operands.FUSED,
         Result.REPEATED,
@@ -179,14 +168,14 @@ ROWS: tuple[Row, ...] = (
         "an index of the loop; products read a matrix along either dimension (TransposeFolding)",
         folds=True,
     ),
-    _row(
+    Row(
         "reverse pad concatenate",
         Operands.FUSED,
         Result.REPEATED,
         Flops.NONE,
         "an index of the loop; CPUs keep a concatenate of more than 8 arrays apart",
     ),
-    _row(
+    Row(
         "slice dynamic_slice real_dynamic_slice",
         Operands.FUSED,
         Result.REPEATED,
@@ -194,7 +183,7 @@ ROWS: tuple[Row, ...] = (
         "an index of the loop, which reads no more than the slice has",
         in_part=True,
     ),
-    _row(
+    Row(
         "gather torch_index_select",
         Operands.FUSED,
         Result.ONCE,
@@ -202,7 +191,7 @@ ROWS: tuple[Row, ...] = (
         "an index of the loop that is read from memory (IsExpensive)",
         in_part=True,
     ),
-    _row(
+    Row(
         "reduce",
         Operands.FUSED,
         Result.ONCE,
@@ -211,7 +200,7 @@ ROWS: tuple[Row, ...] = (
         "written before it is broadcast; CPUs hand a reduction of 4096 elements or more to a library, and GPUs take "
         "no more than conversions behind one along rows or columns, so that the account of memory has those written",
     ),
-    _row(
+    Row(
         "dynamic_update_slice",
         Operands.FUSED,
         Result.WRITTEN,
@@ -219,7 +208,7 @@ ROWS: tuple[Row, ...] = (
         "written over the array that is updated, with all that makes the update inside",
         in_place=True,
     ),
-    _row(
+    Row(
         "scatter",
         Operands.READ,
         Result.WRITTEN,
@@ -227,14 +216,14 @@ ROWS: tuple[Row, ...] = (
         "written over the array that is updated; CPUs loop over indices, GPUs take in what makes the updates",
         in_place=True,
     ),
-    _row(
+    Row(
         "reduce_window",
         Operands.READ,
         Result.WRITTEN,
         Flops.TILES,
         "CPUs fuse none; GPUs do where windows do not overlap",
     ),
-    _row(
+    Row(
         "dot_general dot convolution einsum chlo.ragged_dot mhlo.ragged_dot",
         Operands.READ,
         Result.WRITTEN,
@@ -242,25 +231,25 @@ ROWS: tuple[Row, ...] = (
         "a call of a library or a kernel of its own; CPUs fuse products of a matrix and a short vector, GPUs a "
         "scale, a bias or an activation behind some products",
     ),
-    _row("triangular_solve", Operands.READ, Result.WRITTEN, Flops.SOLVE, "a call of a library"),
-    _row("cholesky", Operands.READ, Result.WRITTEN, Flops.CHOLESKY, "a call of a library"),
-    _row("fft", Operands.READ, Result.WRITTEN, Flops.FFT, "a call of a library"),
-    _row("sort", Operands.READ, Result.WRITTEN, Flops.SORT, "a loop of its own, or a call of a library"),
-    _row(
+    Row("triangular_solve", Operands.READ, Result.WRITTEN, Flops.SOLVE, "a call of a library"),
+    Row("cholesky", Operands.READ, Result.WRITTEN, Flops.CHOLESKY, "a call of a library"),
+    Row("fft", Operands.READ, Result.WRITTEN, Flops.FFT, "a call of a library"),
+    Row("sort", Operands.READ, Result.WRITTEN, Flops.SORT, "a loop of its own, or a call of a library"),
+    Row(
         "select_and_scatter chlo.top_k rng rng_bit_generator",
         Operands.READ,
         Result.WRITTEN,
         Flops.TILES,
         "a loop of its own",
     ),
-    _row(
+    Row(
         " ".join(KINDS),
         Operands.READ,
         Result.WRITTEN,
         Flops.NONE,
         "a buffer that is sent and a buffer that is received",
     ),
-    _row(
+    Row(
         "optimization_barrier",
         Operands.PASSED,
         Result.VIEW,
@@ -268,7 +257,7 @@ ROWS: tuple[Row, ...] = (
         "nothing is moved, and no fusion crosses: barriers are removed after fusing; XLA:CPU of jaxlib 0.10 removes "
         "them before",
     ),
-    _row(
+    Row(
         "while if case",
         Operands.PASSED,
         Result.WRITTEN,
@@ -278,7 +267,7 @@ ROWS: tuple[Row, ...] = (
 )
 
 OTHER = Row(
-    (), Operands.READ, Result.WRITTEN, Flops.TILES, "custom calls and ops that have no row: as XLA cannot see in"
+    "", Operands.READ, Result.WRITTEN, Flops.TILES, "custom calls and ops that have no row: as XLA cannot see in"
 )
 
 # Steps of an account of memory that are no ops of the program.

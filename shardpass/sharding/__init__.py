@@ -1,7 +1,7 @@
-"""The sharding language: the model of a sharding, its algebra, and the notations. No MLIR, no JAX.
+"""The sharding language: the model of a sharding and its notations, without MLIR and JAX.
 
-The model (``mesh``, ``model``, ``meaning``, ``tuples``, ``from_devices``, ``common``, ``algebra``) is below the
-notations (``notations``) and imports none of them: it prints XLA's canonical text, and reads no text.
+The model (``mesh``, ``model``, ``meaning``, ``tuples``, ``from_devices``, ``common``) is below the notations
+(``notations``) and imports none of them: it prints XLA's canonical text, and reads no text.
 """
 
 from shardpass.sharding.common import common_mesh

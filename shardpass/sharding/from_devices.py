@@ -15,10 +15,12 @@ Cost: O(digits) for digits, O(n log n) for a list of n devices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from shardpass.diagnostics import table_sharding as table
 from shardpass.sharding import digits as dg
 from shardpass.sharding.axes import Axes, numbered_axes
 from shardpass.sharding.digits import Digit, Ints
@@ -69,6 +71,28 @@ def from_grid(devices: Ints, counts: Sequence[int], kinds: Sequence[Kind], notes
     mesh = Mesh(((f"axis_{k}", size) for k, size in enumerate(counts) if size > 1), devices)
     axes: list[Axes] = [(AxisRef(f"axis_{k}"),) if size > 1 else () for k, size in enumerate(counts)]
     return _sharding(mesh, tuple(axes[:rank]), dict(zip(kinds, axes[rank:], strict=True)), notes)
+
+
+def from_tiles(index: Ints, counts: Sequence[int]) -> Sharding:
+    """Return the sharding in which device d holds tile ``index[d]`` of a grid of ``counts``. int64 [devices, rank].
+
+    Raises:
+        ShardingError: a tile without a device, or tiles with different numbers of devices.
+    """
+    n, counts = len(index), tuple(counts)
+    tiles = np.ravel_multi_index(tuple(index.T), counts) if counts else np.zeros(n, dtype=np.int64)
+    holders = np.bincount(tiles, minlength=math.prod(counts))
+    if holders.min() != holders.max():
+        few, many = int(np.argmin(holders)), int(np.argmax(holders))
+        named = [tuple(int(k) for k in np.unravel_index(t, counts)) for t in (few, many)]
+        raise table.UNEQUAL_GROUPS.error(
+            first=named[0], few=int(holders[few]), second=named[1], many=int(holders[many])
+        )
+    order = np.argsort(tiles, kind="stable").astype(np.int64)
+    copies = int(holders[0])
+    if n == 1:
+        return Sharding.tiled(Mesh((("axis_0", 1),)), [()] * len(counts))
+    return from_grid(order, (*counts, copies), (Kind.REPLICATED,)) if copies > 1 else from_grid(order, counts, ())
 
 
 def _sharding(mesh: Mesh, dims: tuple[Axes, ...], subgroups: Mapping[Kind, Axes], notes: Notes) -> Sharding:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from shardpass.sharding.model import Sharding
 
 
+@dataclass(frozen=True, repr=False)
 class TupleSharding:
     """The shardings of the leaves of a tuple, in order. Immutable, hashable."""
-
-    __slots__ = ("elements",)
 
     elements: tuple[Sharding, ...]
 
     def __init__(self, elements: Iterable[Sharding]) -> None:
         object.__setattr__(self, "elements", tuple(elements))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a TupleSharding is immutable: cannot set {name!r}")
-
-    def __reduce__(self) -> tuple[type[TupleSharding], tuple[object, ...]]:
-        return TupleSharding, (self.elements,)
 
     def __len__(self) -> int:
         return len(self.elements)
@@ -31,12 +25,6 @@ class TupleSharding:
 
     def __getitem__(self, index: int) -> Sharding:
         return self.elements[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TupleSharding) and self.elements == other.elements
-
-    def __hash__(self) -> int:
-        return hash(self.elements)
 
     @property
     def num_devices(self) -> int | None:

@@ -10,12 +10,13 @@ from jax._src.lib import xla_client
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 from support import daily
+from support.onnx_spec_text import parse_onnx_spec
 
 from shardpass.ir.dialects import make_context
 from shardpass.sharding import AxisRef, Mesh, Sharding, parse_mesh, parse_sdy, parse_sharding, sdy_text
 from shardpass.sharding.notations.distributed_type import distributed_type_text, parse_distributed_type
 from shardpass.sharding.notations.named import named_text
-from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, SimpleSharding, parse_onnx_spec
+from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, SimpleSharding
 from shardpass.sharding.notations.partition_spec import parse_partition_spec, read_any, read_mesh
 from shardpass.sharding.quoting import listed
 

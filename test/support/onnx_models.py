@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from shardpass.sharding.notations.onnx_proto import to_proto
-from shardpass.sharding.notations.onnx_spec import parse_onnx_spec
+from support.onnx_spec_text import parse_onnx_spec
 
 CONFIGURATION = "cfg"
 

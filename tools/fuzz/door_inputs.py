@@ -13,6 +13,7 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,10 +127,10 @@ def models() -> Iterator[tuple[str, bytes]]:
     except ImportError:
         return
     from shardpass.sharding.notations.onnx_proto import to_proto
-    from shardpass.sharding.notations.onnx_spec import parse_onnx_spec
+    from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, SimpleSharding
 
-    rows = "{device = [0, 1, 2, 3] sharded_dim = [{axis = 0 simple_sharding = [{num_shards = 4}]}]}"
-    whole = "{device = [-1] device_map = {-1: [0, 1, 2, 3]}}"
+    rows = ShardingSpec((0, 1, 2, 3), dims=(ShardedDim(0, (SimpleSharding(4),)),))
+    whole = ShardingSpec((-1,), {-1: (0, 1, 2, 3)})
     chains = {
         "elementwise": [("Relu", "x", "a"), ("Exp", "a", "y")],
         "products": [("MatMul", "x w", "a"), ("Add", "a b", "c"), ("Softmax", "c", "y")],
@@ -141,7 +142,7 @@ def models() -> Iterator[tuple[str, bytes]]:
             node = helper.make_node(op, read_.split(), [written], name=f"n{number}")
             said = node.device_configurations.add(configuration_id="cfg")
             for tensor, spec in ((read_.split()[0], rows), *((w, whole) for w in read_.split()[1:])):
-                to_proto(parse_onnx_spec(spec), said.sharding_spec.add(tensor_name=tensor))
+                to_proto(replace(spec, tensor_name=tensor), said.sharding_spec.add())
             made.append(node)
         shapes = {"x": [8, 16], "w": [16, 32], "b": [32]}
         read_names = {word for _, words, _ in nodes for word in words.split()} & shapes.keys()

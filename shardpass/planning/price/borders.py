@@ -46,8 +46,8 @@ from shardpass.program.program import Block, Op, OpKind, Program
 MOST = 8  # fusions that compute one value
 MATRIX = 2  # dimensions of more than one element that products read in either order
 FAR = 64  # fusions that are looked at between two that need one value
-IN_MEMORY = Row((), Operands.PASSED, Result.WRITTEN, Flops.NONE, "a border")
-SAME_ARRAY = Row((), Operands.FUSED, Result.VIEW, Flops.NONE, "a constraint: the operand's array")
+IN_MEMORY = Row("", Operands.PASSED, Result.WRITTEN, Flops.NONE, "a border")
+SAME_ARRAY = Row("", Operands.FUSED, Result.VIEW, Flops.NONE, "a constraint: the operand's array")
 _KNOWN: dict[int, Mapping[int, Borders]] = {}  # by the body's identity, as long as the body lives
 BORDERS = frozenset({OpKind.ENTER_REGION, OpKind.LEAVE_REGION, OpKind.ENTER_MANUAL, OpKind.CONTROL_FLOW})
 

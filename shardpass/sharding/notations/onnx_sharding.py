@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from shardpass.diagnostics import table_sharding as table
-from shardpass.sharding.algebra import from_tiles
+from shardpass.sharding.from_devices import from_tiles
 from shardpass.sharding.mesh import Mesh
 from shardpass.sharding.model import Sharding
 from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, SimpleSharding

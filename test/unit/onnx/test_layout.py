@@ -7,10 +7,11 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
+from support.onnx_spec_text import parse_onnx_spec
 
 from shardpass.onnx.layout import Layout, bytes_received, layout_of, spec_of, unsharded
 from shardpass.sharding.notations.onnx_sharding import sharding_of_spec
-from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, SimpleSharding, parse_onnx_spec
+from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, SimpleSharding
 
 
 def cut(axis: int, shards: int) -> ShardedDim:

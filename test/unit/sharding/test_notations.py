@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.onnx_spec_text import parse_onnx_spec
 
 from shardpass.sharding import (
     AxisRef,
@@ -17,12 +18,11 @@ from shardpass.sharding import (
     parse_sharding,
     sdy_text,
 )
-from shardpass.sharding.algebra import compose
 from shardpass.sharding.notations.distributed_type import distributed_type_text, parse_distributed_type
 from shardpass.sharding.notations.named import named_text
 from shardpass.sharding.notations.onnx_proto import from_proto, to_proto
 from shardpass.sharding.notations.onnx_sharding import sharding_of_spec, spec_of_sharding
-from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, SimpleSharding, parse_onnx_spec
+from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, SimpleSharding
 
 MESH = Mesh((("x", 4), ("y", 2), ("z", 3)))
 
@@ -149,20 +149,10 @@ sharded_dim =[{axis = 0 simple_sharding = [{num_shards = 2}]}]
 OTHER_INPUT = "{device=[-1,-2] device_map={-1:[0,2], -2:[1,3]} sharded_dim=[{axis=1 simple_sharding=[{num_shards=2}]}]}"
 
 
-def test_the_documents_example_composes() -> None:
+def test_the_documents_example() -> None:
     first = sharding_of_spec(parse_onnx_spec(INPUT), 2)
-    second = sharding_of_spec(parse_onnx_spec(OTHER_INPUT), 2)
-    output = sharding_of_spec(parse_onnx_spec(OUTPUT), 2)
-    assert str(output) == "{devices=[2,2]<=[4]}"
-    assert compose(first, second) == output
+    assert str(sharding_of_spec(parse_onnx_spec(OUTPUT), 2)) == "{devices=[2,2]<=[4]}"
     assert first.tile_offsets((4, 1)).tolist() == [[0, 0], [0, 0], [2, 0], [2, 0]]
-
-
-def test_device_groups_that_do_not_meet() -> None:
-    first = sharding_of_spec(parse_onnx_spec(INPUT), 2)
-    wrong = OTHER_INPUT.replace("[0,2]", "[0,1]").replace("[1,3]", "[2,3]")
-    with pytest.raises(ShardingError, match="held by 0 devices"):
-        compose(first, sharding_of_spec(parse_onnx_spec(wrong), 2))
 
 
 @pytest.mark.parametrize("text", [INPUT, OUTPUT, OTHER_INPUT])
@@ -170,19 +160,6 @@ def test_specs_there_and_back(text: str) -> None:
     spec = parse_onnx_spec(text)
     assert parse_onnx_spec(str(spec)) == spec
     assert sharding_of_spec(spec_of_sharding(sharding_of_spec(spec, 2), 2), 2) == sharding_of_spec(spec, 2)
-
-
-def test_protobuf_text() -> None:
-    text = """
-        tensor_name: "A"
-        device: -1  device: -2
-        index_to_device_group_map { key: -1 value: 0 value: 1 }
-        index_to_device_group_map { key: -2 value: [2, 3] }
-        sharded_dim { axis: -2 simple_sharding { dim_value: 4 num_shards: 2 } }
-    """
-    spec = parse_onnx_spec(text)
-    assert spec.tensor_name == "A"
-    assert sharding_of_spec(spec, 2) == sharding_of_spec(parse_onnx_spec(INPUT), 2)
 
 
 def test_replicated_and_single() -> None:
@@ -214,11 +191,8 @@ def test_what_a_sharding_cannot_say(spec: ShardingSpec, message: str) -> None:
         sharding_of_spec(spec, 2)
 
 
-def test_symbolic_shards() -> None:
-    text = '{device=[0,1] sharded_dim=[{axis=0 simple_sharding=[{dim_param="N" num_shards="M"}]}]}'
-    with pytest.raises(ShardingError, match="cannot express 'M' shards"):
-        parse_onnx_spec(text)
-    named = parse_onnx_spec(text.replace('"M"', "2"))
+def test_a_symbolic_size() -> None:
+    named = parse_onnx_spec('{device=[0,1] sharded_dim=[{axis=0 simple_sharding=[{dim_param="N" num_shards=2}]}]}')
     assert named.dims[0].parts[0].dim == "N"
     assert sharding_of_spec(named, 1) == parse_sharding("{devices=[2]0,1}")
 
@@ -227,14 +201,6 @@ def test_some_of_the_devices() -> None:
     spec = ShardingSpec((0, 1), dims=(ShardedDim(0, (PART(2),)),))
     with pytest.raises(ShardingError, match="2 of 4 devices"):
         sharding_of_spec(spec, 1, num_devices=4)
-
-
-@pytest.mark.parametrize(
-    "text", ["{device=[0,1}", "{devic=[0]}", '{device=["a"]}', "{sharded_dim=[{axis=0 simple_sharding=[{}]}]}"]
-)
-def test_no_spec(text: str) -> None:
-    with pytest.raises(ShardingParseError):
-        parse_onnx_spec(text)
 
 
 class Repeated(list):  # type: ignore[type-arg]
@@ -272,13 +238,10 @@ def test_protobuf_by_its_fields(text: str) -> None:
 
 def test_protobuf_of_onnx() -> None:
     onnx = pytest.importorskip("onnx")
-    from google.protobuf import text_format
-
     dims = (ShardedDim(0, (SimpleSharding(2, "N"),)), ShardedDim(1, (SimpleSharding(2, 8),)))
     spec = ShardingSpec((0, 1, 2, 3), dims=dims, tensor_name="A")
     proto = to_proto(spec, onnx.ShardingSpecProto())
     assert from_proto(onnx.ShardingSpecProto.FromString(proto.SerializeToString())) == spec
-    assert parse_onnx_spec(text_format.MessageToString(proto)) == spec
 
 
 @pytest.mark.parametrize("size", [1, 2])

@@ -9,12 +9,12 @@ onnx = pytest.importorskip("onnx")
 import numpy as np  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 from support.onnx_models import N, model, split  # noqa: E402
+from support.onnx_spec_text import parse_onnx_spec  # noqa: E402
 
 import shardpass  # noqa: E402
 from shardpass.diagnostics import collect  # noqa: E402
 from shardpass.onnx import read_model, to_stablehlo  # noqa: E402
 from shardpass.onnx.stablehlo.widening import is_uneven, whole, widened  # noqa: E402
-from shardpass.sharding.notations.onnx_spec import parse_onnx_spec  # noqa: E402
 
 
 @pytest.mark.parametrize(
