@@ -81,7 +81,7 @@ def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = N
 
 
 def command(body: Callable[[Sequence[str]], int]) -> Callable[..., int]:
-    """Make the ``main`` of a command of its body, which is ``guarded``."""
+    """Make the ``main`` of a command from its body, run by ``guarded``."""
 
     @wraps(body)
     def main(argv: Sequence[str] | None = None) -> int:
@@ -118,13 +118,13 @@ def _complain(error: Exception) -> int:
 
 
 def _reader_left() -> int:
-    """Return the status of a command whose reader has closed the pipe, 141."""
+    """Return the exit status if the reader of the output closed the pipe: 141."""
     _drop_unwritten()
     return 141
 
 
 def _drop_unwritten() -> None:
-    """Keep the interpreter from flushing to a closed pipe or a full device as it ends."""
+    """Keep the interpreter from flushing to a closed pipe or a full device at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -155,7 +155,7 @@ def _fill_closed_streams() -> None:
 
 @contextlib.contextmanager
 def interrupts_end_the_process() -> Iterator[None]:
-    """Let Ctrl-C end the process at once inside the block, as it ends a program in C.
+    """Let Ctrl-C end the process immediately inside the block, like a program in C.
 
     XLA runs programs in threads of its own and calls back into Python: an exception that arises there is lost, or meets
     threads that go on while the interpreter is torn down. Nothing may be half-written inside.
@@ -211,7 +211,7 @@ def add_machine(parser: argparse.ArgumentParser, help: str = MACHINE_HELP) -> No
 
 
 def add_target(parser: argparse.ArgumentParser, name: str = "target") -> None:
-    """Add ``--target`` as ``name`` of the arguments; ``use_target`` then reads it."""
+    """Add ``--target`` under the attribute ``name``; ``use_target`` reads it."""
     parser.add_argument(
         "--target",
         dest=name,
@@ -290,7 +290,7 @@ def _seconds(text: str) -> float:
 
 
 class _Help(argparse.HelpFormatter):
-    """Wraps the paragraphs of descriptions and epilogs, except those that have indented lines."""
+    """Wrap the paragraphs of descriptions and epilogs, except paragraphs with indented lines."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         fill = super()._fill_text
@@ -314,7 +314,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(message + self._near(message))
 
     def _near(self, message: str) -> str:
-        """Suggest the word that was probably meant in place of the one that ``message`` refuses."""
+        """Suggest the word that the user probably meant in place of the word refused by ``message``."""
         from difflib import get_close_matches
 
         if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
@@ -360,9 +360,7 @@ def read_module(
     timeout: float | None = None,
     target: Target | None = None,
 ) -> tuple[bytes | LargeFile, str]:
-    """Read the module at the path ``given``, or on stdin without one; nothing there is bad usage. Raises as
-    ``module_at``.
-    """
+    """Read the module at the path ``given``, or from stdin without a path; without any input, a usage error."""
     if given is not None:
         return module_at(given, timeout, target)
     piped = not (sys.stdin is None or sys.stdin.isatty())

@@ -104,7 +104,7 @@ def _pattern(text: str, is_regex: bool, place: Place) -> re.Pattern[str]:
 
 
 def compare(expected: Sequence[Expectation], diagnostics: Sequence[Diagnostic], file: str) -> list[Diagnostic]:
-    """Report the diagnostics that no comment expects and the expectations that none met; empty if all agree."""
+    """Report unexpected diagnostics and unmet expectations; empty if all agree."""
     left = list(expected)
     complaints = []
     for diagnostic in _flat(diagnostics):

@@ -271,7 +271,7 @@ def _form(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
 
 
 class _Streamed:
-    """Prints a report in parts, each as soon as it is there: the table, each finding, and what is left to save."""
+    """Print a report in parts as they become available: the table, each finding, and the remaining savings."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.width, self.shown = args, _width(), 0
@@ -286,7 +286,7 @@ class _Streamed:
         show(joined([*title, *finding_lines(finding, self.shown, self.width)]))
 
     def show(self, explanation: Explanation) -> None:
-        """Print the report; findings that come while it is printed are printed by ``__call__``."""
+        """Print the report; findings that arrive meanwhile are printed by ``__call__``."""
         from shardpass.diagnostics.printable import joined
         from shardpass.report.text import findings_rest, gap_lines, table_lines
 
@@ -316,7 +316,7 @@ def _shown(explanation: Explanation, form: str, args: argparse.Namespace) -> str
 
 
 def _failed(explanation: Explanation, form: str, fail_on: int | None) -> int:
-    """Return 1 if a line or a finding reaches the limit, and print the reason on stderr unless the log has it."""
+    """Return 1 if a line or a finding reaches the limit, and print the reason on stderr unless the log contains it."""
     if fail_on is None:
         return 0
     from shardpass.report.judged import judged, over
@@ -360,7 +360,7 @@ def explain(
     target: Target | None = None,
     wanted: Wanted | None = None,
 ) -> Explanation:
-    """Explain the collectives of the module ``data``, which is partitioned first where it is not yet.
+    """Explain the collectives of the module ``data``, partitioning the module first if needed.
 
     ``wanted``: how findings are looked for.
 

@@ -107,14 +107,14 @@ def _json(parser: argparse.ArgumentParser, option: str, text: str) -> Any:
 def as_module(
     parser: argparse.ArgumentParser, data: bytes | LargeFile, file: str, args: argparse.Namespace
 ) -> bytes | LargeFile:
-    """Return the program of an ONNX model as a module; input of any other kind as it came."""
+    """Return the program of an ONNX model as a module; return other input unchanged."""
     if not is_model(data, file):
         return data
     return program_of(model_of(parser, data, file, args)).text.encode()
 
 
 def program_of(model: Model) -> Program:
-    """Return the program of a model, after remarks on how it was read."""
+    """Return the program of a model, after printing remarks on the model."""
     from shardpass.diagnostics import report
     from shardpass.onnx import to_stablehlo
 

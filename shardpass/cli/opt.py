@@ -77,7 +77,7 @@ def _count(text: str) -> int:
 
 
 def _form(text: str) -> tuple[str, str]:
-    """Return the form that --emit names, and its version."""
+    """Return the format and version requested by --emit."""
     form = re.fullmatch(r"(stablehlo|bytecode|vhlo|hlo)|vhlo=([0-9]{1,9}(?:\.[0-9]{1,9}){2})", text)
     if form is None:
         shown = text if len(text) <= 20 else f"{text[:20]}..."

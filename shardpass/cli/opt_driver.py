@@ -26,14 +26,14 @@ _MARKER = re.compile(r"^// -----[ \t]*\r?$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One module of the input: its text (or bytecode), and the line of the file at which it starts."""
+    """One module of the input: its text (or bytecode), and its first line in the file."""
 
     text: Given
     first_line: int
 
 
 def split_input(text: str) -> Iterator[Part]:
-    """Yield the parts of ``text`` between the lines that are nothing but ``// -----``."""
+    """Split ``text`` at lines that contain only ``// -----``; yields the parts."""
     start = 0
     for marker in _MARKER.finditer(text):
         yield Part(text[start : marker.start()], text.count("\n", 0, start) + 1)
@@ -83,14 +83,14 @@ class Driver:
         return (decode(data, file) if format_of(data) in (Format.TEXT, Format.EMPTY) else data), file
 
     def _check_pipeline(self, pipeline: str) -> None:
-        """Check the pipeline before any part, so that a wrong one is a single error, which no comment can expect."""
+        """Check the pipeline before any part: an invalid pipeline is a single error that no comment can expect."""
         context = make_context()
         resolve(pipeline, context)
         for name in (*self.args.mlir_print_ir_before, *self.args.mlir_print_ir_after):
             resolve(name, context)
 
     def _part(self, part: Part, file: str) -> str | bytes | Writer | None:
-        """Transform one part of the input; None where it failed (its diagnostics are printed then)."""
+        """Transform one part of the input; None after an error, whose diagnostics are already printed."""
         if not (self.args.verify_diagnostics and isinstance(part.text, str)):
             try:
                 return self._transform(part, file)

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def device_ids(text: str) -> tuple[int, ...]:
-    """Read ids such as ``0-5,8``."""
+    """Read device ids such as ``0-5,8``."""
     ids: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*([0-9]{1,12})(?:-([0-9]{1,12}))?\s*", part)

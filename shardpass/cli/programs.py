@@ -28,7 +28,7 @@ GIT_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which program is made of a module or a script: what the options of ``add_program`` say."""
+    """The options of ``add_program``, which determine the program made of a module or script."""
 
     partitioner: str
     machine: str | None = None
@@ -38,7 +38,7 @@ class Asked:
 
     @staticmethod
     def of(args: Namespace) -> Asked:
-        """Return what the arguments say, after ``use_program``."""
+        """Return the options in the arguments, after ``use_program``."""
         return Asked(args.partitioner, args.machine, args.mesh, args.target, args.timeout)
 
     def words(self) -> list[str]:
@@ -123,7 +123,7 @@ def _of_revision(revision: str, program: str, asked: Asked) -> Collectives:
 
 @contextmanager
 def checkout(revision: str) -> Iterator[Path]:
-    """Check a revision out in a folder of its own; yield the folder there that corresponds to the current one.
+    """Check out a revision in a separate folder; yield the folder that corresponds to the current one.
 
     Raises:
         ShardpassError: SP643.

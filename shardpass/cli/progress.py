@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress(stage: str) -> Iterator[None]:
-    """Show ``stage`` and its seconds inside the block; each pass of a pipeline is a stage of its own."""
+    """Show ``stage`` and its seconds inside the block; each pass of a pipeline is a separate stage."""
     if not sys.stderr.isatty():
         yield
         return

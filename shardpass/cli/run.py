@@ -137,7 +137,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _partitioned(data: Given, file: str, pipeline: str | None, machine: str | None) -> tuple[Any, Watched]:
-    """Partition the module and return it, with the facts that were watched of its plan."""
+    """Partition the module and return it with the facts about its plan."""
     from shardpass.cost.chosen import machine_text
     from shardpass.ir.context import parse_module
     from shardpass.ir.machines import set_module_machine
@@ -159,7 +159,7 @@ def _needed(module: Any) -> int:
 
 
 def _make_devices(count: int) -> bool:
-    """Make ``count`` devices, or take those of several processes; whether this process is the one that reports."""
+    """Make ``count`` devices, or use the devices of several processes; return whether this process reports."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")
@@ -173,7 +173,7 @@ def _make_devices(count: int) -> bool:
 
 
 def _fail(trial: Trial, file: str) -> None:
-    """End with an error where the check did not pass, or where XLA put in collectives of its own: ShardpassError."""
+    """Raise ShardpassError if the check failed, or if XLA added collectives."""
     if trial.check is not None and trial.check.failed:
         worst = trial.check.failed[0] if trial.check.worst is None else trial.check.worst
         raise table.DIFFERS.error(
@@ -275,7 +275,7 @@ def _print_collectives(console: Console, trial: Trial) -> None:
 
 
 def _source(place: Place) -> str:
-    """Format a place without its folders, which --json has."""
+    """Format a place without folders; --json contains the folders."""
     return "" if place == NOWHERE else str(replace(place, file=PurePosixPath(place.file).name))
 
 

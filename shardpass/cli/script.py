@@ -52,7 +52,7 @@ def file_of(path: str) -> str:
 
 
 def script_folder(path: str | None) -> tuple[str, ...]:
-    """Return the folder of the script that ``path`` names, whose lines may be quoted; nothing where it names none."""
+    """Return the folder of the script named by ``path``, whose lines may be quoted; () if ``path`` is no script."""
     return (os.path.dirname(os.path.abspath(file_of(path))),) if path and is_script(path) else ()
 
 
@@ -71,8 +71,8 @@ def program_of(path: str, timeout: float = TIMEOUT, target: Target | None = None
 
 
 def program_with(path: str, timeout: float | None, target: Target | None, edits: Edits) -> bytes | None:
-    """Return the program of ``path`` as ``program_of``, with ``edits`` of the script's files; None where the script
-    then fails or does not compile the function.
+    """Return the program of ``path`` with ``edits`` of the script's files; None if the edited script fails or does not
+    compile the function.
     """
     import tempfile
 
@@ -125,7 +125,7 @@ def _name(path: str) -> str:
 def _run(
     path: str, child: str, timeout: float, *words: str, target: Target | None = None
 ) -> tuple[bytes, dict[str, Any]]:
-    """Run the script. Returns the module (b"" without one), and what else its process answers.
+    """Run the script. Returns the module (b"" without one) and the rest of the process's answer.
 
     A script that asks for more devices than there are is run again with as many virtual ones.
     """
@@ -216,7 +216,7 @@ def _of_status(status: int) -> str:
 
 
 def _where(dump: Path, file: str) -> Place:
-    """Return the user's innermost line in the stacks that the child wrote, of the main thread if it has one."""
+    """Return the user's innermost line in the stacks written by the child, of the main thread if possible."""
     from shardpass.diagnostics import Place
     from shardpass.ir.frames import is_library
 

@@ -29,14 +29,14 @@ _IMPORT = re.compile(rb"^[ \t]*(?:import|from)[ \t]+([A-Za-z_]\w*)", re.MULTILIN
 
 
 def file_of_module(name: str, folders: Sequence[str]) -> str | None:
-    """Return the file that ``python -m name`` runs, None if there is none. Nothing is imported."""
+    """Return the file that ``python -m name`` runs, or None, without importing."""
     file = _find(name, folders)
     is_package = file is not None and (os.path.isdir(file) or os.path.basename(file) == "__init__.py")
     return _find(f"{name}.__main__", folders) if is_package else file
 
 
 def check_name(file: str, function: str) -> None:
-    """Raise ShardpassError (SP145) where nothing in the script ``file`` can make a function ``function``."""
+    """Raise ShardpassError (SP145) if nothing in the script ``file`` can create a function ``function``."""
     name = function.rpartition(".")[2]
     if name.strip("_") == "lambda" or "unnamed" in name:  # names that JAX gives
         return
@@ -56,13 +56,15 @@ def check_name(file: str, function: str) -> None:
 
 
 def functions_of(file: str) -> tuple[list[str], list[str]]:
-    """Return the names of the functions that ``file`` jits, and of all that it defines; none if it does not parse."""
+    """Return the names of the functions jitted in ``file``, and of all functions defined there; empty if ``file`` does
+    not parse.
+    """
     source = _Source.read(file)
     return ([], []) if source is None else (source.jitted, source.functions)
 
 
 def _defined_instead(file: str, name: str, folders: Sequence[str]) -> list[str] | None:
-    """Return the functions of the user's files; None where one of them, or a library, can make ``name``."""
+    """Return the functions of the user's files; None if a file or a library can create ``name`` dynamically."""
     word = rb"\b" + re.escape(name.encode()) + rb"\b"
     definition = rb"\b(?:def|class)[ \t]+" + word
     functions: list[str] = []
@@ -127,7 +129,7 @@ class _Source:
 
     @classmethod
     def read(cls, file: str) -> _Source | None:
-        """Read ``file``; None where it cannot be read or does not parse, as the script itself will say."""
+        """Read ``file``; None if ``file`` cannot be read or parsed, an error that the script itself reports."""
         try:
             return cls(ast.parse(Path(file).read_bytes()))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
@@ -173,7 +175,7 @@ def _jits(decorator: ast.AST) -> bool:
 
 
 def _files(path: str) -> list[str]:
-    """Return the path of a module, or those of all modules of a package."""
+    """Return the path of a module, or the paths of all modules in a package."""
     return [str(file) for file in sorted(Path(path).rglob("*.py"))] if os.path.isdir(path) else [path]
 
 
@@ -183,9 +185,7 @@ def _texts(path: str) -> list[bytes]:
 
 
 def _find(module: str, folders: Sequence[str]) -> str | None:
-    """Return the file of ``module``, or the folder of a package without one; None where there is none. Nothing is
-    imported.
-    """
+    """Return the file of ``module``, or the folder of a namespace package, or None, without importing."""
     path: list[str] | None = [*folders]
     parts, file = module.split("."), None
     for count, name in enumerate(parts, start=1):

@@ -37,9 +37,10 @@ def client_of(machine: str) -> Client:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``op``: a number for people; ``name``: as ``cost.fusion`` has it; ``scratch``: bytes beside.
+    """A step of a block of a program. ``op``: the number of the op; ``name``: as in ``cost.fusion``; ``scratch``: bytes
+    of temporary buffers.
 
-    What its ``blocks`` use from outside of them is read too, and need not be among ``reads``.
+    Values that its ``blocks`` use from outside are read too, even if absent from ``reads``.
     """
 
     op: int
@@ -52,7 +53,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Steps in order. Of a loop ``arguments`` and ``returned`` are as many as it carries."""
+    """Steps in order. For a loop, ``arguments`` and ``returned`` correspond to the carried values."""
 
     arguments: tuple[Buffer, ...]
     steps: tuple[Step, ...]

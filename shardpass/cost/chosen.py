@@ -31,7 +31,8 @@ _objects: dict[str, Machine] = {}  # those that were given as objects, by name a
 
 
 def machine_text(given: object = None) -> str:
-    """Return text by which ``named_machine`` finds ``given``; for None that of the environment.
+    """Return the text by which ``named_machine`` finds ``given``; for None, the text for the machine of the
+    environment.
 
     Raises ShardpassError: SP901, SP902, SP903.
     """
@@ -64,7 +65,7 @@ def chosen(given: object = None) -> Machine:
 
 
 def content_text(given: object = None) -> str:
-    """Return a key for caches: the text of a machine, as ``machine_text``, but of a file the digest of its content."""
+    """Return a key for caches: like ``machine_text``, but for a file, the digest of its content."""
     text = machine_text(given)
     return identity(named_machine(text)) if is_file(text) else text
 

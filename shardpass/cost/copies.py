@@ -41,7 +41,7 @@ def of_product(shapes: Sequence[Dims], batch: Sequence[Dims], contracted: Sequen
 
 
 def along(shape: Dims, dim: int) -> bool:
-    """Return whether an all_gather to ``shape``, or a reduce_scatter of it, along ``dim`` copies it."""
+    """Return whether an all_gather to ``shape`` along ``dim``, or a reduce_scatter from ``shape``, copies the array."""
     return prod(shape[:dim]) > 1
 
 

@@ -82,7 +82,7 @@ _TARGET = re.compile(r"(?:lapack_[sdcz]|(?:cu|hip)(?:solver|sparse|blas)_)(\w+?)
 
 
 def flops_of_call(target: str) -> Flops | None:
-    """Return how to count the flops of a custom call of ``target``; None where no library's routine has that name."""
+    """Return the function that counts the flops of a custom call to ``target``; None for an unknown target."""
     match = _TARGET.fullmatch(target)
     return NAMED.get(target) or (_ROUTINE.get(match[1]) if match else None)
 

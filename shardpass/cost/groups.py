@@ -91,9 +91,7 @@ def tier_of(machine: Machine, groups: IntArray) -> int:
 
 
 def _joins(link: Link, groups: IntArray) -> bool:
-    """Return whether the members of every group are in one block of ``link``; the last link of a machine joins all
-    devices.
-    """
+    """Return whether ``link`` joins all members of every group; the last link of a machine joins all devices."""
     if link.devices is None:
         return True
     blocks = groups // link.devices

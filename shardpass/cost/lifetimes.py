@@ -40,7 +40,7 @@ NOTHING = -1  # in the place of a buffer
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """A buffer in memory, by the first value that lies in it, from a moment to another."""
+    """The time during which a buffer occupies memory, named after the first value stored in the buffer."""
 
     buffer: Buffer
     bytes: int
@@ -50,11 +50,11 @@ class Life:
 
 @dataclass(slots=True, eq=False)
 class _Moment:
-    """A step of a block, or a fusion of several. ``straight``: buffers read element by element; ``moved``: buffers read
-    in another order.
+    """A step of a block, or several steps fused into a kernel. ``straight``: buffers read element by element;
+    ``moved``: buffers read in another order.
 
-    ``spread``: that of which it uses an element for many; ``depth``: how many written values lie one behind the other
-    before it; ``joined``: how many steps it is.
+    ``spread``: buffers each of whose elements is used for many results; ``depth``: the length of the longest chain of
+    values written before this step; ``joined``: the number of fused steps.
     """
 
     step: Step
@@ -118,7 +118,7 @@ class Lifetimes:
         self.others = [life for life in self._lives if id(life) not in fixed]
 
     def _donate(self, donated: Mapping[Buffer, int]) -> list[Life]:
-        """Put results into the buffers of donated arguments; one that is made too early is copied there at the end."""
+        """Put results into the buffers of donated arguments; a result computed too early is copied there at the end."""
         lent = []
         for argument, index in donated.items():
             given, result = self._of[argument], self.results[index]
@@ -171,8 +171,9 @@ class Lifetimes:
         self._lives += [self._life(buffer, len(self.ops) - 1) for buffer in copied]
 
     def _carry(self, block: Block, carried: Sequence[Life | None], moments: Sequence[_Moment]) -> list[Buffer]:
-        """Put what ``block`` returns into the buffers ``carried``, where the old value is read no more when the new
-        one is there; lists the arguments that change places, which are copied where the old value is read at all."""
+        """Store the results of ``block`` in the buffers ``carried`` where the old value is not read after the new one
+        is computed. Returns the arguments that change places, which are copied if the old value is read at all.
+        """
         body, copied = moments[:-1], []
         made_at = {buffer: place for place, one in enumerate(body) for buffer in one.makes}
         read_at = {buffer: place for place, one in enumerate(body) for buffer in one.reads}
@@ -201,7 +202,7 @@ class Lifetimes:
             self._block(block, () if is_loop and block is not step.blocks[-1] else lives)
 
     def _put_off(self, moments: list[_Moment]) -> list[_Moment]:
-        """Order ``moments``: each that makes as many bytes as it frees, or more, right before its first reader."""
+        """Order ``moments``: delay each step that does not free memory until right before its first reader."""
         readers: dict[Buffer, list[_Moment]] = {}
         for one in moments:
             for buffer in one.reads:
@@ -218,7 +219,7 @@ class Lifetimes:
         return sorted(moments, key=key.__getitem__)
 
     def _place(self, one: _Moment, dying: list[Buffer], moment: int) -> None:
-        """Assign the results of ``one`` the buffer of an operand that dies, or a new buffer."""
+        """Assign the results of ``one`` the buffer of an operand that is not read again, or a new buffer."""
         for buffer in one.makes:
             if buffer in self._of:
                 continue
@@ -241,7 +242,7 @@ class Lifetimes:
     # ---------------------------------------------------------------- what is written
 
     def _moments(self, block: Block) -> list[_Moment]:
-        """Return the steps of a block, without those whose results are their operands' buffers."""
+        """Return the steps of a block, without the steps whose results share their operands' buffers."""
         out = []
         for step in block.steps:
             outside = [buffer for inner in step.blocks for buffer in inner.outside()]
@@ -266,8 +267,8 @@ class Lifetimes:
         return out
 
     def _passes_on(self, step: Step) -> bool:
-        """Return whether the result of ``step`` is its operand's buffer; a broadcast that repeats nothing is a
-        reshape.
+        """Return whether the result of ``step`` shares the buffer of its operand; a broadcast that repeats no element
+        is a reshape.
         """
         row = fusion_of(step.name)
         if row.spreads:
@@ -323,7 +324,7 @@ class Lifetimes:
         return bool(step.blocks) and made in self._constant and made not in map(self._rooted, given)
 
     def _is_large(self, one: _Moment) -> bool:
-        """Return whether XLA:CPU hands ``one``, a reduction, to a library, and XLA:GPU ends a fusion with it."""
+        """Return whether the reduction ``one`` is a library call on XLA:CPU, and ends a fusion on XLA:GPU."""
         return one.step.name == REDUCE and self.sizes[one.step.reads[0]] >= LARGE
 
     def _is_long(self, one: _Moment) -> bool:
@@ -344,7 +345,7 @@ class Lifetimes:
 
 
 def _join(one: _Moment, made: Buffer, reader: _Moment) -> list[Buffer]:
-    """Fuse ``one`` into ``reader`` and return the buffers that ``reader`` did not read before."""
+    """Fuse ``one`` into ``reader`` and return the buffers that ``reader`` did not read before the fusion."""
     through = reader.reads_straight(made)
     reader.reads.remove(made)
     reader.joined += 1
@@ -357,7 +358,7 @@ def _join(one: _Moment, made: Buffer, reader: _Moment) -> list[Buffer]:
 
 
 def _first_come(moments: list[_Moment]) -> list[_Moment]:
-    """Order ``moments``, each as soon as its operands are available; the last, the end of the block, stays last."""
+    """Order ``moments``, each as soon as its operands are available; the end of the block stays last."""
     body = moments[:-1]
     made = {buffer for one in body for buffer in one.makes}
     readers: dict[Buffer, list[int]] = {}

@@ -103,7 +103,7 @@ class Torus:
         return 2 * self.bandwidth * len(self.shape)
 
     def _rings(self, sizes: Sequence[int]) -> list[tuple[float, bool]]:
-        """Return for each dimension of the torus in use its devices, and whether its ring is closed."""
+        """Return, for each torus dimension in use, the number of devices and whether the ring is closed."""
         rings: list[tuple[float, bool]] = []
         for size in sizes:
             count = self._folds(size)
@@ -126,7 +126,7 @@ Link = Switch | Direct | Torus
 
 
 def described(link: Link) -> str:
-    """Describe a link in words: the devices that it joins, its rate and its latency."""
+    """Describe a link in words: the number of devices, the bandwidth and the latency."""
     latency = f"{link.latency * 1e6:g} us"
     if isinstance(link, Torus):
         ring = f"a torus, {shown_rate(link.bandwidth)} a link, rings of {link.wrap} or a multiple closed"

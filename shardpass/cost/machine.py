@@ -117,7 +117,7 @@ class Machine:
 
     @property
     def memory_limit(self) -> int | None:
-        """Bytes that may be alive on a device at once; None without a limit."""
+        """Bytes that may be alive on a device at the same time; None without a limit."""
         return int(self.memory) if math.isfinite(self.memory) else None
 
     @cached_property
@@ -130,9 +130,7 @@ class Machine:
         return replace(self, links=tuple(links))
 
     def joins_all(self, devices: int) -> bool:
-        """Return whether one switch joins ``devices`` devices: time depends on their number alone, not on their
-        places.
-        """
+        """Return whether one switch joins ``devices`` devices: then time depends only on the number of devices."""
         first = self.links[0]
         return isinstance(first, Switch) and (first.devices is None or devices <= first.devices)
 
@@ -158,8 +156,8 @@ class Machine:
         return start + (sum(parts) if what.kind in IN_TURN else max(parts))
 
     def rate(self, element: str) -> float:
-        """Return flops a second of ``element``: where none is given, of the next wider type that has one, or of the
-        widest.
+        """Return the flops per second for ``element``: if the machine has none, those for the next wider type, or for
+        the widest.
         """
         name = element.removeprefix("complex<").removesuffix(">").removeprefix("u")
         for given in (name, f"f{name[1]}" if name[:1] == "f" and not name[1:].isdigit() else name):
@@ -225,7 +223,7 @@ def switched(
 
 
 def find_machine(name: str) -> Machine:
-    """Return the machine of that name. Raises KeyError if there is none."""
+    """Return the machine named ``name``. Raises KeyError for an unknown name."""
     if name not in MACHINES:
         raise KeyError(name)
     return _read(name)

@@ -96,7 +96,7 @@ def temporaries(lifetimes: Lifetimes) -> list[Life]:
 
 
 class _Lending:
-    """The buffer of a result, and the moments at which it is in use: intervals that do not meet, in order."""
+    """The buffer of a result with the intervals in which the buffer is in use, disjoint and in order."""
 
     def __init__(self, size: int, own: Life) -> None:
         self.bytes = size
@@ -136,7 +136,9 @@ class Chain:
         self.now = self.peak = first
 
     def step(self, made: int, scratch: int = 0, in_place: bool = False) -> int:
-        """Add a step that makes ``made`` bytes and needs ``scratch`` more; return the bytes alive while it runs."""
+        """Add a step that computes ``made`` bytes and needs ``scratch`` more bytes; return the bytes alive during the
+        step.
+        """
         alive = scratch + (max(self.now, made) if in_place else self.now + made)
         self.now, self.peak = made, max(self.peak, alive)
         return alive

@@ -64,8 +64,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The start and end of a task in a schedule, all its runs together. ``depth``: the number of tasks around it.
-    ``used``: when the first task that reads its result starts; its own end where none does.
+    """The start and end of a task in a schedule, over all its runs. ``depth``: the number of enclosing tasks. ``used``:
+    the start of the first task that reads the result; the end of this task if no task reads it.
     """
 
     task: Task
@@ -80,12 +80,12 @@ class Slot:
 
 
 def links(axes: Iterable[str]) -> tuple[str, ...]:
-    """Return the links that a collective over ``axes`` takes: whole axes, as parts of one share its links."""
+    """Return the links that a collective over ``axes`` uses; parts of an axis share the links of the whole axis."""
     return tuple(dict.fromkeys(name.split(":")[0] for name in axes)) or (LINK,)
 
 
 def beside(lists: Iterable[Sequence[Task]]) -> tuple[Task, ...]:
-    """Concatenate several lists of tasks that run beside one another."""
+    """Concatenate lists of tasks that run in parallel."""
     out: list[Task] = []
     for tasks in lists:
         first = len(out)
@@ -94,13 +94,13 @@ def beside(lists: Iterable[Sequence[Task]]) -> tuple[Task, ...]:
 
 
 def alone(tasks: Sequence[Task]) -> Task | None:
-    """Return the only task that takes time, if there is just one and nothing is inside of it."""
+    """Return the only task that takes time; None if there are several, or if the task contains others."""
     timed = [task for task in tasks if task.seconds or task.inside]
     return timed[0] if len(timed) == 1 and not timed[0].inside else None
 
 
 def branches(lists: Iterable[Sequence[Task]], key: Any) -> tuple[Task, ...]:
-    """Return a task for each list that is not empty, named ``key``, one after the other."""
+    """Return a task named ``key`` for each nonempty list; the tasks run in sequence."""
     some = filter(None, lists)
     return tuple(Task(key, needs=tuple(range(place)), inside=tuple(tasks)) for place, tasks in enumerate(some))
 
@@ -108,7 +108,7 @@ def branches(lists: Iterable[Sequence[Task]], key: Any) -> tuple[Task, ...]:
 def schedule(tasks: Sequence[Task], in_flight: int = 1) -> tuple[Slot, ...]:
     """Return the slots of all tasks that take time, including tasks inside of others, in the order of their starts.
 
-    ``in_flight``: tasks that do not compute and run at once, at most; 0: nothing runs beside another.
+    ``in_flight``: the greatest number of collectives that run at the same time; 0: no two tasks run at the same time.
     """
     slots, _ = _Lists(in_flight).scheduled(tasks)
     return tuple(sorted(slots, key=lambda slot: (slot.start, slot.depth)))
@@ -166,7 +166,7 @@ def exposed(slots: Iterable[Slot]) -> Mapping[Any, float]:
 
 
 class _Lists:
-    """Schedules lists of tasks. State: the schedule of each, as a body that several loops run is one tuple."""
+    """Schedule lists of tasks, each once: several loops may run the same body."""
 
     def __init__(self, in_flight: int) -> None:
         self.in_flight = in_flight
@@ -203,14 +203,14 @@ class _Lists:
 
 
 def _inside(slot: Slot, start: float, trips: int) -> Slot:
-    """Return a slot of a body that begins at ``start``, all its runs together."""
+    """Return a slot of a loop body that starts at ``start``, over all its runs."""
     return Slot(
         slot.task, start + slot.start * trips, start + slot.end * trips, slot.depth + 1, start + slot.used * trips
     )
 
 
 def _uses(tasks: Sequence[Task], seconds: Sequence[float], starts: Mapping[int, float]) -> dict[int, float]:
-    """Return when the result of each task is read first, where it is; what takes no time reads nothing itself."""
+    """Return when the result of each task is first read; a task that takes no time passes on the time of its reader."""
     uses: dict[int, float] = {}
     for place in reversed(range(len(tasks))):
         read = starts[place] if seconds[place] else uses.get(place)
@@ -223,7 +223,7 @@ def _uses(tasks: Sequence[Task], seconds: Sequence[float], starts: Mapping[int, 
 def _start_late(
     tasks: Sequence[Task], seconds: Sequence[float], starts: dict[int, float], uses: Mapping[int, float]
 ) -> None:
-    """Start each collective as late as leaves all other starts as they are; what nothing reads stays where it is."""
+    """Start each collective as late as possible without moving other tasks; unread results keep their start."""
     next_one = math.inf
     for place in sorted(starts, key=lambda place: (-starts[place], -place)):
         task = tasks[place]
@@ -252,7 +252,9 @@ def _starts(
     first: Sequence[float],
     in_flight: int,
 ) -> Iterator[tuple[int, float]]:
-    """Yield each task with its start, by starts. ``first``: of tasks that are ready the greatest goes first."""
+    """Yield each task with its start time, in time order. Among ready tasks, the one with the greatest ``first`` starts
+    first.
+    """
     users: list[list[int]] = [[] for _ in tasks]
     for place, task in enumerate(tasks):
         for need in set(task.needs):
@@ -265,7 +267,7 @@ def _starts(
     flying, time = 0, 0.0
 
     def release(place: int) -> Iterator[tuple[int, float]]:
-        """Queue the task ``place``, whose inputs are ready; yields tasks that take no time, as they end at once."""
+        """Queue the task ``place``, whose inputs are ready. Yields tasks that take no time, which end at once."""
         todo = [place]
         while todo:
             place = todo.pop()

@@ -15,7 +15,7 @@ MOST_SHOWN = 60
 
 
 def shown(value: object) -> str:
-    """Format ``value`` for a message: its text, or its ``repr``, cut short; its class where that raises."""
+    """Format ``value`` for a message: its text or ``repr``, shortened; if that raises, its class."""
     try:
         text = value if isinstance(value, str) else repr(value)
         return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
@@ -24,13 +24,13 @@ def shown(value: object) -> str:
 
 
 def wrong_argument(function: str, argument: str, value: object, wanted: str) -> ShardpassError:
-    """Make the error (SP140) of a public ``function`` whose ``argument`` is not as ``wanted``."""
+    """Make the error (SP140) for an ``argument`` of a public ``function`` that is not ``wanted``."""
     kind = type(value).__name__
     return ARGUMENT.error(function=function, argument=argument, value=shown(value), type=kind, wanted=wanted)
 
 
 def text_of(function: str, argument: str, value: object, wanted: str) -> str:
-    """Return ``value`` as a plain str. Raises ShardpassError (SP140) where it is no text."""
+    """Return ``value`` as a plain str. Raises ShardpassError (SP140) for other types."""
     if type(value) is str:
         return value
     if not isinstance(value, str):
@@ -39,7 +39,7 @@ def text_of(function: str, argument: str, value: object, wanted: str) -> str:
 
 
 def whole(value: Any) -> int | None:
-    """Return ``value`` as an int; None where it is no whole number (True is none)."""
+    """Return ``value`` as an int; None if ``value`` is not a whole number (bool included)."""
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         return None
     try:

@@ -131,7 +131,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A section of ``messages.ini``: the name of a code, and its texts by their keys."""
+    """A section of ``messages.ini``: the name of a code, and its texts by key."""
 
     name: str
     texts: dict[str, str]
@@ -170,7 +170,7 @@ def _code(id: str, exception: type[ShardpassError] = ShardpassError) -> Code:
 
 
 def note(message: str, place: Place = NOWHERE) -> Diagnostic:
-    """Make a note, for the notes of another diagnostic."""
+    """Make a note to attach to another diagnostic."""
     return Diagnostic(Severity.NOTE, "", message, place)
 
 

@@ -62,7 +62,7 @@ def internal_error(where: str, error: Exception, place: Place = NOWHERE) -> Shar
 
 
 def _foreign_step(error: BaseException) -> TracebackType | None:
-    """Return the innermost call, of those between the handler and ``error``, in code of the user or another package.
+    """Return the innermost call between the handler and ``error`` that is in code of the user or another package.
 
     File names decide too, as ``__main__`` may be a module of shardpass, run by ``python -m``.
     """

@@ -9,7 +9,7 @@ from shardpass.diagnostics.core import Code, codes
 
 
 def code_of(id: str) -> Code | None:
-    """Return the code ``id``; None if there is none."""
+    """Return the code with the id ``id``, or None."""
     return next((row for row in codes() if row.id == id), None)
 
 

@@ -19,7 +19,7 @@ _SHORT = {"\n": "\\n", "\t": "\\t"}
 
 
 def printable(text: str) -> str:
-    """Escape ``text``, of one line or of several; it may contain tabs."""
+    """Escape unprintable characters in ``text``; lines and tabs are kept."""
     return text.translate({ord(c): _written(c) for c in _odd(text) if c not in _SHORT})
 
 
@@ -29,7 +29,7 @@ def on_one_line(name: str) -> str:
 
 
 def joined(lines: Iterable[str]) -> str:
-    """Join lines of a report, each on one line."""
+    """Join lines of a report and escape line breaks inside each line."""
     return "\n".join(map(on_one_line, lines))
 
 

@@ -6,7 +6,7 @@ from shardpass.diagnostics.core import Code, ShardpassError, named
 
 
 class Disagreement(ShardpassError):
-    """The processes of a program do not run the same program: none of them may go on."""
+    """The processes of a distributed program run different programs, so that no process may continue."""
 
 
 def _exception(id: str) -> type[ShardpassError]:

@@ -52,7 +52,7 @@ RULES: Mapping[str, Code] = {
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The layout of a tensor at a node, and its source: "given", or the inference rule."""
+    """The layout of a tensor at a node, with its source: "given" or the inference rule."""
 
     layout: Layout
     source: str
@@ -145,7 +145,7 @@ class _Flow:
     # --------------------------------------------------------------------------------- inputs and outputs
 
     def _input(self, node: Node, name: str, given: Mapping[str, Layout]) -> Placed | None:
-        """Check an input by D1, D2 and D5, and return its layout."""
+        """Check an input by D1, D2 and D5, and return the layout of the input."""
         shape = self.model.tensor(name).shape
         source = self.made.get(name, unsharded(len(shape or ())))
         if name not in given:
@@ -160,7 +160,7 @@ class _Flow:
         return Placed(wanted, "given")
 
     def _output(self, node: Node, name: str, given: Layout | None, inferred: Placed | None) -> Placed | None:
-        """Check an output by D3 and D4, and return its layout."""
+        """Check an output by D3 and D4, and return the layout of the output."""
         if given is None:
             return inferred
         if inferred is not None and not inferred.layout.is_anywhere and inferred.layout != given:
@@ -179,7 +179,7 @@ class _Flow:
     # --------------------------------------------------------------------------------- the op
 
     def _results(self, node: Node, placed: dict[str, Placed], known: bool) -> dict[str, Placed]:
-        """Infer the outputs as the op computes them, or none; moves inputs that must move in ``placed``."""
+        """Infer the layouts of the outputs, or none; updates the layouts of moved inputs in ``placed``."""
         group = group_of(node.op, node.domain, extended=self.extended)
         split = next((name for name, one in placed.items() if one.layout.is_split), None)
         anywhere = all(one.layout.is_anywhere for one in placed.values())
@@ -212,7 +212,7 @@ class _Flow:
         return len(self.model.tensor(name).shape or ())
 
     def _whole(self, node: Node, placed: dict[str, Placed]) -> dict[str, Placed]:
-        """Infer outputs of an op without rules whose inputs are whole: on the devices that have all inputs."""
+        """Infer the outputs of an op without rules from whole inputs: whole on the devices that have all inputs."""
         located = {name: one for name, one in placed.items() if not one.layout.is_anywhere}
         fixed = {name: one for name, one in located.items() if one.source == "given"} or dict(list(located.items())[:1])
         common: Devices = frozenset()
@@ -333,7 +333,7 @@ def _moved(source: Layout, target: Layout, tensor: Tensor) -> str:
 
 
 def summary_lines(model: Model, report: Report) -> Iterator[str]:
-    """Yield the layout of every tensor at every node that takes part, and its source."""
+    """Yield a line for each tensor of each participating node, with the layout and its source."""
     for completed in report.completed:
         yield f"configuration '{completed.configuration.name}', {completed.configuration.num_devices} devices"
         for node, placed in zip(model.nodes, completed.nodes, strict=True):

@@ -34,7 +34,7 @@ _INTEGERS = re.compile(r"\[\s*(\d{1,9}(?:\s*,\s*\d{1,9})*)?\s*\]")
 
 
 class _Fault(Exception):
-    """Raised with what is wrong with an attribute."""
+    """Raised for an invalid attribute, with the reason."""
 
 
 def annotated(model: Model) -> Model:
@@ -63,7 +63,7 @@ def annotated(model: Model) -> Model:
 
 
 def _whole(tensor: Tensor, spec: ShardingSpec, rank: int) -> Tensor:
-    """Return the type of the whole tensor: the model has that of one shard."""
+    """Return the type of the whole tensor from the type of one shard."""
     if tensor.shape is None or len(tensor.shape) != rank:
         return replace(tensor, shape=(None,) * rank)
     counts = {dim.axis: dim.parts[0].num_shards for dim in spec.dims}
@@ -107,7 +107,7 @@ def _integers(text: str) -> list[int]:
 
 
 def _axes(text: str) -> list[int | None]:
-    """Return the axis of the mesh that splits each axis of a tensor: ``RS[0]`` gives None and 0."""
+    """Return the mesh axis that splits each tensor axis: None and 0 for ``RS[0]``."""
     parts = list(_AXIS.finditer(text))
     if "".join(one[0] for one in parts) != text:
         raise _Fault(f"'{text}' is no sequence of R and S[k], one for each axis of the tensor")

@@ -70,7 +70,7 @@ def plain_op(op: str, domain: str) -> str:
 
 
 def group_of(op: str, domain: str, *, extended: bool = False) -> OpGroup | None:
-    """Return the group of an op; None where it is in no group."""
+    """Return the group of an op; None if the op is in no group."""
     if domain not in ("", "ai.onnx"):
         op = plain_op(op, domain)
     return GROUPS.get(op) or (EVIDENT.get(op) if extended else None)

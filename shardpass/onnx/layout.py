@@ -49,7 +49,7 @@ class Layout:
         return frozenset().union(*(self.holders or ()))
 
     def at(self, coordinates: Coordinates) -> Devices | None:
-        """Return the devices that hold the shard at ``coordinates``; None if every device that needs it may."""
+        """Return the devices of the shard at ``coordinates``; None if every device that needs the shard may have it."""
         if self.holders is None:
             return None
         index = 0
@@ -68,7 +68,7 @@ class Layout:
         return tuple(map(frozenset, places))
 
     def cut(self, axis: int) -> tuple[int, tuple[SimpleSharding, ...]]:
-        """Describe the cut of one axis; equal for two layouts if their shards along it have the same elements."""
+        """Describe the cut of one axis; equal for two layouts whose shards have the same elements along the axis."""
         return self.counts[axis], self.fused[axis] if self.fused else ()
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ def spec_of(
 
 
 def bytes_received(source: Layout, target: Layout, sizes: Sequence[int] | None, bits: int) -> int | None:
-    """Return the most bytes that a device lacks; None where shapes, or fused axes, leave them open.
+    """Return the most bytes that a device lacks; None if shapes or fused axes leave the number open.
 
     Shards are blocks of ceil(size / count) elements. Those of one layout do not overlap, so overlaps add up.
     """

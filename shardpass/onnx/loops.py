@@ -27,12 +27,12 @@ PREVIOUS = -1  # instead of the number of an input: the result of the stage befo
 
 
 class NoLoops(Exception):
-    """Raised with the reason for which a node of a known group has no loops: its equation or axes cannot be read."""
+    """Raised with the reason if the equation or axes of a node in a known group cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An operand in a loop nest: the number of the node's input, and the loop's label for each of its axes."""
+    """An operand in a loop nest: the number of the node's input, and the loop label of each axis."""
 
     input: int
     labels: Labels
@@ -50,7 +50,7 @@ class Stage:
 
 
 def array_inputs(node: Node, group: OpGroup) -> tuple[int, ...]:
-    """Return the indices of a node's array inputs, to which the sharding rules of its group apply."""
+    """Return the indices of the array inputs of a node; the sharding rules of its group apply to these inputs."""
     given = [index for index, name in enumerate(node.inputs) if name]
     if group is OpGroup.ELEMENTWISE:
         return tuple(given[: ARRAY_INPUTS.get(node.op, len(given))])

@@ -24,14 +24,14 @@ Dim = int | str | None  # a size, a name, or nothing known
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor's type. ``shape`` is None where not even the rank is known; ``bits`` of an element, 0 where unknown."""
+    """A tensor's type. ``shape`` is None if the rank is unknown; ``bits``: of an element, 0 if unknown."""
 
     shape: tuple[Dim, ...] | None = None
     bits: int = 0
 
     @property
     def sizes(self) -> tuple[int, ...] | None:
-        """Return the shape, if it is all numbers, else None."""
+        """Return the shape if all sizes are numbers, else None."""
         if self.shape is None or not all(isinstance(size, int) for size in self.shape):
             return None
         return tuple(size for size in self.shape if isinstance(size, int))
@@ -55,7 +55,7 @@ class NodeAnnotation:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a graph. ``attributes``: its numbers, texts and lists of them. ``proto``: ONNX's own message."""
+    """A node of a graph. ``attributes``: numbers, texts and lists of these. ``proto``: the ONNX message."""
 
     number: int
     name: str
@@ -71,7 +71,7 @@ class Node:
         return f"node '{self.name}' ({self.op})" if self.name else f"node {self.number} ({self.op})"
 
     def stage(self, configuration: str) -> int | None:
-        """Return the pipeline stage of the node in a configuration, if it has one."""
+        """Return the pipeline stage of the node in a configuration, or None."""
         return next((one.stage for one in self.annotations if one.configuration == configuration), None)
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> Node:
@@ -196,7 +196,7 @@ def _bytes(*names: Any) -> Iterator[bytes]:
 
 
 def _with_shapes(onnx: Any, proto: Any) -> Any:
-    """Return a copy with the shapes that onnx can infer; the model itself where it cannot."""
+    """Return a copy with the shapes inferred by onnx; the model itself if inference fails."""
     try:
         return onnx.shape_inference.infer_shapes(proto, data_prop=True)
     except Exception:  # a model with wrong types: what it says itself is used

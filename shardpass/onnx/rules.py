@@ -55,7 +55,7 @@ class Names:
 def violations(
     stage: Stage, layouts: Sequence[Layout], sizes: Mapping[str, Dim], shapes: Sequence[Sequence[Dim]], names: Names
 ) -> list[Violation]:
-    """List violations of B1, M2, B2 or, where these hold, of B3."""
+    """List violations of B1, M2 and B2; if there are none, of B3."""
     broken = []
     meeting = _meeting(stage, sizes, shapes)
     for label, axes in meeting.items():
@@ -77,7 +77,7 @@ def _meeting(stage: Stage, sizes: Mapping[str, Dim], shapes: Sequence[Sequence[D
 
 
 def _cuts(meeting: Meeting, layouts: Sequence[Layout]) -> dict[str, Cut]:
-    """Return how each label is cut: as by the term that cuts it most finely; by the rules all are alike."""
+    """Return the cut of each label by the term that cuts it most finely; under the rules all terms agree."""
     return {
         label: max((layouts[term].cut(axis) for term, axis in axes), key=lambda cut: cut[0])
         for label, axes in meeting.items()
@@ -162,7 +162,7 @@ def _needed(
     sizes: Mapping[str, Dim],
     shapes: Sequence[Sequence[Dim]],
 ) -> dict[int, Devices]:
-    """Return, for each term that is not everywhere, the devices of the shard that one iteration reads."""
+    """Return, for each term that is not everywhere, the devices of the shard read by one iteration."""
     needed = {}
     for index, (term, layout, shape) in enumerate(zip(stage.terms, layouts, shapes, strict=True)):
         coordinates = tuple(
@@ -204,7 +204,7 @@ def required(
     sizes: Mapping[str, Dim],
     shapes: Sequence[Sequence[Dim]],
 ) -> Layout | None:
-    """Return the layout of ``term`` that the other terms need; None where they need it everywhere."""
+    """Return the layout of ``term`` required by the other terms; None if required everywhere."""
     others = [k for k in range(len(layouts)) if k != term and not layouts[k].is_anywhere]
     if not others:
         return None

@@ -50,7 +50,7 @@ def check_configurations(model: Model) -> Iterator[Diagnostic]:
 
 
 def check_stages(model: Model, configuration: Configuration) -> Iterator[Diagnostic]:
-    """Check that stages are numbers from 0, and that no node reads from a later stage than its own."""
+    """Check that stages are numbers from 0, and that nodes only read from their own or earlier stages."""
     latest: dict[str, int] = {}  # the stage that a tensor needs
     for node in model.nodes:
         stage = node.stage(configuration.name)

@@ -18,7 +18,7 @@ TARGET_OPSET = 15  # of what is converted: BatchNormalization says there whether
 
 
 def opset_of(proto: Any) -> int:
-    """Return the version of ONNX's own ops; the newest where the model names none."""
+    """Return the version of ONNX's own ops; the newest if the model does not specify a version."""
     from onnx import defs
 
     own = [one.version for one in proto.opset_import if one.domain in ("", "ai.onnx")]
@@ -42,7 +42,7 @@ def modernized(onnx: Any, proto: Any, place: Place) -> tuple[Any, tuple[Diagnost
 
 
 def _spread_slopes(onnx: Any, proto: Any) -> None:
-    """Give PRelu's slopes, which before opset 7 are one for each channel, the rank that broadcasting needs."""
+    """Reshape PRelu's slopes for broadcasting; before opset 7, there is one slope per channel."""
     graph = onnx.shape_inference.infer_shapes(proto).graph
     ranks = {info.name: len(info.type.tensor_type.shape.dim) for info in (*graph.value_info, *graph.input)}
     slopes = {node.input[1]: ranks.get(node.input[0], 0) for node in proto.graph.node if node.op_type == "PRelu"}

@@ -63,7 +63,7 @@ def stages(plan: Plan) -> list[Stage]:
 
 
 def drawn_dimensions(plan: Plan) -> tuple[int | None, int | None]:
-    """Return the two dimensions that the shardings split most, in order; None where there are fewer."""
+    """Return the two dimensions with the most splits, in order; None if there are fewer than two."""
     rank = len(plan.shape)
     splits = [
         max(n // max(1, tile[i]) for tile in (plan.source_tile, plan.target_tile)) for i, n in enumerate(plan.shape)
@@ -74,7 +74,7 @@ def drawn_dimensions(plan: Plan) -> tuple[int | None, int | None]:
 
 
 def covered(state: State, device: int, dim: int) -> Intervals:
-    """Return the part of one dimension on the device, as intervals that do not touch."""
+    """Return the part of one dimension on the device, as disjoint intervals."""
     digits = [digit for axis in state.axes for digit in axis if digit.dim == dim]
     low = int(state.base[device, dim])
     run_length = math.prod((d.size for d in digits if d.stride == 1), start=1)

@@ -18,8 +18,8 @@ from shardpass.runtime.peers import OURS, Peer, ask
 
 @dataclass(frozen=True)
 class Against:
-    """A report beside those of other partitioners. ``peers``: the others, as asked. ``failed``: those that failed, and
-    why.
+    """A report together with reports of other partitioners. ``peers``: the other reports, in the requested order.
+    ``failed``: the partitioners that failed, with reasons.
 
     ``memory``: of our program as XLA has compiled it; None where it did not.
     """

@@ -81,8 +81,8 @@ def explain_module(
 def explain_built(
     module: Any, file: str, seen: Watched, *, machine: Any = None, folders: Sequence[Path] | None = None
 ) -> Explanation:
-    """Explain ``module`` as it is. ``seen``: the facts that were recorded while it was partitioned; other arguments as
-    of ``explain_module``.
+    """Explain ``module`` unchanged. ``seen``: the facts recorded during partitioning; other arguments: as in
+    ``explain_module``.
     """
     machine = chosen(module_machine(module) if machine is None else machine)
     mesh = _mesh(module)
@@ -133,7 +133,7 @@ def explain_built(
 
 
 def _decision(decision: Decision | None) -> dict[str, object] | None:
-    """Return how near the best the decision is, and what it spends beyond propagation alone."""
+    """Return how close the decision is to the best possible, and its seconds beyond propagation alone."""
     if decision is None or decision.bound is None:
         return None
     trade = {} if decision.trade is None else {"trade": decision.trade.as_dict()}
@@ -141,7 +141,7 @@ def _decision(decision: Decision | None) -> dict[str, object] | None:
 
 
 def called(module: Any, file: str) -> str:
-    """Name a program by its file; one that JAX lowered in this process by its function."""
+    """Return the display name of a program: its file, or its function if JAX lowered it in this process."""
     name = get_text(module.operation, "sym_name") or ""
     return name.removeprefix("jit_") if file == UNNAMED and name else file
 
@@ -204,7 +204,7 @@ def _plain_row(op: Any, use: CollectiveUse, times: Times) -> Row:
 
 
 class _Rows:
-    """Makes the rows and facts of a report from a plan whose pipeline was watched."""
+    """Make the rows and facts of a report from the plan of a watched pipeline."""
 
     def __init__(self, seen: Watched, plan: ProgramPlan, sources: Sources, machine: Machine) -> None:
         assert seen.shardings is not None
@@ -260,7 +260,7 @@ class _Rows:
         return tuple(WorkFact(number, frames[number], seconds) for number, seconds in seconds_of.items() if seconds)
 
     def constraints(self) -> tuple[ConstraintFact, ...]:
-        """List the constraints that cost most, among those that cost more than they must."""
+        """List the most expensive constraints, of those that cost more than they must."""
         result = []
         for one in costly_constraints(self.plan, self.shardings, MOST_CONSTRAINTS):
             array = self.program.array(one.op.results[0])
@@ -388,7 +388,9 @@ class _Rows:
         return text
 
     def _place(self, origin: Origin, asked: Op | None, plain: Row) -> tuple[Place, tuple[Place | str, ...]]:
-        """Return the line and path of the op that needs the collective; for main's result, of the op that makes it."""
+        """Return the line and path of the op that needs the collective; for a result of main, of the op that computes
+        the result.
+        """
         value = self._value(origin)
         maker = None if value is None else self.names.makers.get(value)
         ops = [op for op in (asked, maker) if op is not None]

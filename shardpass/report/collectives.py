@@ -80,13 +80,13 @@ class Collective:
 
     @property
     def where(self) -> str:
-        """The user's line as ``train.py:41``; "-" where none is known."""
+        """The user's line as ``train.py:41``; "-" for an unknown line."""
         return short(self.place)
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """What the user's program says about an array.
+    """An annotation of an array in the user's program.
 
     Attributes:
         what: "argument params['w']", "result[0]['w']", "constraint of h" or "cast of x".
@@ -153,7 +153,7 @@ class Collectives:
 
     @staticmethod
     def from_dict(given: Mapping[str, Any]) -> Collectives:
-        """Read what ``as_dict`` returned, also after a round trip through JSON."""
+        """Read the result of ``as_dict``, also after conversion to JSON and back."""
         rows = tuple(Collective(**{**row, "axes": tuple(row["axes"])}) for row in given["rows"])
         mesh = tuple((str(name), int(size)) for name, size in given["mesh"])
         annotations = tuple(Annotation(**{**one, "lines": tuple(one["lines"])}) for one in given["annotations"])
@@ -174,7 +174,7 @@ def collectives_of(report: Report) -> Collectives:
 
 
 def collectives_of_json(given: Mapping[str, Any]) -> Collectives:
-    """Return the normalized collectives of a report's JSON, as ``shardpass explain --json`` writes it.
+    """Return the normalized collectives of a report that ``shardpass explain --json`` wrote.
 
     Raises:
         KeyError, TypeError: for JSON of another form.

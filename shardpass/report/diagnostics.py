@@ -21,7 +21,7 @@ def diagnostics_json(file: str, diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def as_dict(diagnostic: Diagnostic) -> dict[str, Any]:
-    """Convert a diagnostic to a dict, its notes likewise."""
+    """Convert a diagnostic and its notes to a dict."""
     return {
         "severity": str(diagnostic.severity),
         "code": diagnostic.code,

@@ -31,7 +31,9 @@ MOST_ROWS = 30
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A difference. ``kind``: APPEARED (``before`` is None), WENT (``after`` is None), MOVED or CHANGED."""
+    """A difference between two reports. ``kind``: APPEARED (``before`` is None), WENT (``after`` is None), MOVED or
+    CHANGED.
+    """
 
     kind: str
     before: Collective | None

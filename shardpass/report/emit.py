@@ -20,7 +20,7 @@ FORMS = (*SCHEDULES, "sarif")
 
 
 def emitted(report: Report, form: str) -> str:
-    """Write ``report`` in one of FORMS. Raises ShardpassError (SP628) where the form is of a schedule and there is
+    """Write ``report`` in one of FORMS. Raises ShardpassError (SP628) if the form needs a schedule and the report has
     none.
     """
     if form not in SCHEDULES:

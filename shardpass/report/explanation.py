@@ -71,5 +71,5 @@ class Explanation(Report):
         return report_markdown(self)
 
     def html(self, path: str | Path) -> None:
-        """Write the report as one page that needs no other file."""
+        """Write the report as a self-contained page."""
         write_whole(path, to_html(self))

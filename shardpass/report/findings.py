@@ -20,7 +20,7 @@ ANNOTATION, UNEVEN, LOOKUP = "annotation", "uneven size", "lookup"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The cost of one run for a device: of a compiled program, or of a plan.
+    """The cost of one run on a device, for a compiled program or a plan.
 
     Attributes:
         bytes: received, loops multiplied.
@@ -54,8 +54,7 @@ class LineChange:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """A change of one annotation by an edit: the array at ``name`` gets ``spec`` in place of ``now``; "" is no
-    annotation.
+    """An edit's change of one annotation: ``spec`` replaces ``now`` on the array ``name``; "" means no annotation.
 
     ``kind``: "argument", "result", "constraint" or "value". ``positions``: of arguments and results, their places in
     the signature of the program.
@@ -74,7 +73,7 @@ class Annotated:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An edit of an annotation that saves, with its figures before and after.
+    """An edit of annotations that reduces cost, with the figures before and after.
 
     Attributes:
         action: DROP, REPLACE or ADD.
@@ -118,7 +117,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The figures of one program, made in different ways: by the name of the way.
+    """The figures of one program compiled in several ways, by the name of the way.
 
     ``rows``: NOW, as it is compiled; EDITED, with all findings; DECIDED, shardpass's own program; PINNED, that of the
     partitioner with shardpass's decisions as constraints. A way that took too long has no row.
@@ -133,7 +132,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Findings(Sequence[Finding]):
-    """The findings of a report, those that save most first; a sequence.
+    """The findings of a report, as a sequence, the greatest savings first.
 
     Attributes:
         ranked: those that save most first.
@@ -162,5 +161,5 @@ class Findings(Sequence[Finding]):
 
 
 def headline(one: Finding) -> str:
-    """Return the finding's sentence, with its line in front where it has one."""
+    """Return the finding's sentence, preceded by its line if known."""
     return one.sentence if one.place == NOWHERE else f"{short(one.place)}: {one.sentence}"

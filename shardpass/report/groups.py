@@ -37,7 +37,7 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class Group(Totals):
-    """The rows of one line, axis, kind or array, or of a part of a line.
+    """The rows that share a line, axes, kind or array, or the rows of a part of a line.
 
     Attributes:
         key: the line, in full; name scopes, "decoder/mlp"; the axes, the kind or the array.
@@ -54,7 +54,7 @@ class Group(Totals):
 
     @property
     def folded(self) -> tuple[Folded, ...]:
-        """Return its rows, those that repeat as one, most bytes first."""
+        """Return the rows, repeated rows merged, those with the most bytes first."""
         return fold(self.rows)
 
     def parts(self, total: int, sort: str = BYTES) -> tuple[Group, ...]:
@@ -77,8 +77,8 @@ class Group(Totals):
         return _sorted([self._part(above, step, tuple(rows), depth + 1) for step, rows in steps.items()], sort)
 
     def _part(self, above: Sequence[str], step: Place | str | None, rows: tuple[Row, ...], depth: int) -> Group:
-        """Return the part with the rows whose path goes on by ``step``; None: whose path ends. ``above``: the scopes
-        that all parts are in.
+        """Return the part whose rows' paths continue with ``step``; None: whose paths end. ``above``: the scopes common
+        to all parts.
         """
         if step is None:
             return Group(self.key, rows, self.place, self.level + 1, depth)
@@ -88,7 +88,8 @@ class Group(Totals):
 
 
 def fold(rows: Iterable[Row], *, apart: bool = True) -> tuple[Folded, ...]:
-    """Fold rows that differ in array indices, in the numbers of their names, and in bytes alone into one.
+    """Merge rows that differ only in array indices, numbers in names, and bytes. ``apart``: keep rows with different
+    paths separate.
 
     ``apart``: not where their paths differ.
     """
@@ -117,7 +118,7 @@ def _folded(rows: Sequence[Row]) -> Folded:
 
 
 def group(rows: Iterable[Row], by: str = LINE, sort: str = BYTES) -> tuple[Group, ...]:
-    """Group ``rows``, those with most bytes or time first, or in the order of the program."""
+    """Group ``rows``, the groups with the most bytes or time first, or in program order."""
     rows_of: dict[str, list[Row]] = {}
     for row in rows:
         rows_of.setdefault(_KEYS[by](row), []).append(row)

@@ -31,7 +31,7 @@ def type_text(shape: Any, element: str) -> str:
 
 
 def memory_facts(module: Any, machine: str, built_ops: BuiltOps | None = None) -> MemoryFacts:
-    """Account for the memory of a built ``module`` as XLA's client for ``machine`` would compile it."""
+    """Count the memory of a built ``module`` as compiled by XLA's client for ``machine``."""
     memory = memory_of(module, client_of(machine))
     built_ops = BuiltOps(Watched()) if built_ops is None else built_ops
     account = memory.account
@@ -49,7 +49,7 @@ def memory_facts(module: Any, machine: str, built_ops: BuiltOps | None = None) -
 
 
 def _at(memory: ModuleMemory, built_ops: BuiltOps) -> list[tuple[int, int]]:
-    """Return bytes by the numbers of the program's ops; an op without a number counts for the op before it."""
+    """Return bytes by the op numbers of the program; an op without a number counts for the op before it."""
     out, number = [], END
     for place, size in memory.account.at:
         known = None if place == END else built_ops.number(memory.ops[place])
@@ -68,7 +68,7 @@ def _holdings(memory: ModuleMemory, built_ops: BuiltOps) -> tuple[Holding, ...]:
 
 
 class BuiltOps:
-    """Maps ops of a built module to ops and values of the program, where the pipeline that built it was watched."""
+    """Map ops of a built module to ops and values of the program, if the pipeline was watched."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class BuiltOps:
         return self.names.frame(self.ops[number]).place
 
     def about(self, value: Any) -> tuple[str, str, Place]:
-        """Return the name of a value, the type of the whole array, and the line that makes it."""
+        """Return the name of a value, the type of the whole array, and the line that computes the value."""
         if not isinstance(value, ir.OpResult):
             return "", "" if value is None else _type(value), NOWHERE
         op = value.owner
@@ -112,7 +112,7 @@ class BuiltOps:
         return next(iter(self.seen.origins(op.location)), None)
 
     def _value(self, op: Any, result: int) -> int | None:
-        """Return the program's value whose data, or a part of it, is a result of ``op``."""
+        """Return the program's value whose data, or a part of whose data, is a result of ``op``."""
         origin = self._origin(op)
         if origin is None or self.value_of is None:
             return None

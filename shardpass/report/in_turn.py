@@ -31,7 +31,7 @@ class InTurn:
         self.machine = machine
 
     def loop_of(self, origin: Origin, use: CollectiveUse) -> MatmulLoop | None:
-        """Return the loop of which a collective is a permute; None for other collectives."""
+        """Return the loop that contains the collective as a permute; None for other collectives."""
         if use.kind != "collective_permute" or not use.reason.endswith(BESIDE):
             return None
         ends = (origin.source, origin.target)
@@ -51,7 +51,7 @@ class InTurn:
 
 
 def hops(loop: MatmulLoop) -> int:
-    """Count the permutes of a loop: each tile, or sum, passes all devices of its ring but one, for each product."""
+    """Count the permutes of a loop: for each product, each tile or sum passes through all other devices of its ring."""
     return (loop.pair.count - 1) * len(loop.pair.parts)
 
 

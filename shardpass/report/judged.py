@@ -25,7 +25,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A diagnostic with its bytes, which a device would save or receives, and the edit as a diff."""
+    """A diagnostic with the bytes a device receives or would save, and the edit as a diff."""
 
     diagnostic: Diagnostic
     bytes: int
@@ -38,7 +38,7 @@ def judged(report: Report, limit: int | None = None) -> tuple[Judged, ...]:
 
 
 def over(some: Sequence[Judged], limit: int | None) -> tuple[Judged, ...]:
-    """Select the diagnostics of ``limit`` bytes or more; none without a limit."""
+    """Select the diagnostics of at least ``limit`` bytes; no diagnostics if ``limit`` is None."""
     return () if limit is None else tuple(one for one in some if one.bytes >= limit)
 
 

@@ -19,7 +19,7 @@ def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[
 
 
 def collectives_markdown(program: Collectives) -> str:
-    """Return the totals of a program and its collectives, those with most bytes first."""
+    """Return the totals of a program and its collectives, the most bytes first."""
     return "\n".join(_collectives(program))
 
 

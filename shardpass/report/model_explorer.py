@@ -36,7 +36,7 @@ def model_explorer(report: Report) -> str:
 
 
 def node_data(report: Report) -> str:
-    """Write the seconds of each node as JSON: of work all of them, of a collective those not overlapped by work."""
+    """Write the seconds of each node as JSON: for work, all seconds; for a collective, those not overlapped by work."""
     plan = _plan(report)
     leaves = [(str(number), span) for number, span in enumerate(plan.spans) if span.tracks]
     results = {number: {"value": span.exposed if span.rows else span.seconds} for number, span in leaves}

@@ -46,17 +46,17 @@ _FURTHEST = 32  # ops that are gone back through
 
 
 class Sources:
-    """Reads the text of the user's files: below ``folders`` only, or of any file and notebook if that is None."""
+    """Read the text of the user's files below ``folders``; if that is None, the text of any file or notebook."""
 
     def __init__(self, folders: Sequence[Path] | None = None) -> None:
         self.folders = folders
 
     def line(self, place: Place) -> str:
-        """Return the text of a line, without the space around it; "" where it may not be quoted."""
+        """Return the stripped text of a line; "" if the line may not be quoted."""
         return self._raw(place).strip() if place.line else ""
 
     def text(self, file: str) -> str:
-        """Return the text of a file; "" where it may not be quoted."""
+        """Return the text of a file; "" if the file may not be quoted."""
         if self.folders is None:
             return "" if is_large(file) else "".join(linecache.getlines(file))
         return "\n".join(source_lines(file, self.folders))
@@ -74,7 +74,7 @@ class Sources:
         return _expression(tuple(rows), place.column, frame.end_column)
 
     def identifier(self, frame: Frame) -> str:
-        """Return the ``%name`` in MLIR's text of the argument at ``frame``, or of the value that its line assigns."""
+        """Return the ``%name`` in MLIR text of the argument at ``frame``, or of the value assigned on its line."""
         place = frame.place
         row = self._raw(place) if place.file.endswith(".mlir") else ""
         match = _MLIRS.match(row[max(0, place.column - 1) :]) or _MLIRS.match(row.lstrip())
@@ -134,7 +134,7 @@ def _is_expression(text: str) -> bool:
 
 
 def seen_frame(location: str, stack: str) -> Frame:
-    """Return the user's frame; none for an op with a name stack whose only place is in a text without a file."""
+    """Return the user's frame; None for an op whose name stack refers only to text without a file."""
     frame = user_frame(location)
     return NO_FRAME if stack and frame.place.file == UNNAMED else frame
 
@@ -147,7 +147,7 @@ def path_of(location: str, stack: str) -> tuple[Place | str, ...]:
 
 
 class Names:
-    """The names of a program's values. ``locations`` of its ops and ``arguments`` of main's, as text."""
+    """Find the names of a program's values. ``locations``: of ops; ``arguments``: of main's arguments, as text."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class Names:
     # ---------------------------------------------------------------- how
 
     def _find(self, value: int, *, gradients: bool) -> str:
-        """Follow ``value`` to the value whose data it has, and name that; "" for derivatives without ``gradients``.
+        """Return the name of the value whose data ``value`` has; "" for derivatives without ``gradients``.
 
         Each step goes to an earlier value, so the walk ends; it calls itself at most once, for the name of the value of
         which this is the gradient.
@@ -245,7 +245,7 @@ class Names:
         return name or next(filter(None, (self.sources.expression(self.frame(one)) for one in reversed(loops))), "")
 
     def _form_of(self, value: int, ends: Collection[int]) -> tuple[int, str]:
-        """Follow ``value`` through reshapes, copies and slice to its source, or to the first of ``ends``.
+        """Follow ``value`` through reshapes, copies and slices to its source, or to the first of ``ends``.
 
         Returns the source and the mark of a slice on the way, "[i]" or "".
         """
@@ -259,7 +259,7 @@ class Names:
         return value, cut
 
     def _behind(self, value: int) -> tuple[int, str] | None:
-        """Return one step of ``_form_of``; None where ``value`` has its own name."""
+        """Return one step of ``_form_of``; None if ``value`` has its own name."""
         op = self.makers.get(value)
         if op is None:
             holder = self._holders.get(value)

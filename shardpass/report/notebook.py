@@ -13,8 +13,7 @@ def preformatted(words: str) -> str:
 
 
 def framed(page: str, words: str) -> str:
-    """Put ``page``, a whole document, into a frame that may run its script and reach nothing else; ``words`` are
-    folded below.
+    """Put the document ``page`` into a sandboxed frame that only runs the page's script; ``words`` are folded below.
 
     Viewers that show no frames, as those of repositories, show the words.
     """

@@ -57,12 +57,12 @@ def to_html(report: Report) -> str:
 
 
 def as_data(value: object) -> str:
-    """Write JSON that stands in an element of HTML: no sign of it can end the element."""
+    """Write JSON for an HTML element, escaped so that no character ends the element."""
     return json.dumps(_for_eyes(value), separators=(",", ":"), allow_nan=False).translate(_MARKUP)
 
 
 def _for_eyes(value: Any) -> Any:
-    """Copy ``value`` with each text in it on one line, as scripts show it."""
+    """Copy ``value`` with every text on one line, in the format of scripts."""
     if isinstance(value, str):
         return on_one_line(value)
     if isinstance(value, Mapping):

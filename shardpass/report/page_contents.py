@@ -88,7 +88,7 @@ def contents(report: Report) -> Plain:
 
 
 def _sum(bare: Mapping[int, float], one: Folded) -> float | None:
-    """Return seconds of rows that are alike; None where they are not known."""
+    """Return the total seconds of equal rows; None if unknown."""
     return sum(bare[id(row)] for row in one.rows) if bare else None
 
 
@@ -107,7 +107,7 @@ def _finding(one: Finding) -> Plain:
 
 
 def place(where: Place) -> Plain:
-    """Format a place twice: short, as the page shows it, and in full."""
+    """Format a place twice: short for display, and in full."""
     return {"place": _short(where), "full": "" if where == NOWHERE else str(where)}
 
 
@@ -116,7 +116,7 @@ def _short(where: Place) -> str:
 
 
 def _received(rows: Sequence[Row]) -> list[Plain] | None:
-    """Return the bytes of each row with the devices that receive them; None where all rows reach every device."""
+    """Return the bytes of each row with the receiving devices; None if all rows reach every device."""
     if all(row.receivers is None for row in rows):
         return None
     return [{"bytes": row.bytes_received, "devices": row.receivers} for row in rows]
@@ -155,7 +155,7 @@ def _row(one: Folded, report: Report, ways: Ways) -> Plain:
 
 
 def _where(row: Row) -> Plain:
-    """Return a row's line or, where none is known, its name scopes."""
+    """Return the line of a row; if unknown, its name scopes."""
     if row.place != NOWHERE or not row.path:
         return place(row.place)
     return {"place": row.where, "full": row.where}

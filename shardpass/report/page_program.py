@@ -71,7 +71,7 @@ def _add(op: OpFact, values: dict[object, Plain]) -> None:
 
 
 def course(report: Report, numbers: Mapping[int, int]) -> Plain | None:
-    """Return memory and traffic by the number of the op; None of a module that was partitioned already.
+    """Return memory and traffic by op number; None for a module that was already partitioned.
 
     ``memory``: [op, bytes alive], which hold until the next. ``traffic``: [op, row, bytes] of each collective, where
     ``numbers`` has the row by the ``id`` of a ``Row``. ``places``: [op, place] where ops of another line begin.
@@ -92,7 +92,7 @@ def course(report: Report, numbers: Mapping[int, int]) -> Plain | None:
 
 
 def _curve(memory: MemoryFacts, end: int) -> list[list[int]]:
-    """Return the most bytes alive at each op; those with a negative number belong to the end of the program."""
+    """Return the most bytes alive at each op; negative op numbers belong to the end of the program."""
     most = {0: memory.arguments + memory.results}
     for number, size in memory.at:
         op = end if number < 0 else number

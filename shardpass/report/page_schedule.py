@@ -15,8 +15,8 @@ LEAST = 1e-4  # of the step: what is shorter is no bar
 
 
 def schedule(report: Report, numbers: Mapping[int, int]) -> dict[str, Any] | None:
-    """Prepare the schedule for the page; None where no seconds are known. ``numbers``: the page's row by ``id`` of a
-    report's.
+    """Prepare the schedule for the page; None if no seconds are known. ``numbers``: the page's row for the ``id`` of a
+    report's row.
     """
     plan = report.schedule
     if plan is None or not plan.seconds:

@@ -73,7 +73,7 @@ class Ways:
 
 
 def _axes(groups: Any, mesh: Mesh) -> list[str]:
-    """Return the axes along which the devices of a group differ; for a collective_permute, those of its pairs."""
+    """Return the axes along which the devices of a group differ; for a collective_permute, the devices of a pair."""
     if not groups.size:
         return []
     places = mesh.position[groups]
@@ -82,7 +82,7 @@ def _axes(groups: Any, mesh: Mesh) -> list[str]:
 
 
 def _panel(stage: Stage, plan: Plan, drawn: Sequence[int | None], mesh: Mesh) -> Plain | None:
-    """Describe one state for the page; None where a dimension has too many parts to draw."""
+    """Describe one state for the page; None if a dimension has too many parts to draw."""
     order = [int(device) for device in mesh.order]
     others = [dim for dim in range(len(plan.shape)) if dim not in drawn]
     covers = {dim: [covered(stage.state, device, dim) for device in order] for dim in range(len(plan.shape))}

@@ -84,7 +84,7 @@ def _arguments(report: Report, span: Span) -> dict[str, Any]:
 
 
 def _flows(plan: Schedule, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Yield an arrow from within the slice that makes a value to the beginning of the slice that takes it."""
+    """Yield an arrow from inside the slice that computes a value to the start of the slice that uses the value."""
     number = 0
     for span, needs in zip(plan.spans, plan.needs, strict=True):
         for need in needs:

@@ -25,7 +25,7 @@ MOST_DEVICES = 8  # named in one cell
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A tile: its number in row-major order, its part of each dimension [start, stop), and the devices that hold it."""
+    """A tile: its row-major number, its range [start, stop) in each dimension, and its devices."""
 
     number: int
     part: tuple[tuple[int, int], ...]
@@ -70,7 +70,7 @@ class Grid:
 
     @property
     def folded(self) -> bool:
-        """One dimension of many tiles, drawn in several rows."""
+        """Whether the picture has one dimension of many tiles, drawn in several rows."""
         return self.axes[0] is not None and self.axes[1] is None and len(self.pages[0][0]) > 1
 
     def row_text(self, row: tuple[Cell, ...]) -> str:
@@ -129,7 +129,7 @@ def grid_of(sharding: Sharding, shape: Sequence[int]) -> Grid:
 
 
 def _folded(cells: list[Cell]) -> list[list[list[Cell]]]:
-    """Cut rows of one page; the last row may be shorter."""
+    """Split a single row of cells into rows that fit the page; the last row may be shorter."""
     width = MOST_CELLS if len(cells) > 4 * MOST_CELLS // 2 else MOST_CELLS // 2
     return [[cells[k : k + width] for k in range(0, len(cells), width)]]
 
@@ -139,9 +139,7 @@ def _drawn(counts: tuple[int, ...], axis: int | None, most: int) -> int:
 
 
 def _holders(sharding: Sharding, counts: tuple[int, ...]) -> Ints | None:
-    """Return the devices of each tile, [tiles, copies]; None where all devices, or none that is named, hold the one
-    tile.
-    """
+    """Return the devices of each tile, [tiles, copies]; None for one tile on all devices or on unnamed ones."""
     if sharding.is_maximal or sharding.mesh is None:
         if sharding.is_unknown:
             raise table.NO_TILES.error(sharding=str(sharding), why="it is a placeholder", hint="draw a tiled sharding")

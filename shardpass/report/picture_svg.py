@@ -9,9 +9,7 @@ CELL_WIDTH, CELL_HEIGHT, MARGIN, HEADING = 92, 40, 72, 22
 
 
 def colour(number: int) -> str:
-    """Return a light colour for tile ``number``: hues a golden angle apart, so that neighbours are far from each
-    other.
-    """
+    """Return a light color for tile ``number``. Hues are a golden angle apart, so that neighbours differ strongly."""
     return f"hsl({number * 137.508 % 360:.0f},62%,{82 - 8 * (number % 3)}%)"
 
 

@@ -38,7 +38,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds of each row of a report, all its runs together; None of a row without events."""
+    """Seconds of each row of a report, over all its runs; None for a row without events."""
 
     seconds: tuple[float | None, ...]
     file: str
@@ -54,7 +54,7 @@ class Measured:
 
 
 def newest(folder: str | Path) -> tuple[Path, ...]:
-    """Return the xplane files of the latest profile below ``folder``, or ``folder`` itself where it is one.
+    """Return the xplane files of the latest profile below ``folder``, or ``folder`` if it is an xplane file.
 
     Raises ShardpassError (SP629) where there is none.
     """
@@ -85,8 +85,8 @@ def _event(event: XEvent) -> Event | None:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of a collective that a row stands for. ``names``: of its ops in HLO, of both ops of a pair. ``times``:
-    how often it runs. ``share``: of its time, since one collective may have arrays of several lines.
+    """The part of a collective that belongs to a row. ``names``: of the HLO ops, both ops of a pair. ``times``: the
+    number of runs. ``share``: the row's fraction of the collective's time.
     """
 
     names: tuple[str, ...]

@@ -40,7 +40,7 @@ class Annotated:
 
 
 class Provenance:
-    """Traces shardings of a program back to annotations. ``arguments``, ``results``: the places of those that the user
+    """Trace shardings of a program back to annotations. ``arguments``, ``results``: the positions that the user
     annotated.
     """
 
@@ -70,7 +70,9 @@ class Provenance:
         return dims
 
     def of(self, value: int, axis: int) -> Annotated | None:
-        """Return the annotation nearest to the split of ``value`` over ``axis``; None where none reaches it."""
+        """Return the annotation nearest to the split of ``value`` over ``axis``; None if no annotation reaches the
+        split.
+        """
         reached = self._nearest(axis)
         for dim, axes in enumerate(self.dims(value)):
             if axis in axes and (value, dim) in reached:

@@ -37,8 +37,8 @@ OPERAND_SIDE, RESULT_SIDE = "operand", "result"
 
 
 class Reasons:
-    """Explains the collectives of one plan. ``results``: JAX's names of main's results. ``annotated``: the places of
-    those that the user annotated.
+    """Explain the collectives of one plan. ``results``: JAX's names of main's results. ``annotated``: the positions
+    that the user annotated.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class Reasons:
                     self._number(inner)
 
     def of(self, origin: Origin, kind: str, axes: str, cause: str, dims: tuple[DimAxes, DimAxes] | None) -> str:
-        """Return the reason as a sentence. ``dims``: of a redistribution, the splits before and after it; ``cause``:
-        the op's own attribute.
+        """Return the reason for a collective as a sentence. ``dims``: the splits before and after a redistribution;
+        ``cause``: the op's own attribute.
         """
         if origin.op == self.program.count and dims is not None:
             return self._returned(origin.index, dims)
@@ -121,7 +121,7 @@ class Reasons:
         return f"{who} takes it as {shown}"
 
     def _users_of(self, plan: SplitPlan, index: int, axes: Sequence[int]) -> list[tuple[Axes, tuple[int, int]]]:
-        """Group those of ``axes`` that split another value of the op by that value and its dimension."""
+        """Group the axes in ``axes`` that split another value of the op, by that value and its dimension."""
         result: dict[tuple[int, int], list[int]] = {}
         for axis in axes:
             node = self._user_of(plan, index, axis)
@@ -130,7 +130,7 @@ class Reasons:
         return [(tuple(axes), node) for node, axes in result.items()]
 
     def _user_of(self, plan: SplitPlan, index: int, axis: int) -> tuple[int, int] | None:
-        """Find another operand or a result of the op that is split over ``axis``, and its dimension."""
+        """Return another operand or result of the op that is split over ``axis``, and the split dimension."""
         op = plan.op
         if op.model is None:
             return None

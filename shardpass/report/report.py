@@ -34,7 +34,7 @@ COMPUTE, COMMUNICATION = "compute", "communication"
 
 
 def _none() -> None:
-    """Return None: the default of the ``find_`` fields whose facts are not known."""
+    """Return None, the default of ``find_`` fields whose facts are unknown."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,14 @@ class Report(Totals):
 
     @cached_property
     def ops(self) -> tuple[OpFact, ...]:
-        """The ops of the program before it was partitioned; () for a module that was partitioned already."""
+        """The ops of the program before partitioning; () for an already partitioned module."""
         return self.find_ops()
 
     @cached_property
     def findings(self) -> Findings | None:
-        """Edits that save, each compiled by the partitioner. The first use searches them, which takes as long as some
-        compilations. None for a program that shardpass partitioned, or that was partitioned already."""
+        """Edits that reduce cost, each compiled by the partitioner. The first use searches for them and takes as long
+        as several compilations. None for a program partitioned by shardpass or before the report.
+        """
         return self.find_findings()
 
     @cached_property
@@ -131,37 +132,35 @@ class Report(Totals):
 
     @cached_property
     def constraints(self) -> tuple[ConstraintFact, ...]:
-        """Return the constraints that cost more than they must, in program order, each tried by planning without it."""
+        """The constraints that cost more than they must, in program order, each tried by planning without it."""
         return self.find_constraints()
 
     @cached_property
     def schedule(self) -> Schedule | None:
-        """The times at which collectives and work could run, overlapped; None where a row's times are not known."""
+        """Modelled times of collectives and work with overlap; None if the time of a row is unknown."""
         schedule = self.find_schedule()
         return schedule if schedule is not None and len(schedule.exposed) == len(self.rows) else None
 
     @property
     def total_bytes_received(self) -> int:
-        """The bytes that the busiest device receives in one run."""
+        """Bytes that the busiest device receives in one run."""
         return self.bytes_received
 
     @property
     def compute_seconds(self) -> float | None:
-        """Seconds that a device computes and copies in one run; None where these are not known."""
+        """Seconds of a device's computation and copies in one run; None if unknown."""
         return None if self.compute is None else sum(one.seconds for one in self.compute)
 
     @property
     def step_seconds(self) -> float | None:
-        """Seconds of a run: in the order of the compiler where that is known, else ``seconds`` and ``compute_seconds``
-        one after the other.
-        """
+        """Seconds of a run: in the compiler's order if known, else the sum of ``seconds`` and ``compute_seconds``."""
         if self.compute_seconds is None:
             return None
         return self.seconds + self.compute_seconds if self._ordered is None else self._ordered.seconds
 
     @property
     def bound_by(self) -> str | None:
-        """COMPUTE or COMMUNICATION, whichever takes longer; None where the first is not known."""
+        """COMPUTE or COMMUNICATION, whichever takes longer; None if the computation time is unknown."""
         if self.compute_seconds is None:
             return None
         work = self.compute_seconds if self._ordered is None else self._ordered.one_by_one - self.seconds
@@ -181,7 +180,7 @@ class Report(Totals):
 
     @property
     def unknown_loops(self) -> int:
-        """Collectives in loops whose trips are not known."""
+        """Collectives in loops with an unknown number of trips."""
         return sum(row.unknown_loops > 0 for row in self.rows)
 
     def bytes_at_most(self, trips: int) -> int:
@@ -209,7 +208,7 @@ class Report(Totals):
 
     @property
     def does_not_fit(self) -> bool:
-        """Whether a device holds more than ``memory_limit``."""
+        """Whether a device needs more than ``memory_limit``."""
         return self.memory is not None and self.memory_limit is not None and self.memory.total > self.memory_limit
 
     # ---------------------------------------------------------------- for programs
@@ -282,8 +281,8 @@ class Report(Totals):
 
 
 def _line(one: Group, total: int, numbers: Mapping[int, int]) -> dict[str, object]:
-    """Return a line of the user's, or a part of one, as plain values; ``collectives`` by their numbers in the list of
-    all.
+    """Return a line of the user's program, or a part of a line, as plain values; ``collectives`` are indices into the
+    list of all collectives.
     """
     return {
         "place": one.key,

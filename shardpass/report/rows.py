@@ -154,7 +154,7 @@ class Row:
 
 
 class Totals:
-    """The sums over ``rows``, those of a report or of a part of one."""
+    """Sums over ``rows``, the rows of a report or of a part of a report."""
 
     __slots__ = ()
 
@@ -180,7 +180,7 @@ class Totals:
 
     @property
     def runs(self) -> int:
-        """The number of collectives that run, those in loops multiplied by the trips."""
+        """The number of collectives that run; collectives in loops count once for each trip."""
         return sum(row.times for row in self.rows if row.counted and not row.joined)
 
 
@@ -211,7 +211,7 @@ class OpFact:
 
 @dataclass(frozen=True, slots=True)
 class WorkFact:
-    """The work of a device for an op, in all runs of the op: computing, and copies of its reshards.
+    """A device's work for an op, over all runs of the op: computation, and copies for resharding.
 
     ``op``: its number in ``Explanation.ops``; -1 for main's results. ``seconds``: modelled.
     """
@@ -223,7 +223,7 @@ class WorkFact:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A value that is alive at the peak of memory: its name, its bytes on a device, and the line that makes it."""
+    """A value alive at the memory peak: its name, its bytes on a device, and the line that computes the value."""
 
     name: str
     type: str
@@ -293,7 +293,7 @@ class LoopFact:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFact:
-    """A sharding that the search changed: in words, its line, and the program's modelled seconds before and after."""
+    """A sharding changed by the search: a description, the line, and the modelled seconds before and after."""
 
     message: str
     place: Place
@@ -328,7 +328,8 @@ class DecidedFact:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintFact:
-    """A constraint whose removal would save traffic. ``bytes``: received to reshard its array to it and from it.
+    """A constraint whose removal would reduce traffic. ``bytes``: received to reshard the array to the constraint and
+    back.
 
     ``saved``: by how many bytes the device that receives most would receive less without the constraint.
     """
@@ -342,7 +343,7 @@ class ConstraintFact:
 
 @dataclass(frozen=True, slots=True)
 class HintFact:
-    """An annotation that saves, as planned with it.
+    """An annotation that would reduce cost, with the planned figures.
 
     Attributes:
         kind: "line", a constraint in the program; or "argument", an in_sharding.

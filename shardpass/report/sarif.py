@@ -34,7 +34,7 @@ class SarifRule:
 
 @dataclass(frozen=True, slots=True)
 class SarifPlace:
-    """A place that belongs to a result, and what is there. Lines and columns count from 1; 0 means unknown."""
+    """A place related to a result, with a description. Lines and columns count from 1; 0 means unknown."""
 
     message: str
     file: str = ""
@@ -176,9 +176,7 @@ _OF_URIS = frozenset(b"-./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopq
 
 
 def uri(file: str) -> str:
-    """Return a path as RFC 3986 writes it, relative where it lies below the working directory: other bytes are
-    ``%20``, ...
-    """
+    """Return a path as an RFC 3986 URI, relative to the working directory if below it."""
     if os.path.isabs(file):
         inner = os.path.relpath(file)
         file = file if inner.split(os.sep)[0] == os.pardir else inner

@@ -54,7 +54,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Schedule:
-    """When each collective and each op runs in one step, as modelled.
+    """The modelled times of each collective and op in one step.
 
     Attributes:
         spans: in the order of their starts.
@@ -84,7 +84,7 @@ class Schedule:
 
     @property
     def hidden(self) -> float:
-        """Seconds of communication that pass behind work, or behind communication over other axes."""
+        """Seconds of communication that overlap with work, or with communication over other axes."""
         return max(0.0, self.one_by_one - self.seconds)
 
     def as_dict(self) -> dict[str, object]:
@@ -117,7 +117,7 @@ def schedule_of(tasks: Sequence[Task], rows: Sequence[Row], in_flight: int = 1) 
 
 
 def made_of(slots: Sequence[Slot], tasks: Sequence[Task], rows: Sequence[Row], compiler: str = "") -> Schedule:
-    """Return the schedule of ``slots``, in which ``tasks`` run; ``compiler``: whose order it is."""
+    """Return the schedule of ``slots``, the times of ``tasks``. ``compiler``: the compiler that chose the order."""
     bare = exposed(slots)
     seconds: dict[int, float] = {}
     for key, share in bare.items():
@@ -137,7 +137,7 @@ def made_of(slots: Sequence[Slot], tasks: Sequence[Task], rows: Sequence[Row], c
 
 
 def _parts(mark: Mark, share: float, rows: Sequence[Row]) -> Mapping[int, float]:
-    """Divide the seconds ``share`` of a collective among its rows in the ratio of their own seconds."""
+    """Divide the seconds ``share`` of a collective among its rows, in proportion to the rows' own seconds."""
     whole = sum(rows[number].seconds for number in mark.rows)
     return {number: share * rows[number].seconds / whole for number in mark.rows} if whole else {}
 

@@ -49,7 +49,7 @@ def schedule_module(
 
 
 class _Tasks:
-    """Makes tasks of blocks. State: seconds of one run that each op of the module has for each part of its work."""
+    """Make tasks of blocks, from the seconds of one run of each part of an op's work."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class _Tasks:
             made.update((result, place - 1) for result in op.results)
 
     def _tasks(self, op: Any, runs: int, needs: tuple[int, ...]) -> Iterator[Task]:
-        """Yield the tasks of one op, each of which needs the task before: a collective, and the copies for it."""
+        """Yield the tasks of one op in sequence: a collective, and the copies for the collective."""
         name, row, number = op.name, self.row_of.get(op), self.numbers.get(op)
         if name in CONTROL_FLOW:
             yield self._control_flow(op, runs, needs)
@@ -118,8 +118,8 @@ class _Tasks:
             yield Task(Mark(name), 0.0, (), needs)
 
     def _control_flow(self, op: Any, runs: int, needs: tuple[int, ...]) -> Task:
-        """Return a loop as its condition and body; of a conditional all branches, one after the other, as work counts
-        them.
+        """Return the condition and body of a loop; for a conditional, all branches in sequence, as in the count of
+        work.
         """
         trips = (trip_count(op) or 1) if op.name == _LOOP else 1
         regions = [tuple(self._block(region.blocks[0], runs * trips, {})) for region in op.regions]
@@ -129,7 +129,7 @@ class _Tasks:
 
 
 def _every(block: Any) -> Iterator[Any]:
-    """Yield the ops of a block and of the control flow in it."""
+    """Yield the ops of a block, including ops inside control flow."""
     todo = [block]
     while todo:
         for op in map(operation, todo.pop().operations):

@@ -24,7 +24,7 @@ SOURCES = frozenset({".c", ".cc", ".cpp", ".hlo", ".jl", ".mlir", ".py", ".pyi",
 
 
 def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) -> str:
-    """Return the text at ``place``, without the space around it; "" where it may not be quoted, or is not there."""
+    """Return the stripped text at ``place``; "" if the line does not exist or may not be quoted."""
     if not place.line or not place.file:
         return ""
     lines = _lines(place.file, tuple(folders))
@@ -33,13 +33,13 @@ def source_line(place: Place, folders: Sequence[Path], *, strip: bool = True) ->
 
 
 def source_lines(file: str, folders: Sequence[Path]) -> tuple[str, ...]:
-    """Read the lines of ``file``, without their ends; () where it may not be quoted, or is not there."""
+    """Return the lines of ``file``; () if the file does not exist or may not be quoted."""
     return _lines(file, tuple(folders))
 
 
 @lru_cache(maxsize=64)
 def is_large(file: str) -> bool:
-    """Return whether ``file`` is larger than any source that is quoted, as a module with its constants may be."""
+    """Return whether ``file`` is too large to quote, like a module with its constants."""
     return os.path.isfile(file) and os.path.getsize(file) > LARGEST
 
 

@@ -41,8 +41,8 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def text(report: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None) -> str:
-    """Format the report in ``width`` columns. ``top``: how many groups are shown, 0 for all; None: what one screen
-    holds.
+    """Format the report in ``width`` columns. ``top``: the number of groups shown; 0: all; None: as many as fit on a
+    screen.
     """
     table = table_lines(report, width, by=by, sort=sort, top=top)
     return joined([*table, *findings_rest(report, width), *gap_lines(report, width)])
@@ -75,7 +75,7 @@ def _below(report: Report) -> int:
 
 
 def _head(report: Report, width: int) -> Iterator[str]:
-    """Yield the head: the program, its bytes, time and memory."""
+    """Yield the header: the program, its bytes, time and memory."""
     over = "".join(f" {name}={size}" for name, size in report.mesh if size > 1)
     by = PARTITIONED.get(report.partitioner, "")
     yield from wrapped(f"{report.file}: {counted(report.devices, 'device')}{',' if over else ''}{over}{by}", width)
@@ -133,8 +133,8 @@ def _time(report: Report) -> str:
 
 
 def step_text(report: Report) -> str:
-    """Describe a device's computation: its time, the line that needs most, and whether compute or communication bounds
-    the step; "" where that is not known.
+    """Describe a device's computation: its time, the most expensive line, and whether compute or communication limits
+    the step; "" if unknown.
     """
     compute, step = report.compute_seconds, report.step_seconds
     if compute is None or step is None:
@@ -163,7 +163,7 @@ def overlap_text(report: Report) -> str:
 
 
 def _measured(report: Report, width: int) -> Iterator[str]:
-    """List the measured times of collectives, by line, beside the modelled ones."""
+    """List the measured and modelled times of collectives, by line."""
     known = report.measured
     if known is None or not report.rows:
         return
@@ -183,7 +183,7 @@ def _measured(report: Report, width: int) -> Iterator[str]:
 
 
 def exposed_by_line(report: Report) -> dict[Place, float]:
-    """Return the seconds in which the collectives of a line run and nothing computes."""
+    """Return the seconds in which collectives run without any computation, by line."""
     out: dict[Place, float] = {}
     for row, share in zip(report.rows, () if report.schedule is None else report.schedule.exposed, strict=False):
         line = _line(row.place)
@@ -197,7 +197,7 @@ def _line(place: Place) -> Place:
 
 
 def findings_rest(report: Report, width: int = WIDTH, shown: int = 0) -> Iterator[str]:
-    """Format the edits that save, each with its diff and its figures, behind the first ``shown``."""
+    """Format the findings after the first ``shown``, each with its diff and figures."""
     findings = report.findings
     if findings is None or findings.why_not:
         return
@@ -212,7 +212,7 @@ def findings_rest(report: Report, width: int = WIDTH, shown: int = 0) -> Iterato
 
 
 def gap_lines(report: Report, width: int = WIDTH) -> Iterator[str]:
-    """Format the figures of the program made in other ways: what is left to save, and how it can be had."""
+    """Format the figures of the program compiled in other ways: the remaining savings, and how to get them."""
     gap = report.gap
     if gap is None:
         return
@@ -281,7 +281,7 @@ def _totals(report: Report) -> Iterator[str]:
 
 
 def _loops(report: Report, width: int) -> Iterator[str]:
-    """List the products that overlap with a collective, those of the largest array first."""
+    """List the products that overlap with a collective, the largest array first."""
     if report.loops:
         yield ""
         yield from wrapped("products in turn with a collective, whose time passes behind them:", width)
@@ -305,8 +305,8 @@ def _constraints(report: Report, width: int) -> Iterator[str]:
 
 
 def _decided(report: Report, width: int) -> Iterator[str]:
-    """Yield the shardings of the search that save most, with their annotations; where none is known, the changes of
-    the search.
+    """Yield the most valuable shardings of the search with their annotations; without annotations, the changes of the
+    search.
     """
     if not report.decided:
         yield from _search_changes(report, width)
@@ -321,14 +321,14 @@ def _decided(report: Report, width: int) -> Iterator[str]:
 
 
 def decided_saving(one: DecidedFact) -> str:
-    """Format the bytes that a decision saves; where it saves work alone, the time."""
+    """Format the bytes that a decision saves; if only work is saved, the time."""
     if one.saves > 0:
         return f"{show_bytes(one.saves)} of {show_bytes(one.before)}"
     return f"{show_seconds(one.seconds_before - one.seconds_after)} of {show_seconds(one.seconds_before)}"
 
 
 def _search_changes(report: Report, width: int) -> Iterator[str]:
-    """List the changes of the search, those that save most first."""
+    """List the changes of the search, the greatest savings first."""
     paying = [one for one in report.changes if one.saved > 0]
     moves = sorted(paying, key=lambda one: -one.saved)[:MOST_DECISIONS]
     if moves:
@@ -341,7 +341,7 @@ def _search_changes(report: Report, width: int) -> Iterator[str]:
 
 
 def _decision(report: Report, width: int) -> Iterator[str]:
-    """Describe how near the best sharding the decision is, and what it spends beyond propagation alone."""
+    """Describe how close the decision is to the best sharding, and its time beyond propagation alone."""
     if report.decision is not None and report.rows:
         yield ""
         yield from wrapped(f"the shardings are {report.decision['text']}", width, "", "  ")
@@ -366,9 +366,7 @@ def _hints(report: Report, width: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Table:
-    """The table of groups. With ``top`` 0 all are shown; with None, as many as there is room for, with their most
-    expensive rows.
-    """
+    """The table of groups. ``top``: 0 shows all groups; None shows as many as fit, with their most expensive rows."""
 
     report: Report
     width: int
@@ -377,7 +375,7 @@ class _Table:
     top: int | None
 
     def lines(self, room: int) -> Iterator[str]:
-        """Yield the lines of the groups with their rows, as far as there is ``room``; the others as one line each."""
+        """Yield the lines of the groups with as many rows as ``room`` allows; each remaining group takes one line."""
         total, top = self._total, self.top
         groups = self.report.grouped(self.by, self.sort)
         shown = groups[:top] if top else groups
@@ -406,14 +404,14 @@ class _Table:
         return max(1, self.report.total_bytes_received)
 
     def _group(self, one: Group, room: int) -> list[str]:
-        """Format a group; where it has parts and not all rows have ``room``, with the most expensive rows."""
+        """Format a group; if it has parts and ``room`` is too small for all rows, with the most expensive rows."""
         most = None if self.top == 0 else MOST_ROWS
         whole = ["", *self._inside(one, most, most)]
         return whole if most is None or len(whole) <= room else ["", *self._inside(one, most, 0)]
 
     def _inside(self, one: Group, most: int | None, others: int | None) -> Iterator[str]:
-        """Yield the lines of a group with ``most`` of its rows; or with its parts, ``most`` rows of the first,
-        ``others`` of the rest.
+        """Yield the lines of a group with ``most`` of its rows, or of its parts: ``most`` rows of the first, ``others``
+        of the rest.
         """
         yield self._heading(one)
         parts, indent = one.parts(self._total, self.sort), "  " * one.level
@@ -468,7 +466,7 @@ class _Table:
 
 
 def wrapped(words: str, width: int, first: str = "", rest: str = "  ") -> list[str]:
-    """Break ``words`` into lines of at most ``width`` columns; a word is broken only if it alone is longer."""
+    """Break ``words`` into lines of at most ``width`` columns; only a word longer than a line is itself broken."""
     return textwrap.wrap(words, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 

@@ -13,7 +13,7 @@ from shardpass.sharding import Mesh
 
 
 class Times:
-    """Models the seconds of collectives on one machine, over one mesh."""
+    """Model the seconds of collectives on one machine, over one mesh."""
 
     def __init__(self, machine: Machine, mesh: Mesh | None, devices: int) -> None:
         self.machine = machine

@@ -65,8 +65,7 @@ class Origin:
 
 @dataclass
 class Watched:
-    """The facts that a watched pipeline leaves for a report. ``plan`` is None where the pipeline has no pass that
-    plans.
+    """The facts that a watched pipeline records for a report. ``plan`` is None if no pass of the pipeline plans.
 
     Attributes:
         decision: of propagation.
@@ -117,7 +116,7 @@ def _watched(step: Step, seen: Watched) -> Step:
 
 @dataclass(frozen=True)
 class _Instead(ModulePass):
-    """Runs ``does`` in the place of the pass ``own``, under its name."""
+    """Run ``does`` instead of the pass ``own``, under the name of the pass."""
 
     own: Any
     does: Callable[[Any], Any]

@@ -13,8 +13,8 @@ from shardpass.report.text import exposed_by_line, show_bytes, show_seconds
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The first thing to look at in a report. ``sentence``: with its figures. ``code``: the edit as JAX's text or as a
-    diff, () where none is known. ``saves``: how much the edit saves, and how that is known.
+    """The most important item of a report. ``sentence``: with figures. ``code``: the edit as JAX text or as a diff, ()
+    if unknown. ``saves``: the saving, and how the saving is known.
     """
 
     sentence: str
@@ -28,8 +28,8 @@ def micro(seconds: float) -> str:
 
 
 def worst(report: Report) -> Worst:
-    """Return the first of these that the report has: a finding, the constraint that costs most, the hint that saves
-    most, the line by which a device receives most.
+    """Return the first of these in the report: a finding, the most expensive constraint, the best hint, the line by
+    which a device receives the most.
     """
     for finding in report.findings or ():
         before, after = finding.before, finding.after

@@ -28,7 +28,7 @@ class XEvent:
 
 
 def read_xplane(data: bytes) -> Iterator[XEvent]:
-    """Yield the events of a profile. Raises ValueError for bytes that are none."""
+    """Yield the events of a profile. Raises ValueError for bytes that are not a profile."""
     for number, plane in _fields(memoryview(data)):
         if number == 1:
             yield from _plane(_message(plane))
@@ -60,7 +60,7 @@ def _plane(plane: memoryview) -> Iterator[XEvent]:
 
 
 def _named(message: memoryview, statistics: dict[int, str]) -> tuple[str, dict[str, str]]:
-    """Return the name of events, and the statistics that all of these have."""
+    """Return the name of events, and the statistics common to all of the events."""
     name, texts = "", {}
     for number, value in _fields(message):
         if number == 2:
@@ -108,7 +108,7 @@ def _text(value: int | memoryview) -> str:
 
 
 def _fields(data: memoryview) -> Iterator[_Field]:
-    """Yield (number, value) of each field: of a varint its number, of bytes a view, others are passed over."""
+    """Yield (number, value) of each field: an integer for a varint, a view for bytes; other fields are skipped."""
     place, end = 0, len(data)
     while place < end:
         key, place = _varint(data, place)

@@ -44,7 +44,7 @@ def in_mesh_order(mesh: Mesh, axes: Iterable[AxisRef]) -> Axes:
 
 
 def check_disjoint(mesh: Mesh, places: Iterable[tuple[Axes, str]], *, ones: bool = False) -> None:
-    """Raise ShardingError where a part of an axis is used twice; each place is its axes and its name for people.
+    """Raise ShardingError if a part of an axis is used twice. Each place consists of axes and a name for messages.
 
     ``ones``: check axes of size 1 too, whose repetition is harmless but refused by XLA and Shardy.
     """
@@ -64,7 +64,9 @@ def check_disjoint(mesh: Mesh, places: Iterable[tuple[Axes, str]], *, ones: bool
 
 
 def refs(mesh: Mesh, digits: Iterable[Digit]) -> Axes | None:
-    """Return the axes and sub-axes of ``mesh`` that are ``digits`` of the mesh position; None if one is not."""
+    """Return the axes and sub-axes of ``mesh`` that are ``digits`` of the mesh position; None if a digit is not a
+    sub-axis.
+    """
     out: list[AxisRef] = []
     for stride, size in digits:
         top = stride * size
@@ -82,7 +84,7 @@ def refs(mesh: Mesh, digits: Iterable[Digit]) -> Axes | None:
 
 
 def _covering(mesh: Mesh, top: int) -> str | None:
-    """Return the axis that contains the digit of size 2 or more whose upper end is ``top``."""
+    """Return the axis that contains the digit whose upper end is ``top``; the digit has size 2 or more."""
     for name, size in mesh.axes:
         low = mesh.strides[name]
         if low < top <= low * size:

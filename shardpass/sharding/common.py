@@ -48,7 +48,9 @@ def common_mesh(shardings: Iterable[Sharding], prefer: Mesh | None = None) -> Me
 
 
 def unreduced_over_all(sharding: Sharding, rank: int, devices: int) -> Sharding:
-    """Restate ``{unreduced}``, which has no mesh, as a partial sum over one axis of all ``devices``; keeps others."""
+    """Convert ``{unreduced}``, which has no mesh, to a partial sum over one axis of all ``devices``; keep other
+    shardings.
+    """
     if not sharding.is_unreduced or sharding.mesh is not None:
         return sharding
     mesh = Mesh((("axis_0", devices),))
@@ -82,12 +84,12 @@ def _common_mesh(written: tuple[_AxesOnMesh, ...], prefer: Mesh | None) -> Mesh 
 
 
 def is_named(mesh: Mesh) -> bool:
-    """Return whether somebody named the axes: shardings that are lists of devices have ``axis_0``, ``axis_1``."""
+    """Return whether the axis names come from a user: device lists have ``axis_0``, ``axis_1``."""
     return any(name != f"axis_{k}" for k, name in enumerate(mesh.names))
 
 
 def _orders(n: int, prefer: Mesh | None, meshes: Sequence[Mesh]) -> list[Mesh]:
-    """List the device orders to try, each as a mesh: the preferred, the plain, then those of the shardings."""
+    """List the device orders to try, each as a mesh: the preferred, the plain, then the shardings' own."""
     plain = Mesh((("axis_0", n),))
     first = [] if prefer is None else [prefer]
     out: list[Mesh] = []
@@ -98,7 +100,7 @@ def _orders(n: int, prefer: Mesh | None, meshes: Sequence[Mesh]) -> list[Mesh]:
 
 
 def _cuts(written: Iterable[_AxesOnMesh], order: Mesh) -> set[int] | None:
-    """Return the strides at which the axes cut the positions of ``order``; None where some axes have none there."""
+    """Return the strides at which the axes cut the positions of ``order``; None if some axes do not cut there."""
     cuts: set[int] = set()
     for mesh, lists in written:
         for axes in lists:
@@ -111,7 +113,7 @@ def _cuts(written: Iterable[_AxesOnMesh], order: Mesh) -> set[int] | None:
 
 
 def _chain(cuts: set[int], n: int) -> list[Digit] | None:
-    """Return the digits, major to minor, between neighbouring cuts; None where one does not divide the next."""
+    """Return the digits between neighbouring cuts, major to minor; None if a cut does not divide the next."""
     points = sorted(cuts | {1, n})
     digits: list[Digit] = []
     for low, high in itertools.pairwise(points):

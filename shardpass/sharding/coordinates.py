@@ -24,8 +24,8 @@ def number(mesh: Mesh, axes: Iterable[AxisRef]) -> Ints:
 
 
 def groups(mesh: Mesh, axes: Iterable[AxisRef | str]) -> Ints:
-    """Return the devices that differ on ``axes`` alone, one group a row, in the order of ``axes``. int64 [groups,
-    size].
+    """Return the groups of devices that differ only on ``axes``, a group per row, in the order of ``axes``. int64
+    [groups, size].
 
     Rows are sorted by the position of their first device in the mesh.
     """
@@ -37,14 +37,14 @@ def groups(mesh: Mesh, axes: Iterable[AxisRef | str]) -> Ints:
 
 
 def device_digits(mesh: Mesh, axes: Axes) -> tuple[Digit, ...] | None:
-    """Return the number on ``axes`` in digits of the device number; None where the device order allows none."""
+    """Return the number on ``axes`` as digits of the device number; None if the device order does not allow this."""
     if mesh.is_iota:
         return dg.merge(map(mesh.digit, axes))
     return dg.digits_of(number(mesh, axes), _count(mesh, axes))
 
 
 def digits_on(mesh: Mesh, axes: Axes, other: Mesh) -> tuple[Digit, ...] | None:
-    """Return the number on ``axes`` of ``mesh`` in digits of the position in ``other``; None if there are none."""
+    """Return the number on ``axes`` of ``mesh`` as digits of the position in ``other``; None if impossible."""
     if mesh.same_order(other):
         return dg.merge(map(mesh.digit, axes))
     return dg.digits_of(number(mesh, axes)[other.order], _count(mesh, axes))

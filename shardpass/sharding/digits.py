@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def merge(digits: Iterable[Digit]) -> tuple[Digit, ...]:
-    """Return the normal form: no digit of size 1, no neighbours that are one digit."""
+    """Return the normal form: without digits of size 1, and with adjacent digits merged where possible."""
     out: list[Digit] = []
     for stride, size in digits:
         if size == 1:
@@ -51,7 +51,7 @@ def values(digits: Sequence[Digit], n: int) -> Ints:
 
 
 def digits_of(table: Ints, count: int) -> tuple[Digit, ...] | None:
-    """Find the digits that write ``table`` (values 0..count-1 at each position); None if none do. O(n log n)."""
+    """Find the digits that produce ``table`` (values 0..count-1 at each position); None if no digits do. O(n log n)."""
     n = len(table)
     reversed_digits: list[Digit] = []  # minor to major
     rest, left = table, count
@@ -79,7 +79,7 @@ def iota(shape: Sequence[int], perm: Sequence[int]) -> tuple[Digit, ...]:
 
 
 def take(digits: list[Digit], count: int) -> tuple[Digit, ...] | None:
-    """Remove the major part of ``digits`` that makes ``count`` values and return it; None if cuts do not nest."""
+    """Remove and return the major part of ``digits`` with ``count`` values; None if the cuts do not nest."""
     out: list[Digit] = []
     while count > 1:
         if not digits:

@@ -13,7 +13,7 @@ _WIDTH = 76
 
 
 def excerpt(text: str, offset: int, length: int = 1) -> str:
-    """Quote the line of ``text`` at ``offset``, with a caret under it; a long line is cut around the place."""
+    """Quote the line of ``text`` at ``offset``, with a caret below the place; a long line is shortened."""
     start = text.rfind("\n", 0, offset) + 1
     end = text.find("\n", offset)
     line = text[start : end if end >= 0 else len(text)]

@@ -31,7 +31,7 @@ from shardpass.sharding.tile_assignment import Part
 
 
 def cut(digits: Sequence[Digit], counts: Sequence[int]) -> list[Part] | None:
-    """Cut ``digits`` into one part for each of ``counts``, major to minor; None where the cuts do not nest."""
+    """Cut ``digits`` into one part for each of ``counts``, major to minor; None if the cuts do not nest."""
     left = list(digits)
     parts: list[Part] = []
     for count in counts:
@@ -43,7 +43,7 @@ def cut(digits: Sequence[Digit], counts: Sequence[int]) -> list[Part] | None:
 
 
 def from_digits(dims: Sequence[Part], subgroups: Mapping[Kind, Part], notes: Notes = PLAIN) -> Sharding:
-    """Make the sharding over a plain mesh whose dimensions are split by digits of the device number.
+    """Make a sharding over a plain mesh, with dimensions split by digits of the device number.
 
     ``dims`` and ``subgroups`` together hold each device once.
     """

@@ -12,7 +12,7 @@ MOST_TILES, MOST_DEVICES = 16, 256  # along a dimension; of all
 
 
 def grid_html(title: str, index: Ints | None) -> str:
-    """Draw ``title`` above the grid of ``index`` [devices, rank], the tile of each device; None: no tiles."""
+    """Draw ``title`` above the grid of ``index`` [devices, rank], the tile of each device; if None, only the title."""
     if index is None or not 0 < len(index) <= MOST_DEVICES or not index.shape[1]:
         return html_table(title, (), ())
     rank = index.shape[1]

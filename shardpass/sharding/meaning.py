@@ -28,7 +28,7 @@ Key = tuple[object, ...]
 def tiled_key(
     mesh: Mesh, dims: tuple[Axes, ...], *, manual: Axes, unreduced: Axes, reduction: str, maximal_axes: Axes
 ) -> Key:
-    """Return the key of a sharding that splits something, or is manual or unreduced over some axes."""
+    """Return the key of a sharding that splits dimensions, or is manual or unreduced over some axes."""
     key: Key = (mesh.size, tuple(_form(mesh, axes) for axes in dims), _form(mesh, manual))
     if unreduced:
         key += (_summands(mesh, dims, manual, unreduced), reduction)
@@ -43,7 +43,7 @@ def _form(mesh: Mesh, axes: Axes) -> object:
 
 
 def _summands(mesh: Mesh, dims: tuple[Axes, ...], manual: Axes, unreduced: Axes) -> object:
-    """Partition devices by the summand and tile that they hold, numbered by first occurrence.
+    """Partition devices by summand and tile; the parts are numbered by first occurrence.
 
     The order of the summands means nothing, so their coordinates cannot be compared as they are.
     """

@@ -23,7 +23,7 @@ from shardpass.sharding.xla_text import iota_text, list_text, mesh_text
 
 @dataclass(frozen=True, slots=True)
 class AxisRef:
-    """A mesh axis (``size`` None), or the sub-axis ``name:(pre)size`` of it."""
+    """A mesh axis (``size`` None), or its sub-axis ``name:(pre)size``."""
 
     name: str
     pre: int = 1
@@ -155,7 +155,7 @@ class Mesh:
         return stride * (self.sizes[axis.name] // (axis.pre * axis.size)), axis.size
 
     def same_order(self, other: Mesh) -> bool:
-        """Return whether both meshes have the same devices in the same order, whatever their axes."""
+        """Return whether both meshes have the same devices in the same order, regardless of axes."""
         if self._ids is None or other._ids is None:
             return self._ids is other._ids and self.size == other.size
         return np.array_equal(self._ids, other._ids)
@@ -181,7 +181,7 @@ class Mesh:
         return mesh_text(self.axes, list_text(self._ids) if digits is None else iota_text(digits))
 
     def __str__(self) -> str:
-        """XLA's V3 text; ``parse_mesh`` reads it."""
+        """Format the mesh as XLA V3 text, which ``parse_mesh`` reads."""
         return self._text
 
     def __repr__(self) -> str:

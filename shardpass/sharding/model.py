@@ -112,7 +112,7 @@ class Sharding:
 
     @cached_property
     def is_replicated(self) -> bool:
-        """Whether every device holds all of the array."""
+        """Whether every device has the whole array."""
         if self.kind is not Kind.TILED:
             return self.kind is Kind.REPLICATED
         return self.mesh is not None and not self.used
@@ -123,7 +123,7 @@ class Sharding:
 
     @cached_property
     def is_manual(self) -> bool:
-        """Whether the sharding is manual on all devices: shapes are those of a device already."""
+        """Whether the sharding is manual on all devices: shapes are already per-device shapes."""
         return self.kind is Kind.MANUAL or self._covered_by(self.manual)
 
     @property
@@ -150,7 +150,7 @@ class Sharding:
         return Kind.UNREDUCED if self.is_unreduced else self.kind
 
     def _covered_by(self, axes: Axes) -> bool:
-        """Return whether ``axes`` span the mesh, and nothing is split."""
+        """Return whether ``axes`` span the mesh and no dimension is split."""
         mesh = self.mesh
         if mesh is None or not axes or any(self.dims):
             return False
@@ -158,7 +158,7 @@ class Sharding:
 
     @property
     def num_devices(self) -> int | None:
-        """The number of devices; None where the sharding leaves it open."""
+        """The number of devices; None if the sharding leaves it open."""
         return None if self.mesh is None else self.mesh.size
 
     @cached_property
@@ -180,7 +180,7 @@ class Sharding:
 
     @cached_property
     def _counts(self) -> tuple[int, ...] | None:
-        """The tile counts of the dimensions that are named; None where nothing is split, at any rank."""
+        """The tile counts of the named dimensions; None if no dimension is split, at any rank."""
         self._need_meaning()
         if self.kind is not Kind.TILED or not self.dims or self.is_replicated:
             return None
@@ -263,15 +263,15 @@ class Sharding:
         return coordinates.number(self._countable(), axes)
 
     def groups(self, axes: Iterable[AxisRef | str]) -> Ints:
-        """Return the devices that differ on ``axes`` alone, one group a row, in the order of ``axes``. int64 [groups,
-        size].
+        """Return the groups of devices that differ only on ``axes``, a group per row, in the order of ``axes``. int64
+        [groups, size].
 
         Rows are sorted by the position of their first device in the mesh.
         """
         return coordinates.groups(self._countable(), axes)
 
     def tile_devices(self) -> Ints:
-        """Return the devices that hold each tile: int64 [*tile counts, copies], copies in ascending order."""
+        """Return the devices of each tile: int64 [*tile counts, copies], copies in ascending order."""
         mesh = self._countable()
         counts = self.tile_counts(len(self.dims))
         if len(counts) > 60:
@@ -282,7 +282,7 @@ class Sharding:
     # ---------------------------------------------------------------- meaning
 
     def on(self, mesh: Mesh) -> Sharding | None:
-        """Restate the same meaning with axes (and parts of axes) of ``mesh``; None where that is impossible."""
+        """Restate the sharding with axes (and parts of axes) of ``mesh``; None if impossible."""
         own = self.mesh
         if own is None or own is mesh or self.kind is not Kind.TILED or own == mesh:
             return self
@@ -345,11 +345,11 @@ class Sharding:
         return str(self._assignment) if self._simplest is Kind.TILED else str(self._simplest)
 
     def __str__(self) -> str:
-        """Canonical ``mhlo.sharding`` text, as XLA prints it."""
+        """Format canonical ``mhlo.sharding`` text, as XLA prints it."""
         return self._text
 
     def _repr_html_(self) -> str:
-        """Show the text, and which devices hold each tile, in notebooks."""
+        """Show the text, and the devices of each tile, in notebooks."""
         return grid_html(self._text, None if self._counts is None else self.tile_index())
 
     def text(self, *, metadata: bool = False) -> str:
@@ -375,7 +375,7 @@ class Sharding:
             raise table.ShardingError(*self.notes.problems)
 
     def _countable(self) -> Mesh:
-        """Return the mesh. Raises if it is too large for a table with a row for each of its devices."""
+        """Return the mesh. Raises ShardingError if the mesh is too large for a table with a row per device."""
         self._need_meaning()
         if self.mesh is None:
             raise _no_tiles(self, "it names no devices")

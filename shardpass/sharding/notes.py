@@ -20,7 +20,7 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Statements about a sharding beside its meaning. They are no part of equality.
+    """Notes on a sharding that do not change its meaning or equality.
 
     Attributes:
         text: the canonical text where it does not follow from mesh and axes (a V1 list stays a list).

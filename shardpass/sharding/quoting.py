@@ -82,7 +82,7 @@ def c_unquoted(body: str) -> str:
 
 
 def _c_code(match: re.Match[str]) -> bytes | None:
-    """Return the bytes that an escape stands for; None where C has no such escape."""
+    """Return the bytes of an escape; None if C has no such escape."""
     if (octal := match["octal"]) is not None:
         return bytes([int(octal, 8)]) if int(octal, 8) < 256 else None
     if (digits := match["hex"]) is not None:

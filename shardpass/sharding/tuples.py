@@ -32,7 +32,7 @@ class TupleSharding:
         return next((e.num_devices for e in self.elements if e.num_devices is not None), None)
 
     def __str__(self) -> str:
-        """Print the tuple as XLA does: every fifth element from the sixth on has its index in a comment."""
+        """Print the tuple as XLA does, with an index in a comment at every fifth element from the sixth on."""
         parts = (f"/*index={k}*/{e}" if k and k % 5 == 0 else str(e) for k, e in enumerate(self.elements))
         return "{" + ", ".join(parts) + "}"
 

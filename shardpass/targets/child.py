@@ -16,7 +16,7 @@ from shardpass.targets.target import CPU, TPU, Target, parse_target
 
 
 def serve(name: str, donate: bool, idle: float) -> None:
-    """Compile the modules on stdin until its end, or until ``idle`` seconds without one."""
+    """Compile the modules on stdin until stdin ends, or until no module arrives for ``idle`` seconds."""
     import jax
 
     from shardpass.ir import jax_private
@@ -62,7 +62,7 @@ def _answer(module: bytes, target: Target, donate: bool) -> tuple[dict[str, Any]
 
 
 def _built(module: Any, target: Target, donate: bool) -> Any:
-    """Compile ``module``: by XLA's partitioner, or as the program of one device, where it is partitioned."""
+    """Compile ``module`` with XLA's partitioner, or unchanged if the module is already partitioned."""
     from shardpass.ir.annotations import TILED_SHARDING, Signature, main_of
     from shardpass.runtime.compiling import compile_by_client
     from shardpass.runtime.manual_computation import over_devices
@@ -79,7 +79,7 @@ def _built(module: Any, target: Target, donate: bool) -> Any:
 
 
 def mesh_sizes(module: Any, target: Target) -> tuple[int, ...]:
-    """Return the sizes of the axes of the mesh that ``module`` names; of a module without one the number of devices.
+    """Return the sizes of the mesh axes in ``module``; without a mesh, the number of devices.
 
     Of several meshes, as a program with axes of parts has them, the first over all devices counts.
     """
@@ -94,7 +94,7 @@ def mesh_sizes(module: Any, target: Target) -> tuple[int, ...]:
 
 
 def devices_of(target: Target, sizes: Sequence[int]) -> tuple[Any, ...]:
-    """Return the devices of ``target`` as ``jax.make_mesh`` orders them for axes of these ``sizes``."""
+    """Return the devices of ``target`` in the order of ``jax.make_mesh`` for axes of these ``sizes``."""
     import jax
 
     if target.platform == CPU:
@@ -110,7 +110,7 @@ def devices_of(target: Target, sizes: Sequence[int]) -> tuple[Any, ...]:
 
 
 def topology(target: Target) -> tuple[Any, ...]:
-    """Return the devices of a TPU slice, or of hosts of GPUs, none of which is there."""
+    """Return described devices of a TPU slice or of GPU hosts; no such hardware is needed."""
     from jax.experimental import topologies
 
     from shardpass.ir import jax_private

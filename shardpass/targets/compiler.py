@@ -119,7 +119,7 @@ class Compiler:
         return TARGET_FAILED.error(compiler=self.target.compiler, target=target, reason=reason[:600], devices=devices)
 
     def _answer(self, module: bytes, draft: bool) -> tuple[dict[str, Any], bytes]:
-        """Send ``module`` to the child and return its answer. Raises ShardpassError where none comes."""
+        """Send ``module`` to the child and return its answer. Raises ShardpassError if no answer arrives."""
         while True:
             if self._child is None:
                 with making_files():
@@ -188,12 +188,12 @@ atexit.register(_shared.close)
 
 
 def shared(target: Target) -> Compiler:
-    """Return the compiler for ``target`` that all reports of this process use, so that JAX starts once for them."""
+    """Return the compiler for ``target`` that all reports of this process share, so that JAX starts only once."""
     return _shared.of(target)
 
 
 class _Pipes:
-    """Writes to a child and reads from it until ``deadline``; ``work``: what it does, for messages.
+    """Write to a child and read from it until ``deadline``. ``work``: the activity, for messages.
 
     Raises EOFError where the child ends, TimeoutError at the deadline.
     """

@@ -38,7 +38,7 @@ def target_on(machine: str, devices: int) -> Target | None:
 
 
 def installed_on(machine: str | None, devices: int) -> Target | None:
-    """Return the target of ``target_on`` whose compiler is installed, for a machine that the user named; else None."""
+    """Return the result of ``target_on`` if its compiler is installed and the user named the machine; else None."""
     target = None if machine is None else target_on(machine, devices)
     return target if target is not None and is_installed(target) else None
 

@@ -59,7 +59,7 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Devices of one kind: ``shape`` is that of a slice, or (hosts, cards of each)."""
+    """Devices of one kind. ``shape``: of the slice, or (hosts, cards per host)."""
 
     chip: Chip
     shape: tuple[int, ...]
@@ -75,7 +75,7 @@ class Target:
 
     @property
     def machine(self) -> str:
-        """The name of the machine by whose prices programs for the target are timed."""
+        """The name of the machine whose prices time programs for the target."""
         return self.chip.machine
 
     @property
@@ -84,7 +84,7 @@ class Target:
 
     @property
     def compiler(self) -> str:
-        """What XLA's compiler for the target is called: "XLA:TPU"."""
+        """The name of XLA's compiler for the target: "XLA:TPU"."""
         return COMPILERS[self.platform]
 
 

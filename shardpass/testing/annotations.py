@@ -32,7 +32,7 @@ _ORDER = ("constraint", "cast")  # those with lines come first
 
 
 def annotations_of(data: Given, file: str, folders: Iterable[Path] | None = None) -> tuple[Annotation, ...]:
-    """Return the annotations of a program that is not partitioned yet; () of one whose module cannot be imported."""
+    """Return the annotations of an unpartitioned program; () if the module cannot be imported."""
     try:
         reading = read(data, file, Sources(None if folders is None else list(folders)), trusted=False)
         sites = Sites(reading)
@@ -50,7 +50,7 @@ def _annotation(what: str, site: Site) -> Annotation:
 
 
 def _casts(reading: Reading) -> Iterator[Annotation]:
-    """Yield the lines that convert floats to wider ones, each once."""
+    """Yield the lines that convert floats to wider floats, each once."""
     program, names = reading.program, reading.names
     found: dict[tuple[str, str, Place], None] = {}
     for op in program.body.every_op():
@@ -75,7 +75,7 @@ def _lines(*places: Place) -> tuple[str, ...]:
 
 
 def changed(before: Iterable[Annotation], now: Iterable[Annotation]) -> tuple[str, ...]:
-    """Return a sentence for each annotation that differs; one that only has another name or line is the same."""
+    """Return a sentence for each annotation that differs in more than name or line."""
     old, new = list(before), list(now)
     kept = Counter((one.what, one.says) for one in old) & Counter((one.what, one.says) for one in new)
     gone, come = _without(old, kept), _without(new, kept)
@@ -94,7 +94,7 @@ def changed(before: Iterable[Annotation], now: Iterable[Annotation]) -> tuple[st
 
 
 def _became(before: str, now: str) -> str:
-    """Return what changed, the type or the spec; what is equal once."""
+    """Return the changed part, type or spec; equal parts appear once."""
     (old, _, old_spec), (new, _, spec) = before.partition(" "), now.partition(" ")
     if old == new:
         return f"{old}: {old_spec or 'no spec'} became {spec or 'no spec'}"
@@ -117,7 +117,7 @@ def _sentence(one: Annotation, words: str) -> tuple[int, str]:
 
 
 def read_annotation(text: str) -> Annotation:
-    """Read what ``str`` of an annotation wrote."""
+    """Read the text that ``str`` of an annotation produced."""
     rest, lines = text, ""
     if text.startswith(_ORDER):
         rest, _, lines = text.rpartition(" at ") if " at " in text else (text, "", "")

@@ -121,7 +121,7 @@ def assert_collectives(
 def _program(
     f: Any, partitioner: Any, target: str | None, mesh: Any, in_shardings: Any, out_shardings: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Return what ``take`` reads, and the options of ``explain``."""
+    """Return the result of ``take``, and the options of ``explain``."""
     options: dict[str, Any] = {"partitioner": partitioner_of("collectives", partitioner), "mesh": mesh}
     if target is not None:
         options["target"] = target
@@ -139,7 +139,7 @@ def _digest(data: str | bytes, file: str, options: Mapping[str, Any]) -> str:
 
 
 def _without_callers(text: str) -> str:
-    """Return MLIR text in which each location is the names in it and the innermost line of the user.
+    """Return MLIR text whose locations contain only names and the user's innermost line.
 
     JAX writes the frames of all callers into locations, those of the test runner too, which differ between sessions.
     """

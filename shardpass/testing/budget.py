@@ -91,7 +91,7 @@ def budget_of(program: Collectives, target: str = "", tolerance: float = TOLERAN
 
 
 def excesses(program: Collectives, budget: Budget) -> tuple[Violation, ...]:
-    """Return where ``program`` is over ``budget``; () if it is within."""
+    """Return the parts of ``program`` that exceed ``budget``; () if within."""
     return tuple(_excesses(program, budget))
 
 
@@ -109,7 +109,7 @@ def _excesses(program: Collectives, budget: Budget) -> Iterator[Violation]:
 
 
 def _more(program: Collectives, budget: Budget, key: Key) -> tuple[Collective, ...]:
-    """Return the collectives of ``key`` that the budget does not list, most bytes first; all where it lists each."""
+    """Return the collectives of ``key`` missing from the budget, the most bytes first; all if the budget lists each."""
     rows = sorted((row for row in program.rows if row.key == key), key=lambda row: -row.bytes)
     known = Counter(_NUMBER.sub("", text) for text in budget.lines.get(key, ()))
     new = []
@@ -122,19 +122,19 @@ def _more(program: Collectives, budget: Budget, key: Key) -> tuple[Collective, .
 
 
 def _line(row: Collective) -> str:
-    """Return a collective as a budget lists it."""
+    """Format a collective as in a budget file."""
     function = f" {row.function}" if row.function else ""
     return f"{row.where}{function}: {row.bytes}"
 
 
 def causes(program: Collectives, budget: Budget) -> tuple[str, ...]:
-    """Return the annotations in which ``program`` differs from ``budget``, a sentence each; () where none is known."""
+    """Return a sentence for each annotation in which ``program`` differs from ``budget``; () if none is known."""
     known = program.annotations and budget.annotations
     return changed(budget.annotations, program.annotations) if known else ()
 
 
 def diagnostics(program: str, over: Iterable[Violation], file: str) -> list[Diagnostic]:
-    """Return what is over the budget as diagnostics (SP641), each at the line with most bytes."""
+    """Return the excesses over the budget as diagnostics (SP641), each at the line with the most bytes."""
     return [
         OVER_BUDGET.at(one.place, program=program, what=one.what, got=one.got, allowed=one.expected, file=file)
         for one in over

@@ -51,7 +51,7 @@ def budgets_at(path: Path) -> dict[str, Budget]:
 
 
 def updated(path: Path, name: str, program: Collectives, target: str = "") -> str:
-    """Return the text of the budget file with the budget ``name`` replaced; others and tolerances stay."""
+    """Return the text of the budget file with the budget ``name`` replaced; other budgets and tolerances are kept."""
     budgets = budgets_at(path) if path.exists() else {}
     known = budgets.get(name)
     budgets[name] = budget_of(program, target, known.tolerance if known else TOLERANCE)
@@ -59,5 +59,5 @@ def updated(path: Path, name: str, program: Collectives, target: str = "") -> st
 
 
 def update_budget(path: Path, name: str, program: Collectives, target: str = "") -> None:
-    """Write ``updated`` to the file, all of it or nothing."""
+    """Write ``updated`` to the file atomically."""
     write_whole(path, updated(path, name, program, target))

@@ -52,13 +52,13 @@ class Wanted:
         return row.kind == self.kind and (self.axes is None or self.axes == set(row.axes))
 
     def covers(self, row: Collective) -> bool:
-        """Return whether ``row`` has this kind and works over all of these axes."""
+        """Return whether ``row`` has this kind and works over at least these axes."""
         return row.kind == self.kind and (self.axes is None or self.axes <= set(row.axes))
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a test demands; the parts are described above."""
+    """The requirements of a test; the module's docstring describes the parts."""
 
     expect: Mapping[Wanted, int]
     never: tuple[Wanted, ...] = ()
@@ -84,7 +84,7 @@ class Violation:
 
     @property
     def place(self) -> Place:
-        """The line of the collective with most bytes; NOWHERE if none is known."""
+        """The line of the collective with the most bytes; NOWHERE if unknown."""
         return next((row.place for row in self.rows if row.file), NOWHERE)
 
 

@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test once for each mesh of its mark."""
+    """Run a test once for each mesh in its mark."""
     mark = metafunc.definition.get_closest_marker(MESHES)
     if mark is not None and "shardpass_mesh" in metafunc.fixturenames:
         ids = ["x".join(f"{name}{size}" for name, size in one.items()) for one in mark.args]
@@ -154,7 +154,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Return whether an open file is the one at ``path``."""
+    """Return whether an open file is the file at ``path``."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:

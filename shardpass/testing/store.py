@@ -14,7 +14,7 @@ from shardpass.report.collectives import Collectives
 
 
 class Store:
-    """Collectives by key. ``folder`` None: in memory alone. ``compiled``: how often a key was missing."""
+    """Store collectives by key. ``folder`` None: only in memory. ``compiled``: the number of missing keys so far."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
@@ -22,7 +22,7 @@ class Store:
         self._known: dict[str, Collectives] = {}
 
     def get(self, key: str) -> Collectives | None:
-        """Return the collectives of a program; None if unknown."""
+        """Return the collectives of a program; None if the program is not in the store."""
         if key not in self._known and self.folder is not None:
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 self._known[key] = Collectives.from_dict(json.loads(self._file(self.folder, key).read_text("utf-8")))

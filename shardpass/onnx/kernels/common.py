@@ -32,17 +32,17 @@ def constant(value: Any, what: str) -> np.ndarray:
 
 
 def optional(inputs: Sequence[Any], index: int) -> Any:
-    """Return the input number ``index``; None where the node leaves it out."""
+    """Return the input number ``index``; None if the node omits the input."""
     return inputs[index] if index < len(inputs) else None
 
 
 def each(function: Callable[..., Array]) -> Kernel:
-    """Make the kernel of an op that is a function of its inputs alone."""
+    """Make the kernel of an op that depends only on its inputs."""
     return lambda node, inputs: (function(*inputs),)
 
 
 def axes_of(node: Node, inputs: Sequence[Any]) -> list[int] | None:
-    """Return the axes of an op, from an attribute (older opsets) or the second input; None: not given."""
+    """Return the axes of an op from an attribute (older opsets) or the second input; None if absent."""
     if node.attributes.get("axes"):
         return list(node.attributes["axes"])
     given = optional(inputs, 1)

@@ -135,7 +135,7 @@ def _scanned(body: Any, states: Sequence[Any], trips: int, run: Run) -> tuple[Ar
 
 
 def _unrolled(body: Any, states: list[Any], trips: int | None, condition: Any, run: Run) -> tuple[Array, ...] | None:
-    """Build the iterations in sequence; None where a condition is not constant, or where they are too many."""
+    """Build the iterations in sequence; None if a condition is not constant, or for too many iterations."""
     scanned: list[list[Any]] = [[] for _ in range(len(body.output) - 1 - len(states))]
     index = 0
     while (trips is None or index < trips) and bool(np.asarray(condition).reshape(-1)[0]):

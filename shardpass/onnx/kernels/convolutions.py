@@ -41,7 +41,7 @@ def _conv_integer(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _centred(array: Any, zero: Any, axis: int) -> Array:
-    """Subtract the zero point from the integers; a kernel may have one for each output channel."""
+    """Subtract the zero point from the integers; a kernel may have a zero point for each output channel."""
     wide = jnp.asarray(array).astype(jnp.int32)
     if zero is None:
         return wide
@@ -62,7 +62,7 @@ def _qlinear_conv(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _conv_transpose(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Compute a convolution of the array, dilated between its elements, by the reversed kernel."""
+    """Compute a transposed convolution: the array is dilated between its elements, and the kernel reversed."""
     x, kernel, bias = jnp.asarray(inputs[0]), jnp.asarray(inputs[1]), optional(inputs, 2)
     group, rank = node.attributes.get("group", 1), x.ndim - 2
     strides = list(node.attributes.get("strides") or [1] * rank)

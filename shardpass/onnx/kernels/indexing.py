@@ -32,7 +32,7 @@ def _gather_elements(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _places(indices: Array, axis: int) -> tuple[Array, ...]:
-    """Return the index of every axis: as given along ``axis``, each element's own place along the others."""
+    """Return the index of every axis: the given index along ``axis``, each element's own index along the others."""
     own = [jax.lax.broadcasted_iota(indices.dtype, indices.shape, k) for k in range(indices.ndim)]
     own[axis] = indices
     return tuple(own)
@@ -59,7 +59,7 @@ def _gather_nd(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _nd_places(array: Array, indices: Array, batch: int) -> tuple[Array, ...]:
-    """Return the indices of the leading axes, each of the shape of ``indices`` but for its last axis."""
+    """Return the indices of the leading axes, each shaped like ``indices`` without its last axis."""
     shape = indices.shape[:-1]
     own = [jax.lax.broadcasted_iota(indices.dtype, shape, k) for k in range(batch)]
     given = [_counted(indices[..., k], array.shape[batch + k]) for k in range(indices.shape[-1])]
@@ -72,7 +72,7 @@ def _scatter_nd(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _tensor_scatter(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Write the update behind a cache's content, along one axis, at a separate place for each batch."""
+    """Write the update after the cache's content along one axis, at a separate place for each batch."""
     array, update, starts = jnp.asarray(inputs[0]), jnp.asarray(inputs[1]), optional(inputs, 2)
     axis = node.attributes.get("axis", -2) % array.ndim
     first = jnp.zeros(array.shape[0], np.int64) if starts is None else jnp.asarray(starts)
@@ -100,7 +100,7 @@ def _top_k(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _compress(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Select elements, whose number must be constant."""
+    """Select elements; the number of selected elements must be constant."""
     axis = node.attributes.get("axis")
     chosen = np.flatnonzero(numbers(inputs[1], "condition"))
     array = jnp.ravel(inputs[0]) if axis is None else jnp.asarray(inputs[0])

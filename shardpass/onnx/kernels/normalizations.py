@@ -32,7 +32,7 @@ def per_channel(values: Any, rank: int) -> Array:
 
 
 def _batch_norm(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Normalize; in training mode by the batch's mean and variance, whose running values are outputs too."""
+    """Normalize; training mode uses the batch's mean and variance, and also returns their running values."""
     x, scale, bias, mean, variance = inputs
     rank, epsilon = jnp.ndim(x), node.attributes.get("epsilon", 1e-5)
     running: tuple[Array, ...] = ()

@@ -103,7 +103,7 @@ def _global_lp(node: Node, x: Array, over: tuple[int, ...]) -> Array:
 
 
 def _max_unpool(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Put each element at the place from which the pool selected it; zeros elsewhere."""
+    """Put each element at the place from which the pool selected it, with zeros elsewhere."""
     x, indices, shape = jnp.asarray(inputs[0]), jnp.asarray(inputs[1]), optional(inputs, 2)
     kernel = node.attributes["kernel_shape"]
     strides = node.attributes.get("strides") or [1] * len(kernel)

@@ -33,7 +33,7 @@ def _matmul_integer(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def centred(array: Array, zero: Any, contracted: int) -> Array:
-    """Subtract the zero point, or one for each row or column, from the integers, in 32 bits."""
+    """Subtract the zero point (possibly different for each row or column) from the integers, in 32 bits."""
     wide = jnp.asarray(array).astype(jnp.int32)
     if zero is None:
         return wide

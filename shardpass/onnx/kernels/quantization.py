@@ -14,7 +14,7 @@ from shardpass.onnx.model import Node
 
 
 def _spread(node: Node, value: Any, shape: Sequence[int]) -> Array:
-    """Reshape a scale or zero point so that it broadcasts to the array."""
+    """Reshape a scale or zero point for broadcasting to the array."""
     value = jnp.asarray(value)
     if value.size == 1:
         return value.reshape(())

@@ -23,7 +23,7 @@ Step = Callable[[Array, State], State]
 
 
 def _functions(node: Node, direction: int, defaults: Sequence[str]) -> list[Function]:
-    """Return the activations of one direction; parameters go in order to those that take some."""
+    """Return the activations of one direction; parameters are assigned in order to activations that take any."""
     names = [*(node.attributes.get("activations") or [])]
     names = [name.decode() if isinstance(name, bytes) else name for name in names] or [*defaults, *defaults]
     alphas = iter(node.attributes.get("activation_alpha") or [])
@@ -141,7 +141,7 @@ def _recurrent(make: Callable[[Node, Sequence[Any], int, Function], Step], state
 
 
 def _directions(node: Node) -> tuple[bool, ...]:
-    """List for each direction whether it runs backwards."""
+    """Return, for each direction, whether it runs backward."""
     name = node.attributes.get("direction", "forward")
     return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[name]
 

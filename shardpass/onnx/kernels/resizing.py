@@ -20,7 +20,7 @@ from shardpass.onnx.model import Node
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One axis: from ``size`` elements to ``count``, by the factor ``scale``, of the part ``roi``."""
+    """The resizing of one axis from ``size`` to ``count`` elements, by the factor ``scale``, of the part ``roi``."""
 
     axis: int
     size: int
@@ -76,7 +76,7 @@ def _resized_axes(node: Node, inputs: Sequence[Any], shape: Sequence[int]) -> li
 
 
 def _present(value: Any, what: str) -> Any:
-    """Return an input, which counts as left out if it has no elements."""
+    """Return an input; None if the input is absent or has no elements."""
     return None if value is None or 0 in np.shape(value) else constant(value, what)
 
 

@@ -39,7 +39,7 @@ def _grid_sample(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _taps(grid: Array, size: int, mode: str, padding: str, align: bool) -> list[tuple[Array, Array]]:
-    """Return the neighbours along one axis, and their weights; ``grid`` counts from -1 to 1."""
+    """Return the neighbours along one axis with their weights; ``grid`` ranges from -1 to 1."""
     at = (grid + 1) / 2 * (size - 1) if align else ((grid + 1) * size - 1) / 2
     borders = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
     at = jnp.round(at) if mode == "nearest" else at

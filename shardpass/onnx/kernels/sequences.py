@@ -38,7 +38,9 @@ def _concat(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _split(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Split; without sizes, into single elements; by one number, into parts of that size, the last maybe smaller."""
+    """Split into parts of the given sizes; for one size, the last part may be smaller; by default, into single
+    elements.
+    """
     array, split, axis = inputs[0], optional(inputs, 1), node.attributes.get("axis", 0)
     size = np.shape(array)[axis]
     if split is None:

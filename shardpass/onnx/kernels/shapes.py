@@ -120,7 +120,7 @@ def _trilu(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _reverse_sequence(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """Reverse the first elements of each row, as many as its length."""
+    """Reverse the first elements of each row; the length of the row gives their number."""
     array, lengths = jnp.asarray(inputs[0]), jnp.asarray(inputs[1])
     batch, time = node.attributes.get("batch_axis", 1), node.attributes.get("time_axis", 0)
     places = jax.lax.broadcasted_iota(np.int64, array.shape, time)

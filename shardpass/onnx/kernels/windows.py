@@ -35,14 +35,14 @@ class Window:
         return (self.kernel - 1) * self.dilation + 1
 
     def elements(self, padding: bool) -> np.ndarray:
-        """Count the elements that each window covers, including those of the declared padding if ``padding``."""
+        """Count the elements in each window; with ``padding``, including the declared padding."""
         places = np.arange(self.count)[:, None] * self.stride + np.arange(self.kernel) * self.dilation - self.before
         low, high = (-self.before, self.size + self.declared) if padding else (0, self.size)
         return np.asarray(((places >= low) & (places < high)).sum(1))
 
 
 def windows(node: Node, sizes: Sequence[int], kernel: Sequence[int]) -> list[Window]:
-    """Return the windows along each of the spatial axes, whose ``sizes`` are given."""
+    """Return the windows along each spatial axis, of the given ``sizes``."""
     rank = len(sizes)
     strides = list(node.attributes.get("strides") or [1] * rank)
     dilations = list(node.attributes.get("dilations") or [1] * rank)

@@ -88,7 +88,7 @@ def to_stablehlo(model: Model, configuration: str | None = None) -> Program:
 
 
 def program_of_all_values(model: Model, configuration: str | None = None) -> Program:
-    """Convert ``model``, with all arrays that its nodes compute and that are no constants as results."""
+    """Convert ``model`` with all non-constant arrays computed by nodes as results."""
     return _program(model, configuration, None)
 
 
@@ -142,7 +142,7 @@ def _made(model: Model, known: Mapping[str, Any]) -> list[str]:
 
 
 def _name_places(module: Any, model: Model) -> None:
-    """Set each op's location to that of its ONNX node, which the name of its JAX scope has."""
+    """Set the location of each op to its ONNX node, identified by the name of its JAX scope."""
     places = [
         ir.Location.name(str(node), ir.Location.file(model.place.file or "model.onnx", node.number + 1, 1))
         for node in model.nodes
@@ -216,7 +216,7 @@ def _output(model: Model, name: str, known: Mapping[str, Any]) -> Any:
 
 
 def _annotated(model: Model, node: Node, configuration: Configuration, name: str, rank: int) -> str | None:
-    """Return a node's annotation of one of its tensors, as XLA writes it."""
+    """Return a node's annotation of one of its tensors, in XLA's notation."""
     for annotation in node.annotations:
         if annotation.configuration != configuration.name:
             continue
@@ -227,7 +227,7 @@ def _annotated(model: Model, node: Node, configuration: Configuration, name: str
 
 
 def _written(model: Model, node: Node | str, configuration: Configuration, spec: ShardingSpec, rank: int) -> str:
-    """Format a spec as XLA does; one that names some of the devices is widened to all, with a remark."""
+    """Format a spec in XLA's notation; a spec with only some of the devices is widened to all, with a remark."""
     count, name = configuration.num_devices, spec.tensor_name
     if is_uneven(spec, count):
         wider = widened(spec, count)

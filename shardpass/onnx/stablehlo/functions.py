@@ -19,7 +19,7 @@ from shardpass.onnx.model import Node, node_of
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The nodes of a function, its inputs and outputs, and the opsets that its nodes are of."""
+    """The nodes of a function, its inputs and outputs, and the opsets of the nodes."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -28,7 +28,7 @@ class Body:
 
 
 def body_of(node: Node, opset: int, values: Sequence[Any]) -> Body | None:
-    """Return ONNX's body of a node of ``opset``, for the types of its inputs; None where the op has none."""
+    """Return ONNX's function body of a node in ``opset`` for its input types; None if the op has no body."""
     from onnx import defs
 
     try:
@@ -93,7 +93,7 @@ def _body(function: Any, node: Node, defaults: Mapping[str, Any]) -> Body:
 
 
 def _bound(proto: Any, number: int, given: Mapping[str, Any]) -> Node:
-    """Bind the attributes to which a node of a body refers, in its graphs too."""
+    """Replace references to a function's attributes in the nodes of its body, including their graphs."""
     made = type(proto)()
     made.CopyFrom(proto)
     _bind(made, given)

@@ -81,7 +81,7 @@ class Tracer:
         return self._body(body, inputs)
 
     def _body(self, body: Body, inputs: Sequence[Any]) -> list[Any]:
-        """Compute a function's results; an input that the node leaves out is None inside."""
+        """Compute the results of a function; an input omitted by the node is None inside."""
         known: Values = dict.fromkeys(body.inputs)
         known.update(zip(body.inputs, inputs, strict=False))
         opset = next((body.opsets[domain] for domain in OWN_DOMAINS if domain in body.opsets), self.model.opset)
@@ -90,7 +90,7 @@ class Tracer:
         return [known.get(name) for name in body.outputs]  # a body may leave out what its node does not ask for
 
     def _graph(self, node: Node, outer: Values, opset: int, proto: Any, inputs: Sequence[Any]) -> list[Any]:
-        """Compute the results of a graph of ``node`` on values of its inputs."""
+        """Compute the results of a subgraph of ``node`` for the given inputs."""
         from onnx import numpy_helper
 
         known = {**outer, **{tensor.name: numpy_helper.to_array(tensor) for tensor in proto.initializer}}
@@ -101,7 +101,7 @@ class Tracer:
 
 
 def _computed(node: Node, inputs: Sequence[Any]) -> Sequence[Any]:
-    """Compute a kernel's outputs: constants where all inputs are, or where it reads shapes alone."""
+    """Compute the outputs of a kernel: constants if all inputs are, or if the kernel only reads shapes."""
     kernel = KERNELS[node.op]
     if node.op == "ConstantOfShape":  # folds by itself what is small
         return kernel(node, inputs)

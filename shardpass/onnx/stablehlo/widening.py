@@ -17,7 +17,7 @@ from shardpass.sharding.notations.onnx_spec import ShardingSpec
 
 
 def is_uneven(spec: ShardingSpec, num_devices: int) -> bool:
-    """Return whether StableHLO cannot express the spec because of its devices."""
+    """Return whether the devices of the spec prevent a StableHLO sharding."""
     holders = spec.holders()
     everyone = [device for group in holders for device in group]
     if len(holders) == 1 and len(everyone) == 1:
@@ -28,7 +28,7 @@ def is_uneven(spec: ShardingSpec, num_devices: int) -> bool:
 
 
 def widened(spec: ShardingSpec, num_devices: int) -> ShardingSpec | None:
-    """Return the spec with copies on the devices that it does not name; None if shards would have unequal copies."""
+    """Return the spec with copies on its missing devices; None if shards would have unequal numbers of copies."""
     holders = [list(dict.fromkeys(group)) for group in spec.holders()]
     each, rest = divmod(num_devices, len(holders))
     named = [device for group in holders for device in group]

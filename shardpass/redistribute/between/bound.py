@@ -107,9 +107,7 @@ class _Program:
         self.rows[equal].append((terms, value))
 
     def late_variable(self, tier: int, receiver: int, size: float, came: Sequence[int]) -> int:
-        """Add the bytes that come late of those that come over the tiers beyond ``tier``, which are the variables
-        ``came``.
-        """
+        """Add the late part of the bytes ``came`` that cross the tiers beyond ``tier``."""
         seconds = size / sum(self.rates[tier + 1 :]) / self.scale
         self.beyond[tier, receiver] += [(column, seconds) for column in came]
         self.late[tier, receiver].append((self.count, seconds))
@@ -117,7 +115,7 @@ class _Program:
         return self.count - 1
 
     def least(self, waits: Mapping[Port, float], starts: Sequence[Start], known: float = 0.0) -> float:
-        """Return the least T in seconds. ``waits``: how long each port carries nothing. ``known``: a bound on T."""
+        """Return the least T in seconds. ``waits``: the idle time of each port. ``known``: a bound on T."""
         rows = [([*terms, (0, -1.0)], -waits[port] / self.scale) for port, terms in self.ports.items()]
         for (tier, receiver), terms in self.late.items():
             inner, outer = min(self.latencies[: tier + 1]), min(self.latencies[tier + 1 :])

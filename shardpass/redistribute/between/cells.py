@@ -100,7 +100,7 @@ class _Sets:
         return self.number.setdefault(devices, len(self.number))
 
     def without(self, one: tuple[int, ...], other: tuple[int, ...]) -> int:
-        """Return the number of the set of devices of ``one`` that are not in ``other``."""
+        """Return the number of the device set that contains the devices of ``one`` but not of ``other``."""
         key = self.of(one), self.of(other)
         if key not in self.lacking:
             self.lacking[key] = self.of(tuple(sorted(set(one).difference(other))))

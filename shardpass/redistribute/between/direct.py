@@ -134,7 +134,7 @@ def scheduled_pairs(
 
 
 def _rounds(order: IntArray, tier: IntArray, sender: IntArray, receiver: IntArray) -> IntArray:
-    """Assign each message, in the order of the schedule, the first round in which neither port has another message."""
+    """Assign each message, in schedule order, the first round in which both ports are free."""
     rounds = np.zeros(len(order), np.int64)
     out: dict[tuple[int, int], int] = {}
     into: dict[tuple[int, int], int] = {}

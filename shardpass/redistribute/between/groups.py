@@ -23,7 +23,7 @@ from shardpass.redistribute.between.ports import Ports
 
 
 def grouped(demand: Demand, ports: Ports) -> list[Demand]:
-    """Divide ``demand`` into groups of receivers, each with holders of its own that send to it.
+    """Divide ``demand`` into groups of receivers, each with separate holders that send to the group.
 
     Returns ``demand`` alone if its holders or receivers are one block.
     """

@@ -38,7 +38,7 @@ class Start:
 
 
 def idle(wanted: Sequence[Demand], ports: Ports, used: Iterable[Port]) -> tuple[dict[Port, float], list[Start]]:
-    """Return the seconds in which each port of ``used`` carries nothing, and bounds on ports idle together."""
+    """Return the idle seconds of each port in ``used``, and bounds on the seconds in which ports are idle together."""
     needs: dict[int, list[Demand]] = defaultdict(list)
     for demand in wanted:
         for receiver in demand.receivers:

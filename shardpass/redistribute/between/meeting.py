@@ -78,7 +78,7 @@ def _matched(
     number: IntArray, free_out: NDArray[np.bool_], free_in: NDArray[np.bool_], out_left: FloatArray,
     in_left: FloatArray, prefer: FloatArray,
 ) -> tuple[IntArray, IntArray]:  # fmt: skip
-    """Pair of free ports: for each receiver its best sender, and for each of these senders its best receiver."""
+    """Match free ports: the best sender for each receiver, and the best receiver for each of these senders."""
     rows, columns = np.flatnonzero(free_out), np.flatnonzero(free_in)
     if not rows.size or not columns.size:
         return rows[:0], rows[:0]

@@ -48,7 +48,7 @@ def _grouped(devices: NDArray[np.int64], most: int) -> tuple[tuple[str, ...], ND
 
 
 def transfers_svg(plan: TransferPlan) -> str:
-    """Draw senders on the left, receivers on the right; a line is as wide as its bytes are many."""
+    """Draw senders on the left and receivers on the right; the width of a line is proportional to its bytes."""
     drawn = traffic(plan)
     heads = str(plan).splitlines()
     head, price = heads[0], heads[-2].strip()

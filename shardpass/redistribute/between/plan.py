@@ -54,7 +54,7 @@ class TransferPlan:
 
     @cached_property
     def rounds(self) -> tuple[tuple[Message, ...], ...]:
-        """List the messages of each round, in which each port of a device sends or receives one message at most."""
+        """List the messages of each round; in a round, each port sends or receives at most one message."""
         return tuple(messages for wave in self.waves for messages in wave.rounds)
 
     @property
@@ -101,7 +101,9 @@ class TransferPlan:
 
     @cached_property
     def lower_bound_bytes(self) -> int:
-        """The bytes that the device that lacks most of its target tiles must receive: no plan can go below them."""
+        """The least bytes that some device must receive in any plan: the greatest missing part of a device's target
+        tiles.
+        """
         cell, device = members(self._cells, self._cells.receivers)
         _, number = np.unique(device, return_inverse=True)
         lacks = np.bincount(number.reshape(-1), self._cells.bits[cell] / 8)
@@ -109,7 +111,7 @@ class TransferPlan:
 
     @cached_property
     def peak_bytes(self) -> int:
-        """The most bytes alive on a device: tiles not yet freed, tiles that are filled, and one round's messages."""
+        """The peak of bytes alive on a device: tiles not yet freed, tiles being filled, and messages of one round."""
         return max(self.alive.values(), default=0)
 
     @cached_property
@@ -230,7 +232,7 @@ def cut(box: Box, start: Sequence[int]) -> tuple[slice, ...]:
 
 
 def place(tile: Any, start: Sequence[int], piece: Any, at: Sequence[int]) -> None:
-    """Write what ``piece``, which begins at ``at``, and ``tile``, which begins at ``start``, have in common."""
+    """Copy the intersection of ``piece``, which starts at ``at``, and ``tile``, which starts at ``start``."""
     low = tuple(map(max, start, at))
     high = tuple(min(s + n, a + m) for s, n, a, m in zip(start, tile.shape, at, piece.shape, strict=True))
     if all(a < b for a, b in zip(low, high, strict=True)):

@@ -117,7 +117,7 @@ def _alike(numbers: Sequence[int], arrays: Sequence[MovedArray]) -> tuple[Moved,
 
 
 def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tuple[Wave, str, dict[str, float]]:
-    """Return the fastest candidate, its name, and the makespans of the others. ``most``: bytes of a message."""
+    """Return the fastest candidate, its name, and the other makespans. ``most``: the byte limit of a message."""
     cells = cells_of(moves)
     near = NEAR if len(cells) > MOST_EXACT else 1 + 1e-9
     enough = near * simple_seconds(cells, ports)
@@ -207,7 +207,7 @@ def _candidates(wanted: Sequence[Demand], ports: Ports) -> Iterator[tuple[str, R
 
 
 def _by_all(cells: Cells, wanted: Sequence[Demand], ports: Ports) -> Iterator[tuple[str, Routed]]:
-    """Let receivers in the host of a holder, whose ports lie idle, pass on to other hosts, too."""
+    """Let idle receivers in the host of a holder pass data on to other hosts."""
     whole = demands(cells, None)
     if len(whole) < len(wanted) and len(cells) <= MOST_EXACT:
         for wide in (False, True):

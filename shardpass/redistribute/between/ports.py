@@ -34,14 +34,14 @@ class Ports:
         return next(t for t, block in tiers if block is None or sender // block == receiver // block)
 
     def tiers(self, sender: IntArray, receiver: IntArray) -> IntArray:
-        """Return the tier of each of many pairs of devices, as ``tier`` does of one."""
+        """Return the tier of each of many pairs of devices, like ``tier`` for one pair."""
         tier = np.full(np.broadcast(sender, receiver).shape, len(self.blocks) - 1)
         for t in range(len(self.blocks) - 2, -1, -1):
             tier[sender // (self.blocks[t] or 1) == receiver // (self.blocks[t] or 1)] = t
         return tier
 
     def blocks_of(self, devices: IntArray, tier: int) -> IntArray:
-        """Return the block of each of many devices on ``tier``, as ``block_of`` does of one."""
+        """Return the block of each of many devices on ``tier``, like ``block_of`` for one device."""
         size = 1 if tier < 0 else self.blocks[tier]
         return np.zeros_like(devices) if size is None else devices // size
 
@@ -52,7 +52,7 @@ class Ports:
 
     @property
     def host(self) -> int | None:
-        """Devices in a block of the innermost tier; None where one tier joins all."""
+        """Number of devices in a block of the innermost tier; None if one tier joins all devices."""
         return self.blocks[0]
 
 

@@ -68,7 +68,7 @@ def _all_devices(moves: Sequence[Moved]) -> IntArray:
 
 
 class _Tiles:
-    """The tile of each device under each move; ``real`` where there is one."""
+    """The tile of each device under each move. ``real``: whether the device has a tile."""
 
     def __init__(self, moves: Sequence[Moved], side: str, devices: IntArray, rank: int) -> None:
         shape = (len(moves), len(devices))
@@ -144,7 +144,7 @@ def _check_filled(
 
 
 def _check_once(devices: IntArray, width: int, owner: IntArray, low: IntArray, high: IntArray) -> None:
-    """Check that no element of an owner (ascending) is in two of its boxes."""
+    """Check that no element of an owner is in two of its boxes; owners ascend."""
     if not len(owner):
         return
     first, last, parts = [], [], []

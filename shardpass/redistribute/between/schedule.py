@@ -71,7 +71,7 @@ def messages(
 
 
 def chunks(cells: Sequence[Cell], chunk: float) -> list[list[Cell]]:
-    """Split ``cells`` into parts of ``chunk`` bytes, and one of the rest: equal parts keep ports in step."""
+    """Split ``cells`` into parts of ``chunk`` bytes and a remainder: equal parts keep ports in step."""
     total = bytes_of(cells)
     count = int(total / chunk * (1 + 1e-9))
     rest = total - count * chunk
@@ -166,7 +166,7 @@ class Shop:
             self.to_come[port] -= self.seconds[number]
 
     def _pairs(self, freed: set[PortOf], busy: set[PortOf]) -> Iterator[tuple[Key, PortOf, PortOf]]:
-        """Yield the pairs of free ports, one of them in ``freed``, with a message that is ready."""
+        """Yield pairs of free ports that have a message ready; at least one port of each pair is in ``freed``."""
         for port in freed:
             if port in busy:
                 continue

@@ -112,7 +112,7 @@ def as_arrays(moves: Sequence[Moved], rounds: Sequence[Sequence[Message]]) -> Se
 
 
 def _rows(message: int, cell: Cell, where: Mapping[int, tuple[int, int]], rank: int) -> list[tuple[int, ...]]:
-    """Return the table's rows: one for each run of neighbouring arrays of one move."""
+    """Return the rows of the table, each for a run of neighbouring arrays in the same move."""
     more = rank - len(cell.box[0])
     box = (*cell.box[0], *(0,) * more, *cell.box[1], *(1,) * more)
     runs: list[tuple[int, int, int]] = []

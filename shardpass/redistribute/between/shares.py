@@ -39,7 +39,7 @@ def loads(tree: Tree, ports: Ports) -> Counter[Port]:
 
 
 def shares(wanted: Sequence[Demand], ways: Sequence[Sequence[Tree]], ports: Ports) -> list[list[tuple[Tree, float]]]:
-    """Divide the bytes of each demand among its trees, so that the busiest port is done soonest."""
+    """Divide the bytes of each demand among its trees so that the busiest port finishes as early as possible."""
     if all(len(trees) == 1 for trees in ways):
         return [[(trees[0], float(demand.bytes))] for demand, trees in zip(wanted, ways, strict=True)]
     rows: dict[Port, int] = {}

@@ -46,7 +46,7 @@ class Side:
 
     @cached_property
     def boxes(self) -> dict[int, Box]:
-        """The box of the array that each device has, by its id; devices without any are left out."""
+        """The box of the array on each device, by device id; devices without a box are absent."""
         boxes = self.distribution.boxes(self.shape)
         starts, stops = boxes.start.tolist(), boxes.stop.tolist()
         return {self.devices[k]: (tuple(starts[k]), tuple(stops[k])) for k in np.flatnonzero(boxes.volume).tolist()}
@@ -111,13 +111,13 @@ def devices_of(given: Any, name: str) -> tuple[int, ...] | None:
 
 
 def other_devices(source: Any, target: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Return the devices of two shardings of JAX over meshes with different devices or orders of them; else none."""
+    """Return the devices of two JAX shardings if their meshes differ in devices or order; else None."""
     one, other = mesh_devices(source), mesh_devices(target)
     return (None, None) if None in (one, other) or one == other else (one, other)
 
 
 def mesh_devices(sharding: Any) -> tuple[int, ...] | None:
-    """Return the ids of the devices of a sharding of JAX; None of anything else, and over an abstract mesh."""
+    """Return the device ids of a JAX sharding; None for other types and for abstract meshes."""
     try:
         return tuple(int(device.id) for device in sharding.mesh.devices.flat)
     except Exception:  # of objects that only look like shardings, too

@@ -107,7 +107,7 @@ def _leaves(tree: Any, path: str) -> Iterable[tuple[str, Any]]:
 
 
 def _order(arrays: Sequence[MovedArray]) -> list[int]:
-    """Sort the arrays: first those whose targets are small beside their sources, and of equal ones the small ones."""
+    """Sort the arrays by the ratio of target to source bytes, then by size, ascending."""
 
     def key(number: int) -> tuple[float, int]:
         source, target = (_bytes(arrays[number], side) for side in ("source", "target"))

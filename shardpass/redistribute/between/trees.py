@@ -30,7 +30,7 @@ MOST_TREES = 256  # of one demand
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A step of a tree: ``sender`` passes on the bytes that came by the edge number ``after``; -1: its own."""
+    """A step of a tree: ``sender`` passes on bytes received by the edge number ``after``; -1: bytes of its own."""
 
     sender: int
     receiver: int
@@ -43,8 +43,8 @@ Tree = tuple[Edge, ...]
 def trees(
     holders: Sequence[int], receivers: Sequence[int], ports: Ports, *, relay: bool, wide: bool = False
 ) -> list[Tree]:
-    """List the trees of every level, holder and turn, the simple ones first; with many holders and turns, one turn for
-    each holder.
+    """List the trees for every level, holder and turn, simple trees first; with many holders and turns, one turn for
+    each holder. ``wide``: include the trees of case 4.
 
     ``wide``: those of case 4, too.
     """
@@ -77,7 +77,7 @@ def _tree(holder: int, receivers: Sequence[int], ports: Ports, level: int, turn:
     edges: list[Edge] = []
 
     def bring(sender: int, after: int, members: list[int], at: int) -> None:
-        """Send one copy to a block of tier ``at``, and from there to all of its ``members``."""
+        """Send one copy to a block of tier ``at``, and from there to all ``members`` of the block."""
         first = members[turn % len(members)]
         edges.append(Edge(sender, first, after))
         spread(first, len(edges) - 1, [member for member in members if member != first], at)

@@ -32,7 +32,7 @@ class Wave:
 
     @cached_property
     def rounds(self) -> tuple[tuple[Message, ...], ...]:
-        """List the messages of each round, in which each port of a device sends or receives one message at most."""
+        """List the messages of each round; in a round, each port sends or receives at most one message."""
         return self.sent.rounds()
 
     @property

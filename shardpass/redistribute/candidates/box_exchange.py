@@ -111,7 +111,7 @@ def _rounds_of(transfers: list[BoxTransfer]) -> list[list[BoxTransfer]]:
 
 
 def _put_idle(rounds: list[ops.BoxRound], accumulator: IntArray) -> None:
-    """Choose where devices that are sent nothing in a round write the zeros that they receive instead.
+    """Choose where devices that receive no data in a round write the zeros they receive instead.
 
     That is cheaper than a mask. A later round overwrites the place completely, or it lies past the end of dimension 0.
     The content of a device that is sent nothing in any round is arbitrary: it writes anywhere.

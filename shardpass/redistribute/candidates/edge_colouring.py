@@ -17,7 +17,9 @@ from collections.abc import Sequence
 
 
 def colour_edges(edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Colour each (sender, receiver), no two alike at one sender or one receiver, with as few colours as possible."""
+    """Color each (sender, receiver) edge so that no two edges at one sender or receiver share a color, with as few
+    colors as possible.
+    """
     degree = 0
     ends: list[dict[int, list[int]]] = [{}, {}]
     for sender, receiver in edges:
@@ -48,7 +50,7 @@ def _free(
     a: int,
     b: int,
 ) -> None:
-    """Free colour ``a`` at ``receiver`` by swapping a and b along the path of those colours from there."""
+    """Free color ``a`` at ``receiver`` by swapping a and b along the path of these colors from the receiver."""
     path = []
     side, node, colour = 1, receiver, a
     while (e := at[side][node][colour]) >= 0:

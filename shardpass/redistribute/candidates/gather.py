@@ -15,7 +15,7 @@ from shardpass.sharding import AxisRef, Sharding
 
 
 def meet(problem: Problem) -> Sharding | None:
-    """Return the sharding that splits only the axes common to source and target; None if equal to either.
+    """Return the sharding over only the axes common to source and target; None if equal to either.
 
     On each dimension it keeps the most major axes that both have.
     """

@@ -66,7 +66,7 @@ def plan_rink(
 
 
 def _permuting_all_to_all(here: Tiling, step: WeakCollective, wanted: Tiling, builder: Builder) -> None:
-    """Build the all_to_all ``step`` with each chunk sent to where the following permute would bring it."""
+    """Build the all_to_all ``step`` with each chunk sent directly to its destination after the following permute."""
     groups = here.groups(step.dim, step.factor)
     place = here.index[:, step.dim] % step.factor
     member = least_permutation(_moved(here, step).key, wanted.key)  # whose tile each device gets in the end
@@ -87,7 +87,7 @@ def _moved(tiling: Tiling, step: WeakCollective) -> Tiling:
 
 
 def _emit_slice(shape: tuple[int, ...], source: Tiling, sliced: Tiling, builder: Builder) -> None:
-    """Build all slices of the path as one: part ``index mod factor`` of each dimension of the source's tile."""
+    """Build all slices of the path as a single op: part ``index mod factor`` of each dimension of the source tile."""
     if sliced.counts == source.counts:
         return
     factors = np.array([k // s for k, s in zip(sliced.counts, source.counts, strict=True)])
@@ -134,7 +134,7 @@ def fair(tiling: Tiling, factor: int, part: IntArray) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _SteeredPath:
-    """A path, with a choice for its slices."""
+    """A path with a choice of the part that each device slices."""
 
     sliced: Tiling
     moves: list[WeakCollective]

@@ -81,7 +81,7 @@ def build_plan(problem: Problem, planner: str, terms: Terms) -> Builder:
 
 
 def _beside_gather(problem: Problem, built: Builder, terms: Terms) -> Builder:
-    """Return ``built``, or gather and slice, if the limit allows that and it is cheaper."""
+    """Return ``built``, or a gather and a slice if these are cheaper and the memory limit allows."""
     middle = meet(problem)
     if middle is None:
         return built
@@ -143,7 +143,7 @@ def _slid(problem: Problem, planner: str, terms: Terms) -> Builder | None:
 
 
 def _crossing_gathered(problem: Problem, planner: str, terms: Terms) -> Builder:
-    """Gather the dimensions whose borders cross first: for devices too many for a box exchange.
+    """Gather the dimensions whose borders cross first, if there are too many devices for a box exchange.
 
     Needs the memory of the source's tile with these dimensions whole.
     """
@@ -161,7 +161,7 @@ def between(
     target: Sharding | None = None,
     shape: tuple[int, ...] | None = None,
 ) -> Problem:
-    """Return the problem with another source, target or shape."""
+    """Return a copy of the problem with another source, target or shape."""
     return make_problem(
         shape or problem.shape,
         problem.element.mlir,
@@ -180,7 +180,7 @@ def _rink_strategy(problem: Problem, shape: tuple[int, ...], in_rounds: bool = F
 
 
 def _on_nesting_borders(problem: Problem, shape: tuple[int, ...], terms: Terms, is_real: bool = True) -> Builder:
-    """Plan by sub-axes where possible; builds the paper's plan only where it could be better.
+    """Plan by sub-axes if possible; build the paper's plan only if it could be better.
 
     Not ``is_real``: the array is padded for the plan, and a box exchange would send the padding too.
     """

@@ -23,7 +23,7 @@ from shardpass.sharding import Sharding
 
 
 def stacked(problem: Problem) -> Problem | None:
-    """Return the problem as one of whole values; None where sums are added, or where sub-axes suffice."""
+    """Return the problem with partial sums as a dimension; None if sums are added or if sub-axes suffice."""
     if not problem.is_kept or problem.is_nothing or _is_in_sub_axes(problem):
         return None
     sides = (_stacked(problem.source), _stacked(problem.target))

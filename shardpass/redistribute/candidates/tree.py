@@ -29,9 +29,7 @@ from shardpass.redistribute.program.build import Builder
 
 
 def append_tree(problem: Problem, root: int, builder: Builder) -> None:
-    """Append the rounds of a binomial tree to ``builder``, by which device ``root`` sends each device its
-    target tile.
-    """
+    """Append the rounds of a binomial tree that sends each device its target tile from the device ``root``."""
     needed = problem.target.boxes(problem.shape)
     base, tile = problem.source.base, problem.source.tile
     segments = [(root, _members(needed, root))]

@@ -43,7 +43,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
 
 
 def element_name_of(given: Any) -> str:
-    """Read an element type's name. Raises ShardpassError (SP405) for what is neither a name nor a dtype."""
+    """Return the name of an element type, given as a name or a dtype. Raises ShardpassError (SP405)."""
     if isinstance(given, str):
         return "".join([given])
     known = ", ".join(row.mlir for row in ELEMENT_TYPES)

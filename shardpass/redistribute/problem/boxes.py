@@ -20,7 +20,7 @@ class Boxes:
 
     @classmethod
     def of(cls, shape: tuple[int, ...], tile: tuple[int, ...], base: IntArray, real: NDArray[np.bool_]) -> Boxes:
-        """Make boxes from tiles of one shape, less the part past the end of the array."""
+        """Make boxes from tiles of the same shape, without the part past the end of the array."""
         whole = np.array(shape, np.int64)
         return cls(np.minimum(base, whole), np.minimum(base + np.array(tile, np.int64), whole), real)
 

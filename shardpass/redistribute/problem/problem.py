@@ -64,7 +64,7 @@ class Distribution:
 
     @cached_property
     def summand(self) -> IntArray | None:
-        """Return the number of each device's partial sum; None where values are whole. int64 [devices]."""
+        """Return the number of each device's partial sum; None if values are whole. int64 [devices]."""
         return self.sharding.number(self.sharding.unreduced) if self.sharding.unreduced else None
 
     def boxes(self, shape: tuple[int, ...]) -> Boxes:
@@ -87,7 +87,7 @@ class Problem:
 
     @cached_property
     def mesh(self) -> Mesh:
-        """Return a mesh to name axes by: a common one, the source's, or the target's."""
+        """Return a mesh for axis names: the common mesh, or the source's, or the target's."""
         shardings = [s for s in (self.source.sharding, self.target.sharding) if s.mesh is not None]
         if not shardings:
             return Mesh((("devices", self.devices),))
@@ -130,7 +130,7 @@ class Problem:
         return 1 if self.source.summand is None else int(self.source.summand.max()) + 1
 
     def aligned(self) -> tuple[int, ...] | None:
-        """Return the padded shape that both tilings divide into their own tiles; None where their borders cross.
+        """Return the padded shape that both tilings divide into their own tiles; None if their borders cross.
 
         A dimension that one side does not split may be padded to the other's size.
         """
@@ -142,11 +142,11 @@ class Problem:
         return tuple(shape)
 
     def aligned_dims(self) -> tuple[bool, ...]:
-        """Return for each dimension whether the borders of its tiles nest."""
+        """Return whether the tile borders nest, for each dimension."""
         return tuple(len(sizes) < 2 for sizes in self._padded_sizes())
 
     def _padded_sizes(self) -> list[set[int]]:
-        """Return for each dimension the sizes to which the sides that split it pad it."""
+        """Return the padded sizes of each dimension on the sides that split the dimension."""
         sides = (self.source, self.target)
         return [
             {side.tiling.counts[i] * side.tile[i] for side in sides if side.tiling.counts[i] > 1}

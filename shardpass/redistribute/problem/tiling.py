@@ -49,7 +49,7 @@ class Tiling:
         return Tiling(replaced(self.counts, dim, self.counts[dim] * factor), index)
 
     def joined(self, dim: int, factor: int) -> Tiling:
-        """Merge each ``factor`` neighbours along ``dim`` into one tile."""
+        """Merge every ``factor`` neighbours along ``dim`` into one tile."""
         index = self.index.copy()
         index[:, dim] //= factor
         return Tiling(replaced(self.counts, dim, self.counts[dim] // factor), index)

@@ -92,7 +92,7 @@ class Builder:
         return isinstance(last, REARRANGING)
 
     def cheapest(self, forms: Sequence[list[Op]]) -> list[Op]:
-        """Return the form whose ops add the least local work, the first of equals."""
+        """Return the form with the least local work; among equals, the first."""
         if len(forms) == 1:
             return forms[0]
         return min(
@@ -129,7 +129,7 @@ class Builder:
         self._padded = len(self.program), before
 
     def dynamic_slice(self, tile: tuple[int, ...], starts: IntArray) -> None:
-        """Slice; axes that were not padded just before come first, so that less is padded."""
+        """Slice the array, starting with axes that were not just padded, so that less is padded."""
         count, bare = self._padded
         is_last = count == len(self.program) > self._memory.seen
         if is_last and all(a == b or n == b for a, n, b in zip(bare, tile, self.tile, strict=True)):
@@ -165,7 +165,7 @@ class Builder:
         self._step(StepKind.ALL_REDUCE, axes, groups, self.tile, moved)
 
     def permute(self, source_of: IntArray) -> None:
-        """Send every device its source's array; no op where every device is its own source."""
+        """Send every device the array of its source; no op if every device is its own source."""
         here = np.arange(self.devices)
         moved = source_of != here
         if not moved.any():
@@ -215,7 +215,7 @@ class Builder:
         self._step(kind, axes, groups, tile, received)
 
     def rounds(self, program: Iterable[Op], source_of: IntArray, chunk: tuple[int, ...], tile: tuple[int, ...]) -> None:
-        """Append ``program``, with one ``ChunkRounds``: a step for each round in which any chunk moves."""
+        """Append ``program``, which contains one ``ChunkRounds``, with a step for each round that moves a chunk."""
         here = np.arange(self.devices)
         moved = source_of != here
         pairs = np.stack([source_of, np.broadcast_to(here, source_of.shape)], axis=-1)
@@ -242,7 +242,7 @@ class Builder:
 
 
 def in_sequence(*strategies: Strategy) -> Strategy:
-    """Run one strategy after the other."""
+    """Run the strategies in sequence."""
 
     def build(builder: Builder) -> None:
         for strategy in strategies:

@@ -16,7 +16,7 @@ from shardpass.redistribute.problem.device_arrays import IntArray
 
 
 class Unproven(Exception):
-    """A program is wrong, or the simulator cannot show that it is right."""
+    """The simulator could not prove the program: the program is wrong, or beyond the simulator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ Axis = tuple[Digit, ...]
 
 
 def merged(digits: list[Digit] | Axis) -> Axis:
-    """Merge digits that continue each other, and drop those of size 1."""
+    """Merge consecutive digits that form one digit, and drop digits of size 1."""
     out: list[Digit] = []
     for digit in digits:
         if digit.size == 1:
@@ -44,7 +44,7 @@ def merged(digits: list[Digit] | Axis) -> Axis:
 
 
 def cut(axis: Axis, minor: int) -> tuple[Axis, Axis]:
-    """Cut an axis into its major and its minor part, of ``minor`` positions."""
+    """Split an axis into a major part and a minor part of ``minor`` positions."""
     low: list[Digit] = []
     high = list(axis)
     while minor > 1:

@@ -11,7 +11,7 @@ from shardpass.redistribute.program.state import State, fingerprints
 
 
 def held_under(distribution: Distribution) -> State:
-    """Return the simulator's state in which each device has its tile of one side of a problem.
+    """Return the state in which each device has its tile of one side of a problem.
 
     A device's weight identifies the partial sum that it has.
     """
@@ -22,7 +22,7 @@ def held_under(distribution: Distribution) -> State:
 
 
 def final_state(problem: Problem) -> State:
-    """Return the target's tiles, each with the sum of those source summands that the target does not keep apart.
+    """Return the target tiles, each with the sum of the source summands that the target adds.
 
     Equal shardings may list the devices of a tile in two orders, which number their summands otherwise:
     ``{devices=[2,1,2]0,2,3,1 last_tile_dims={unreduced}}`` and ``0,2,1,3``. Each device keeps its own then.

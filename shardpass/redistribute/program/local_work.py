@@ -47,7 +47,9 @@ Shape = tuple[int, ...]
 
 
 class LocalWork(NamedTuple):
-    """Bytes written in all loops, runs joined by memcpy, elements written one by one, places that take a division."""
+    """Bytes written in all loops, runs copied by memcpy, elements written one at a time, and indices that need a
+    division.
+    """
 
     bytes: int = 0
     runs: int = 0
@@ -94,7 +96,7 @@ USUAL_PIECES = 4  # that a loop joins, as places are priced
 
 
 def usual_prices(copies: float) -> LocalPrices:
-    """Return the prices of a machine from the bytes a second that it copies."""
+    """Return the prices of a machine, derived from the bytes it copies per second."""
     return LocalPrices(copies, copies / CALL, copies / ELEMENT, copies / PLACE)
 
 
@@ -126,7 +128,7 @@ class _Loop:
 
 
 class _Walk:
-    """Counts work op by op; ``memory`` follows the shapes, and counts what rounds and boxes copy."""
+    """Count local work op by op; ``memory`` follows the shapes, and counts the copies of rounds and boxes."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -135,7 +137,7 @@ class _Walk:
         self.done = LocalWork()
 
     def write(self) -> None:
-        """End the loop, if there is one: its array is written."""
+        """End the current loop, if any: its array is written to memory."""
         loop, elements = self.loop, math.prod(self.memory.shape)
         if loop is not None:
             in_runs = self.memory.element.bytes(loop.joined) > SHORT
@@ -227,7 +229,7 @@ class _Walk:
 
 
 def _innermost(shape: Shape) -> int:
-    """Return the size of the innermost dimension that is not 1; 1 without one."""
+    """Return the size of the innermost dimension larger than 1; 1 if there is none."""
     return next((n for n in reversed(shape) if n > 1), 1)
 
 

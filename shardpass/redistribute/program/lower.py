@@ -66,7 +66,7 @@ def _carrier(element: Any) -> Any:
 
 
 def _changed(value: Any, element: Any, change: Any) -> Any:
-    """Convert ``value`` to another element type, by the op ``change``."""
+    """Convert ``value`` to another element type with the op ``change``."""
     if value.type.element_type == element:
         return value
     return change(ir.RankedTensorType.get(value.type.shape, element), value)

@@ -29,7 +29,7 @@ def box_round(parts: Parts, op: ops.BoxRound, value: Any, accumulator: Any) -> A
 
 
 def _masked(parts: Parts, op: ops.BoxRound, box: Any, accumulator: Any) -> Any:
-    """Select ``box`` where it counts for the device, else the accumulator's elements there."""
+    """Select ``box`` on devices to which the box applies, else the accumulator's elements at the same place."""
     kept = parts.slice(accumulator, op.put, op.size)
     got = op.source_of >= 0
     if (op.extents[got] == op.size).all():
@@ -47,7 +47,7 @@ def _masked(parts: Parts, op: ops.BoxRound, box: Any, accumulator: Any) -> Any:
 
 
 def slide(parts: Parts, op: ops.Slide, value: Any) -> Any:
-    """Build a window of own rows and the neighbour's side by side: one copy, once XLA has fused it."""
+    """Build a window of a device's own rows and its neighbour's; XLA fuses this into one copy."""
     shape = list(value.type.shape)
     pieces = [value]
     if op.halo:

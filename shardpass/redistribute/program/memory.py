@@ -66,13 +66,13 @@ class Memory:
         self.copied = 0
 
     def follow(self, program: Sequence[Op]) -> int:
-        """Count the ops of ``program`` since the last call; returns the most bytes alive in one of them."""
+        """Count the ops of ``program`` since the last call; returns the peak of bytes alive during any of these ops."""
         most = max(map(self.follow_op, program[self.seen :]), default=0)
         self.seen = len(program)
         return most
 
     def follow_op(self, op: Op) -> int:
-        """Count one op; returns the bytes alive in it."""
+        """Count one op; returns the bytes alive during the op."""
         use = self._use(op)
         made = math.prod(use.shape)
         self.shape = use.shape
@@ -83,7 +83,7 @@ class Memory:
         return live
 
     def after(self, first: Memory) -> Memory:
-        """Add the count of ``first``, a program that runs before this one, to this count, and return it."""
+        """Add the count of ``first``, a program that runs earlier, to this count, and return this count."""
         self.seen += first.seen
         self.peak = max(self.peak, first.peak)
         self.tile = max(self.tile, first.tile)
@@ -91,7 +91,7 @@ class Memory:
         return self
 
     def _along(self, axis: int, result: Shape) -> Use:
-        """Count a gather or scatter along ``axis``, whose greater end is transposed unless ``axis`` leads."""
+        """Count a gather or scatter along ``axis``; unless ``axis`` is the first, the larger array is transposed."""
         if not along(self.shape, axis):
             return Use(result)
         value, made = math.prod(self.shape), math.prod(result)
@@ -158,7 +158,7 @@ def _chunks(op: ops.ChunkRounds) -> Use:
 
 
 def _boxes(op: ops.BoxRound) -> int:
-    """Count the boxes of a round in memory: the one cut out, the received one, and the one under a mask."""
+    """Count the memory of the boxes in a round: the box to send, the received box, and the masked box."""
     here = np.arange(len(op.source_of))
     comes = bool(((op.source_of != here) & (op.source_of >= 0)).any())
     got = op.source_of >= 0

@@ -18,7 +18,7 @@ from shardpass.redistribute.problem.device_arrays import IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AsBits:
-    """Values move as integers of their bits, in the whole program, unless it adds any; the result is as it was."""
+    """Move values as integers of the same bits throughout the program, unless the program adds values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +126,7 @@ class AllReduce:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReduceScatter:
-    """The sum of a group's arrays; its device ``j`` keeps block ``j`` of ``axis``."""
+    """Add the arrays of a group; device ``j`` of the group keeps block ``j`` of ``axis``."""
 
     axis: int
     groups: IntArray

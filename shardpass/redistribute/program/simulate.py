@@ -54,7 +54,7 @@ def _group_axis(state: State, groups: IntArray) -> Axis:
 
 
 def _first(base: IntArray, groups: IntArray) -> IntArray:
-    """Return the base of the first of its group, for each device."""
+    """Return the base of the first device in the group of each device."""
     out = np.empty_like(base)
     out[groups] = base[groups[:, :1]]
     return out
@@ -108,7 +108,7 @@ def _regrouped(axes: tuple[Axis, ...], shape: tuple[int, ...]) -> tuple[Axis, ..
 
 
 def _resized(state: State, shape: tuple[int, ...]) -> State:
-    """Pad or trims where an axis is whole in the array: its end may be anything."""
+    """Pad or trim an axis that is whole in the array; the values in the padding are arbitrary."""
     axes = list(state.axes)
     for a, (n, have) in enumerate(zip(shape, state.shape, strict=True)):
         if n != have:
@@ -157,7 +157,7 @@ def _reduced(state: State, op: ops.AllReduce | ops.ReduceScatter) -> State:
 
 
 def _split(state: State, axis: int, groups: IntArray) -> tuple[Axis, Axis]:
-    """Split an axis into a block for each member of a group: the digits across blocks, and those in one."""
+    """Split an axis into one block per group member: the digits across blocks, and the digits inside a block."""
     whole, members = state.shape[axis], groups.shape[1]
     if whole % members:
         raise Unproven(f"axis {axis} of {whole} positions has no {members} equal blocks")
@@ -165,14 +165,14 @@ def _split(state: State, axis: int, groups: IntArray) -> tuple[Axis, Axis]:
 
 
 def _place(groups: IntArray) -> IntArray:
-    """Return the place of each device in its group."""
+    """Return each device's position in its group."""
     place = np.empty(groups.size, np.int64)
     place[groups] = np.arange(groups.shape[1])
     return place
 
 
 def _chunked(state: State, op: ops.ChunkRounds) -> State:
-    """Return the state after chunk rounds: digits inside of a chunk stay, others follow from chunks' places."""
+    """Return the state after chunk rounds: digits inside a chunk stay, the others follow from the chunks' places."""
     devices, rank = state.base.shape
     rounds = len(op.source_of)
     if not state.real.all() or (np.sort(op.source_of, axis=1) != np.arange(devices)).any():

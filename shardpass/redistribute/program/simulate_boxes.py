@@ -20,7 +20,7 @@ def simulate_box_exchange(
     end: ops.EndBoxExchange,
     shape: tuple[int, ...],
 ) -> State:
-    """Return the tiles that ``end`` claims; a device is real where its rounds fill its tile, each element once."""
+    """Return the tiles that ``end`` claims; a device is real if the rounds fill its tile, each element exactly once."""
     if state.axes != State.tile(state.shape, state.base).axes or (state.weight != state.weight[0]).any():
         raise Unproven("an exchange starts from tiles")
     whole = np.array(shape, np.int64)
@@ -57,7 +57,9 @@ def simulate_box_exchange(
 
 
 def simulate_slide(state: State, op: ops.Slide, shape: tuple[int, ...]) -> State:
-    """Return the tiles that ``op`` claims, where each device or its neighbour had every row of its new tile."""
+    """Return the tiles that ``op`` claims, after checking that each device or its neighbour had every row of the new
+    tile.
+    """
     dim, have = op.axis, state.shape[op.axis]
     if state.axes[dim] != merged([Digit(have, dim, 1)]) or not state.real.all():
         raise Unproven("borders slide where there are no tiles")

@@ -19,7 +19,7 @@ from shardpass.redistribute.program.digits import Axis, Digit, merged
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """The local arrays of all devices: for each of their elements, which element of the whole array it is."""
+    """The local arrays of all devices: the index in the whole array of each local element."""
 
     axes: tuple[Axis, ...]
     base: IntArray  # [devices, rank]

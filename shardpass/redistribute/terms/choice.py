@@ -44,7 +44,7 @@ class Terms:
 
     @property
     def most_live(self) -> int | None:
-        """Return the bytes that may be alive together on a device; None: any number."""
+        """Return the bytes that may be alive on a device at the same time; None: no limit."""
         if self.limit == "max":
             return self.tiles[0] + 2 * self.tiles[1] + max(self.tiles)
         return self.limit
@@ -60,7 +60,7 @@ class Terms:
         return cost(self.machine, built) * (MANY if _collectives(built) > FEW else 1)
 
     def choose(self, candidates: Sequence[Builder], most_received: int | None = None) -> Builder:
-        """Return the chosen candidate, with the reasons why the others are refused.
+        """Return the chosen candidate, with the reasons for refusing the others.
 
         ``most_received``: no device should receive more bytes (case 2); None: any number.
         """
@@ -108,7 +108,7 @@ def over_limit(peak: int, limit: int) -> str:
 
 
 def label_of(built: Builder) -> str:
-    """Name a candidate: by its label, else by its steps."""
+    """Return the label of a candidate, or its steps as text."""
     if built.label:
         return built.label
     runs = [(kind, len(list(run))) for kind, run in groupby(step.kind for step in built.steps)]

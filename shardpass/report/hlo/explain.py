@@ -114,9 +114,9 @@ def explain_hlo(
 
 
 def mesh_in(text: str, devices: int) -> Mesh | None:
-    """Return the mesh of ``devices`` that replica groups or Shardy's attributes name; None where there is none.
+    """Return the mesh of ``devices`` named by replica groups or Shardy's attributes; None if there is none.
 
-    XLA calls axes ``axis_0``, ``axis_1`` where it has only a list of devices: these are nobody's names.
+    XLA names the axes of a device list ``axis_0``, ``axis_1``: these names do not come from the user.
     """
     for groups, shardy in dict.fromkeys(_MESH.findall(text)):
         axes = [(name, int(size)) for name, size in _AXIS.findall(groups or shardy)]
@@ -141,7 +141,7 @@ def _work(program: HloProgram, every: Sequence[OpWork], machine: Machine) -> dic
 
 
 def _holdings(program: HloProgram) -> tuple[Holding, ...]:
-    """List the largest of the arguments, and of the temporaries where these need most."""
+    """List the largest arguments, or the largest temporaries if these need the most memory."""
     entry = program.computations.get(program.entry)
     arrays = [(op, shape) for op in (entry.parameters.values() if entry else ()) for shape in op.shapes]
     arrays += [(one.op, one.shape) for one in alive_at_peak(program)]
@@ -154,7 +154,7 @@ def _holdings(program: HloProgram) -> tuple[Holding, ...]:
 
 
 def _estimates(every: Sequence[OpWork], clock: float) -> dict[int, float]:
-    """Map the ``id`` of an op to the seconds that its compiler estimates for one run."""
+    """Map the ``id`` of an op to the compiler's estimate of its seconds in one run."""
     if not clock:
         return {}
     cycles = ((id(one.op), estimated_cycles(one.op)) for one in every)
@@ -162,7 +162,7 @@ def _estimates(every: Sequence[OpWork], clock: float) -> dict[int, float]:
 
 
 class _Rows:
-    """Makes the rows of one program."""
+    """Make the rows of one program."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class _Rows:
         self.slices = Slices(program)
 
     def of(self, one: HloCollective) -> Iterator[Row]:
-        """Yield the rows of a collective: one for each line whose arrays it moves, and for each size of its groups."""
+        """Yield the rows of a collective: one for each line whose arrays move, and for each group size."""
         kept = self.slices.sliced_results(one) if one.kind == ALL_REDUCE else frozenset()
         parts, groups = self.values.parts(one, kept), _array(one)
         axes = "" if self.mesh is None else axes_of_groups(self.mesh, groups, one.kind != PERMUTE)
@@ -216,7 +216,7 @@ class _Rows:
                 )
 
     def _seconds(self, one: HloCollective, sent_as: str, share: int, groups: Ints) -> float:
-        """Return seconds of a part of a collective: the share of the whole's time that is its share of the bytes."""
+        """Return the seconds of a part of a collective, in proportion to the part's bytes."""
         whole = max(one.received, default=0)
         if not one.counted or not whole:
             return 0.0

@@ -26,7 +26,7 @@ def measured(program: HloProgram, made: Sequence[tuple[Row, HloCollective]], fol
 
 
 def _dones(program: HloProgram) -> dict[str, tuple[str, ...]]:
-    """Map the name of an asynchronous start, or of a collective inside one, to the other ops of the pair."""
+    """Map the name of an asynchronous start, or of a collective inside a start, to the other ops of the pair."""
     result: dict[str, tuple[str, ...]] = {}
     for computation in program.computations.values():
         for op in computation.ops.values():

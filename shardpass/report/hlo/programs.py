@@ -46,7 +46,7 @@ _ANNOTATED = re.compile(r'custom_call_target="(?:Sharding|SPMD\w+|xla\.sdy\.\w+)
 
 
 def partitioned_text(data: Given, file: str) -> str | None:
-    """Return the text of HLO that needs no partitioner; None of any other program.
+    """Return the text of HLO that is already partitioned; None for any other program.
 
     That is HLO with a schedule, which XLA makes last, or whose entry XLA's partitioner made, or with collectives and
     without annotations. Raises ShardpassError (SP127) for a proto that XLA does not read.
@@ -72,7 +72,7 @@ def is_compiled(given: Any) -> bool:
 def explain_compiled(
     compiled: Any, mesh: Mesh | None, machine: Machine | str | None, partitioner: str = "xla"
 ) -> Explanation:
-    """Explain a ``jax.stages.Compiled``, over ``mesh`` or else the mesh of its arguments and results."""
+    """Explain a ``jax.stages.Compiled`` over ``mesh``; by default, the mesh of its arguments and results."""
     text = compiled.as_text()
     if not text:
         raise NOT_A_PROGRAM.error(given="a compiled program of which the backend gives no HLO")
@@ -168,8 +168,8 @@ def explain_built(
     *,
     lists: bool = False,
 ) -> Explanation:
-    """Explain a program that ``partitioner`` made, with its compiler's account of memory. ``lists``: as
-    ``explain_hlo`` takes it.
+    """Explain a program compiled by ``partitioner``, with the compiler's memory statistics. ``lists``: as in
+    ``explain_hlo``.
     """
     return explain_hlo(
         program.hlo,

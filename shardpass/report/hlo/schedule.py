@@ -66,7 +66,7 @@ def _collective(every: Sequence[Row], numbers: tuple[int, ...], needs: tuple[int
 
 
 class _Computations(ABC, Generic[T]):
-    """What each computation of a program is made into, once. ``numbers``: of an op's rows, by its ``id``."""
+    """Convert each computation of a program once. ``numbers``: the rows of an op, by the op's ``id``."""
 
     def __init__(
         self, program: HloProgram, rows: Sequence[Row], owners: Sequence[HloOp], work: Mapping[int, OwnWork]
@@ -79,7 +79,7 @@ class _Computations(ABC, Generic[T]):
         self._open: set[str] = set()  # computations around this one: a call back to these is passed over
 
     def of(self, name: str) -> tuple[T, ...]:
-        """Return what a computation is made into."""
+        """Return the tasks of a computation."""
         if name not in self._known and name not in self._open and name in self.program.computations:
             self._open.add(name)
             self._known[name] = tuple(self._made(name))
@@ -127,7 +127,7 @@ class _Tasks(_Computations[Task]):
         return Task(Mark(op.name), needs=needs, inside=tuple(parts))
 
     def _called(self, op: HloOp) -> list[str]:
-        """Return the computations inside of the task of ``op``; of a fusion those with collectives."""
+        """Return the computations inside the task of ``op``; for a fusion, those with collectives."""
         if op.opcode == "fusion":
             return [name for _, name in op.called if self._sends(name)]
         return [name for _, name in op.called] if op.opcode in _RUNS else []
@@ -177,7 +177,7 @@ class _Steps(_Computations[Step]):
         return Step(own, awaits, inside=inside)
 
     def _sent_by(self, op: HloOp) -> tuple[int, ...]:
-        """Return the rows of the collectives that run as ``op``: it is one, or a fusion or a start around some."""
+        """Return the rows of the collectives that run as ``op``: the op is a collective, or contains some."""
         sent = list(self.numbers.get(id(op), ()))
         if not sent and op.opcode in ("fusion", "async-start"):
             for _, name in op.called:

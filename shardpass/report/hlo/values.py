@@ -39,7 +39,7 @@ Spot = tuple[str, HloOp]  # a computation and an op in it
 
 @dataclass(frozen=True)
 class Part:
-    """The arrays of a collective that come from one line.
+    """The arrays of a collective that come from the same line.
 
     Attributes:
         named: the op whose metadata says where they come from.
@@ -93,7 +93,7 @@ class Values:
     # ---------------------------------------------------------------- arrays
 
     def parts(self, one: HloCollective, sliced: frozenset[int] = frozenset()) -> list[Part]:
-        """Group the arrays of a collective by their lines; one part where XLA combined no collectives.
+        """Group the arrays of a collective by line; a single part if XLA did not combine collectives.
 
         ``sliced``: the numbers of the results whose devices use only their own slices; these are parts of their own.
         """
@@ -120,7 +120,7 @@ class Values:
         ]
 
     def _results(self, one: HloCollective) -> tuple[Shape, ...]:
-        """Return the arrays that a device gets; of a fusion that scatters sums, its slices."""
+        """Return the arrays that a device receives; for a fusion that scatters sums, the slices."""
         root = self.program.computations[one.computation].root
         scatters = one.kind == REDUCE_SCATTER and one.op.opcode == "all-reduce" and root is not None
         return root.shapes if scatters and root is not None else one.op.results
@@ -147,7 +147,7 @@ class Values:
         return f"backward of {text}" if "transpose(" in stack else text + cut
 
     def behind(self, computation: str, op: HloOp) -> tuple[Spot, str]:
-        """Follow ``op`` through copies, slices and fusions to the op that makes its value.
+        """Follow ``op`` through copies, slices and fusions to the op that computes the value.
 
         Returns this op and the mark of a slice on the way, "[i]" or "".
         """

@@ -37,7 +37,7 @@ class Words:
         self.who = _PARTITIONERS.get(partitioner, partitioner)
 
     def reason(self, one: HloCollective, part: Part) -> str:
-        """Say in one sentence why the arrays of ``part`` are moved."""
+        """Explain in one sentence why the arrays of ``part`` are moved."""
         stack = shown(part.named.stack)
         own = _OWN.search(stack)
         if own is not None:

@@ -33,7 +33,7 @@ from shardpass.sharding.xla_text import comma_separated, group_text
 
 @dataclass(slots=True)
 class Attributes:
-    """The attributes of one leaf as they were read, and the places of some: ``at``, ``at_dims``, ``at_devices``."""
+    """The parsed attributes of one leaf, with the places of some: ``at``, ``at_dims``, ``at_devices``."""
 
     kinds: set[Kind] = field(default_factory=set)
     tile_dims: tuple[int, ...] = ()
@@ -154,7 +154,7 @@ def _check_devices(source: Source, read: Attributes) -> None:
 
 
 def _subgroups(source: Source, read: Attributes) -> tuple[Kind, ...]:
-    """Return the kinds of the subgroups; there are at most as many as tile counts."""
+    """Return the kinds of the subgroups, at most as many as the tile counts."""
     kinds, rank = (Kind.REPLICATED,) if read.replicate_last else read.subgroups, len(read.tile_dims)
     if len(kinds) > rank:
         whole = len(set(kinds)) == 1 and kinds[0] is not Kind.MAXIMAL and set(read.tile_dims) == {1}

@@ -16,7 +16,7 @@ from shardpass.sharding.notes import Kind, Notes
 
 
 def without_meaning(tiles: WrittenTiles) -> Sharding | None:
-    """Make the sharding that XLA's parser makes, without meaning. None where XLA dies instead."""
+    """Make the meaningless sharding that XLA's parser would make; None if XLA ends the process."""
     if tiles.devices is not None:
         return _of_list(tiles)
     try:

@@ -61,7 +61,7 @@ def _parse_long(text: str, strict: bool) -> Sharding | TupleSharding:
 
 
 def _plain(text: str) -> Sharding | None:
-    """Parse an iota or a single word; None where the text needs the grammar."""
+    """Parse an iota or a single word without the grammar; None if the text needs the grammar."""
     if (iota := _IOTA.fullmatch(text)) is not None:
         return _plain_iota(*iota.groups())
     word = _WORD.fullmatch(text)
@@ -69,7 +69,7 @@ def _plain(text: str) -> Sharding | None:
 
 
 def _plain_iota(dims: str, iota: str, perm: str | None, replicate_last: str | None) -> Sharding | None:
-    """Make the sharding of an iota form's numbers; None where the text needs the grammar."""
+    """Make the sharding of the numbers of an iota; None if the text needs the grammar."""
     counts, shape = tuple(map(int, dims.split(","))), tuple(map(int, iota.split(",")))
     order = tuple(map(int, perm.split(","))) if perm is not None else (0,)
     kinds = (Kind.REPLICATED,) if replicate_last else ()

@@ -81,7 +81,7 @@ def named_text(sharding: Sharding) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """The part of the named form behind the mesh.
+    """The part of the named form after the mesh.
 
     Attributes:
         dims: the axes that split each dimension.
@@ -183,7 +183,7 @@ def _axis(source: Source, mesh: Mesh, tree: Node) -> AxisRef:
 
 
 def _checked(mesh: Mesh, split: _Split) -> _Split:
-    """Check ``split`` by XLA's rules for a named sharding (VerifyNamedSharding), and return it."""
+    """Check ``split`` by XLA's rules for a named sharding (VerifyNamedSharding), and return ``split``."""
     places = [(axes, f"dimension {k}") for k, axes in enumerate(split.dims)]
     places += [(axes, word) for word, axes in split.by_word.items()]
     check_disjoint(mesh, places, ones=True)
@@ -207,7 +207,7 @@ def _check_neighbours(axes: Axes, where: str) -> None:
 
 
 def _check_gaps(axes: list[AxisRef]) -> None:
-    """Check that parts of one axis fit one factorisation of it."""
+    """Check that the parts of an axis fit one common factorization of the axis."""
     for name in {axis.name for axis in axes}:
         parts = sorted((a.pre, a.pre * a.size) for a in axes if a.name == name and a.size is not None)
         for (_, high), (low, _) in itertools.pairwise(parts):
@@ -240,7 +240,7 @@ def _text(mesh_text: str, mesh: Mesh, split: _Split) -> str:
 
 
 def _without_meaning(source: Source, written: MeshText, spec: Node, problem: ShardingParseError) -> Sharding:
-    """Make the sharding over a meaningless mesh that XLA keeps: it prints, and means nothing."""
+    """Make the sharding over a meaningless mesh that XLA keeps and prints."""
     names = [name for name, _ in written.axes]
     mesh = written.text_without_meaning()
     if mesh is None or len(set(names)) < len(names):

@@ -39,7 +39,7 @@ def parse_mesh(text: str) -> Mesh:
 
 
 def _plain(text: str) -> Mesh | None:
-    """Parse a mesh of plainly named axes alone; None where the text needs the grammar."""
+    """Parse a mesh of plain axis names only; None if the text needs the grammar."""
     if _PLAIN.fullmatch(text) is None:
         return None
     axes = _ONE.findall(text)
@@ -76,7 +76,7 @@ class MeshText:
         return math.prod(size for _, size in self.axes)
 
     def problem(self, source: Source, at: int) -> ShardingParseError | None:
-        """Describe the fault of a mesh that XLA's parser accepts; None for a mesh with a meaning."""
+        """Describe the fault of a mesh that XLA's parser accepts; None for a valid mesh."""
         for name, size in self.axes:
             if size < 1:
                 return source.contradiction(
@@ -111,7 +111,7 @@ class MeshText:
         return mesh_text(self.axes, list_text(self.order))
 
     def text_without_meaning(self) -> str | None:
-        """Format a mesh with a problem as XLA does; None where the device ids are a list, on which XLA dies."""
+        """Format a mesh with a problem as XLA does; None for a device list, for which XLA ends the process."""
         if self.iota is None:
             return None if self.order is not None else mesh_text(self.axes)
         shape, perm = canonical(list(self.iota[0]), list(self.iota[1]))

@@ -42,7 +42,7 @@ def normal_form(tiles: WrittenTiles) -> Sharding:
 
 
 def nests(tiles: WrittenTiles) -> bool:
-    """Return whether the tile counts cut the iota at its own cut points, so that no list of devices is needed."""
+    """Return whether the tile counts cut the iota at its own cut points, so that no device list is needed."""
     return cut(dg.iota(tiles.iota, tiles.perm), tiles.dims) is not None
 
 

@@ -13,7 +13,7 @@ from shardpass.sharding.notations.onnx_spec import ShardedDim, ShardingSpec, Sim
 
 
 def from_proto(proto: Any) -> ShardingSpec:
-    """Read an ``onnx.ShardingSpecProto``, or any object with its fields."""
+    """Read an ``onnx.ShardingSpecProto``, or any object with the same fields."""
     dims = []
     for dim in proto.sharded_dim:
         parts = []

@@ -30,7 +30,7 @@ class SimpleSharding:
 
 @dataclass(frozen=True, slots=True)
 class ShardedDim:
-    """A dimension of the tensor, and the sizes that were fused into it, major to minor."""
+    """A dimension of the tensor with the sizes fused into it, major to minor."""
 
     axis: int
     parts: tuple[SimpleSharding, ...]
@@ -46,11 +46,11 @@ class ShardingSpec:
     tensor_name: str = ""
 
     def holders(self) -> list[tuple[int, ...]]:
-        """Return the devices that hold each shard."""
+        """Return the devices of each shard."""
         return [self.groups.get(entry, (entry,)) for entry in self.device]
 
     def __str__(self) -> str:
-        """Format the spec as the documents of ONNX write it."""
+        """Format the spec in the notation of ONNX's documents."""
         out = ["{"]
         if self.tensor_name:
             out.append(f"  tensor_name = {c_quoted(self.tensor_name, QUOTE)}")

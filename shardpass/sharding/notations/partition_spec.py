@@ -198,7 +198,7 @@ def _of_text(text: str, mesh: Mesh | None, rank: int | None, strict: bool = True
 
 
 def _mesh_of(given: Any) -> Mesh:
-    """Read a mesh: one of ours, text, or one of JAX's. Raises ShardpassError (SP140) for another value."""
+    """Return the mesh for a shardpass mesh, text, or a JAX mesh. Raises ShardpassError (SP140) for other values."""
     if isinstance(given, str | Mesh):
         return read_mesh(given) if isinstance(given, str) else given
     try:

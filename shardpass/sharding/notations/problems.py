@@ -88,7 +88,7 @@ def _id_problems(source: Source, devices: Ints, at: int) -> list[ShardingParseEr
 
 
 def _offset(text: str, start: int, index: int) -> int:
-    """Return the offset of the integer number ``index`` in the list at ``start``; a comma in a comment shifts it."""
+    """Return the offset of the integer number ``index`` in the list at ``start``; commas in comments shift it."""
     at = start
     for _ in range(index):
         comma = text.find(",", at)

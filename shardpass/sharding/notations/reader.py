@@ -10,7 +10,7 @@ from shardpass.sharding.errors import ShardingParseError, fault
 
 
 def tokens_of(pattern: str) -> re.Pattern[str]:
-    """Compile the pattern of a notation's tokens; any other character is a token of its own."""
+    """Compile the token pattern of a notation; any other character is a separate token."""
     return re.compile(rf"\s*({pattern}|\S)", re.ASCII)
 
 
@@ -32,7 +32,7 @@ class Reader:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else len(self.text)
 
     def next(self, *wanted: str) -> bool:
-        """Take the next token if it is one of ``wanted``; whether it was."""
+        """Take the next token if it is in ``wanted``; return whether the token matched."""
         matches = self.at < len(self.tokens) and self.word in wanted
         self.at += matches
         return matches

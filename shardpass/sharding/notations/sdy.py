@@ -63,7 +63,7 @@ def parse_sdy(text: str, meshes: Mapping[str, Mesh | int]) -> Sharding:
 
 
 def mesh_or_device(axes: Iterable[tuple[str, int]], device_ids: Sequence[int]) -> Mesh | int:
-    """Make SDY's mesh; or returns the number of the device, if there are no axes and one device is listed.
+    """Make the SDY mesh; return the device number if there are no axes and one device is listed.
 
     Raises:
         ShardingError: the axes and the devices are no mesh.

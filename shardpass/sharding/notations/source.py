@@ -89,7 +89,7 @@ class Source:
         return int(numbers[0])
 
     def string(self, token: Node) -> str:
-        """Read the content of a quoted token, its C escapes resolved.
+        """Return the content of a quoted token with its C escapes resolved.
 
         Raises:
             ShardingParseError: an escape that C does not have.
@@ -104,7 +104,7 @@ class Source:
 
 
 def _many(body: str) -> Ints | None:
-    """Convert a long list by NumPy; None for a list that needs the slow path, or is malformed."""
+    """Convert a long list with NumPy; None if the list is malformed or needs the slow path."""
     if ",," in body or not body.isascii() or not (body[0].isdigit() and body[-1].isdigit()):
         return None
     letters = np.frombuffer(body.encode("ascii"), dtype=np.uint8)

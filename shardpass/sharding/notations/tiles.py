@@ -23,7 +23,7 @@ LARGEST_LIST = 1 << 20  # devices that are listed one by one; an iota that nests
 
 @dataclass(frozen=True, slots=True)
 class WrittenTiles:
-    """A tile assignment as it is written.
+    """A tile assignment in its textual form.
 
     Attributes:
         dims: the dimensions of the grid, subgroups last.
@@ -78,7 +78,7 @@ def arranged(tiles: WrittenTiles, devices: Ints) -> tuple[Ints, tuple[int, ...],
 
 
 def one_word_text(tiles: WrittenTiles, kinds: Sequence[Kind]) -> str | None:
-    """Return ``{replicated}``, ``{manual}`` or ``{unreduced}`` where that is all of the sharding, else None.
+    """Return ``{replicated}``, ``{manual}`` or ``{unreduced}`` if one word expresses the sharding, else None.
 
     ``kinds`` are those of the subgroups in XLA's order.
     """
@@ -101,7 +101,7 @@ def listed_text(tiles: WrittenTiles, devices: Ints, dims: tuple[int, ...], kinds
 
 
 def _text_as_read(tiles: WrittenTiles, devices: Ints) -> str | None:
-    """Return the text of the list that was read, where it is canonical and the list is unchanged."""
+    """Return the list's original text if the text is canonical and the list is unchanged."""
     text = tiles.listed
     if text is None or len(text) < 256 or tiles.devices is None or not np.array_equal(devices, tiles.devices):
         return None

@@ -30,7 +30,7 @@ Iota = tuple[list[int], list[int], list[int]]  # dimensions of the grid, shape o
 
 
 def iota_form(tiles: WrittenTiles) -> str | None:
-    """Format an iota as XLA does, whatever its numbers; None where XLA ends the process instead."""
+    """Format an iota as XLA does for any numbers; None if XLA ends the process instead."""
     iota: Iota = (list(tiles.dims), *canonical(list(tiles.iota), list(tiles.perm)))
     kinds, rank = list(tiles.kinds), len(tiles.data)
     if text := one_word_text(tiles, []):
@@ -114,7 +114,7 @@ def canonical(shape: list[int], perm: list[int]) -> tuple[list[int], list[int]]:
 
 
 def _transposed(iota: Iota, order: list[int]) -> Iota | None:
-    """Transpose the dimensions of the iota's grid; None where it would have to be listed."""
+    """Transpose the dimensions of the iota's grid; None if the result needs a device list."""
     dims, shape, perm = iota
     moved = [dims[k] for k in order]
     solid = [k for k in order if dims[k] != 1]
@@ -130,7 +130,7 @@ def _transposed(iota: Iota, order: list[int]) -> Iota | None:
 
 
 def _transposed_parts(iota: Iota, moved: list[int], order: list[int]) -> Iota | None:
-    """Return the transpose of an iota whose own dimensions are several of the grid's, or parts of them."""
+    """Return the transpose of an iota whose dimensions are several of the grid's dimensions, or parts of them."""
     dims, shape, perm = iota
     if sorted(perm) != list(range(len(shape))) or min(shape) < 1 or min(dims) < 1:
         return None
@@ -151,7 +151,7 @@ def _transposed_parts(iota: Iota, moved: list[int], order: list[int]) -> Iota | 
 
 
 def _sorted_last(iota: Iota) -> Iota | None:
-    """Sort the devices of the iota's last dimension; None where they must be listed."""
+    """Sort the devices of the iota's last dimension; None if the result needs a device list."""
     dims, shape, perm = iota
     left = dims[-1]
     if shape[perm[-1]] == left:

@@ -38,7 +38,7 @@ MOST_SLICES = 16  # blocks that are cut one by one: more make programs long
 
 
 def swap(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
-    """Build one all_to_all for all sub-axes that split another sub-dimension after it, all local before."""
+    """Build one all_to_all for all sub-axes that move to another, until now unsplit, sub-dimension."""
     swapped = sorted((m for m, t in enumerate(after) if t != before[m]), key=lambda m: after[m])
     leaving, coming = tuple(after[m] for m in swapped), tuple(before[m] for m in swapped)
     exchange = _Exchange(
@@ -105,7 +105,7 @@ class _Exchange:
         return [ops.AllToAll(split, concat, self.groups, self.names, by_slices=True)]
 
     def by_rows(self, split: int) -> list[ops.Op]:
-        """Build form 5, of rows of blocks: the dimensions before ``split`` are one, and so are the others."""
+        """Build form 5, of rows of blocks: merge the dimensions before ``split``, and merge the others."""
         rows, count = math.prod(self.source[:split]), self.groups.shape[1]
         grid = (1, rows, math.prod(self.source[split:]))
         came = (count, rows, grid[2] // count)
@@ -116,7 +116,7 @@ class _Exchange:
         ]
 
     def in_front(self, *, whole: bool) -> list[ops.Op]:
-        """Build form 3, or 4 where neighbours are not merged into one axis (``whole``)."""
+        """Build form 3; with ``whole``, form 4, where neighbours stay separate axes."""
         layout = isolated(self.problem, self.local, self.leaving)
         lead = [layout.runs.index((t,)) for t in self.leaving]
         rest = [a for a in range(len(layout.runs)) if a not in lead]

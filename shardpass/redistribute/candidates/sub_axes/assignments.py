@@ -51,7 +51,7 @@ class Splits:
 
     @classmethod
     def of(cls, problem: Problem, rank: int) -> Splits | None:
-        """Read both shardings; None where the problem's mesh cannot express one of them."""
+        """Read both shardings; None if the problem's mesh cannot express one of the shardings."""
         source, target = (_splitting(side.sharding, rank, problem) for side in (problem.source, problem.target))
         before, after = (_unreduced(side.sharding, problem) for side in (problem.source, problem.target))
         if source is None or target is None or before is None or after is None or not set(after) <= set(before):
@@ -138,7 +138,7 @@ class SubAxisProblem:
 
 
 def _splitting(sharding: Sharding, rank: int, problem: Problem) -> list[list[int]] | None:
-    """Return the sub-axes that split each dimension; None where the problem's mesh cannot express them."""
+    """Return the sub-axes that split each dimension; None if the problem's mesh cannot express the split."""
     if sharding.mesh is None or not any(sharding.dims):
         return [[] for _ in range(rank)]
     on_mesh = sharding.on(problem.mesh)
@@ -146,7 +146,7 @@ def _splitting(sharding: Sharding, rank: int, problem: Problem) -> list[list[int
 
 
 def _unreduced(sharding: Sharding, problem: Problem) -> list[int] | None:
-    """Return the sub-axes along which values are partial sums; None where the problem's mesh cannot express them."""
+    """Return the sub-axes over which values are partial sums; None if the problem's mesh cannot express them."""
     if not sharding.unreduced:
         return []
     on_mesh = sharding.on(problem.mesh)
@@ -155,7 +155,7 @@ def _unreduced(sharding: Sharding, problem: Problem) -> list[int] | None:
 
 
 def _numbers(dims: Sequence[Sequence[AxisRef]], problem: Problem) -> list[list[int]] | None:
-    """Return the numbers of the sub-axes in each entry of ``dims``; None where an axis cuts across a sub-axis."""
+    """Return the numbers of the sub-axes in each entry of ``dims``; None if an axis cuts across a sub-axis."""
     numbers = [[_of_axis(ref, problem) for ref in axes] for axes in dims]
     if any(part is None for axes in numbers for part in axes):
         return None
@@ -163,7 +163,7 @@ def _numbers(dims: Sequence[Sequence[AxisRef]], problem: Problem) -> list[list[i
 
 
 def _of_axis(ref: AxisRef, problem: Problem) -> list[int] | None:
-    """Return the sub-axes of ``ref``; None where it cuts across one, or names no axis of the problem's mesh."""
+    """Return the sub-axes of ``ref``; None if the axis cuts across a sub-axis or is not in the problem's mesh."""
     sizes, start = problem.sub_axes.sizes, 0
     for name, size in problem.mesh.axes:
         stop = start

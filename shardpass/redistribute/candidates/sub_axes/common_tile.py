@@ -48,7 +48,7 @@ Ends = tuple[SubAxisProblem, SubAxisProblem]
 
 
 def through_common_tile(problem: Problem, shape: tuple[int, ...]) -> list[Ends]:
-    """List pairs of problems, before and after the permute; none where sub-axes or elements are too few.
+    """List pairs of problems, before and after the permute; empty without enough sub-axes or elements.
 
     The target of the first and the source of the second are the same tiles, numbered alike (``SubAxisProblem.key``).
     ``shape`` is the padded shape that both tilings divide.
@@ -92,7 +92,7 @@ def _through(
 
 
 def _refined(splits: Splits, shape: tuple[int, ...], side: int) -> tuple[SubDim, ...] | None:
-    """List all sub-dimensions, in clashing dimensions ``side``'s sizes first; None if elements are too few."""
+    """List all sub-dimensions, in clashing dimensions the sizes of ``side`` first; None without enough elements."""
     out = []
     for i, n in enumerate(shape):
         sizes = splits.sizes(i)
@@ -117,7 +117,7 @@ def _placed(splits: Splits, sub_dims: Sequence[SubDim], side: int) -> Assignment
 
 
 def _of_clashing(splits: Splits, sub_dims: Sequence[SubDim]) -> list[int]:
-    """List the sub-dimensions of clashing dimensions, without the last, unsplit one of each."""
+    """List the sub-dimensions of clashing dimensions, except the last, unsplit sub-dimension of each."""
     last = {sub_dim.dim: t for t, sub_dim in enumerate(sub_dims)}
     return [t for t, sub_dim in enumerate(sub_dims) if not splits.nest(sub_dim.dim) and t != last[sub_dim.dim]]
 
@@ -125,7 +125,7 @@ def _of_clashing(splits: Splits, sub_dims: Sequence[SubDim]) -> list[int]:
 def _gone(
     source: Assignment, target: Assignment, clashing: Sequence[int], left: Sequence[int], free: Sequence[int]
 ) -> Assignment:
-    """Move each of ``free`` that splits something to its target place, unless one of both places clashes (case 3).
+    """Move each splitting sub-axis of ``free`` to its target place, unless its old or new place clashes (case 3).
 
     A sub-axis may leave the sub-dimensions that all have to leave (``left``).
     """
@@ -143,7 +143,7 @@ def _filled(
     target: Assignment,
     splits: Splits,
 ) -> Assignment | None:
-    """Put one of ``spare`` on each unsplit sub-dimension of ``split``; those that split nothing come first.
+    """Put one of ``spare`` on each unsplit sub-dimension of ``split``, replicated sub-axes first.
 
     Of these, those first that split something in ``target``.
     """

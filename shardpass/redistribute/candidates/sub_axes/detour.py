@@ -98,7 +98,7 @@ class _Middle:
         return place != NOWHERE and place[1] >= self._common(place[0])
 
     def between(self, moves: MoveTime) -> list[Place] | None:
-        """Return the place of each sub-axis once the clashing dimensions are whole; None for lack of room.
+        """Return the place of each sub-axis once the clashing dimensions are whole; None without enough room.
 
         A sub-axis that is replicated in the source is sliced now, for the smaller tile.
         """
@@ -117,7 +117,7 @@ class _Middle:
         return out
 
     def _park(self, size: int) -> Place | None:
-        """Find room for a sub-axis of ``size`` on a dimension that no side splits; None without room."""
+        """Find room for a sub-axis of ``size`` on a dimension that neither side splits; None without room."""
         source, target = self.splits.sides
         dims = [i for i in range(len(self.shape)) if self.splits.nest(i) and self._rest(i) % size == 0]
         if not dims:

@@ -62,7 +62,7 @@ def _gather(stage: SubAxisProblem, gathered: list[int]) -> Strategy:
 
 
 def _in_rounds(stage: SubAxisProblem, gathered: list[int], dim: int, builder: Builder) -> None:
-    """Gather in rounds: in round r devices put the tile of the member r places further in its place on ``dim``."""
+    """Gather in rounds: round r writes the tile of the member r places further at its place on ``dim``."""
     groups, place = stage.sub_axes.groups(gathered), stage.sub_axes.index(gathered)
     size, chunk = groups.shape[1], builder.tile
     source_of = groups[group_of(groups), (place + np.arange(size)[:, None]) % size]

@@ -24,7 +24,7 @@ SHORT_RUN = 32  # bytes: XLA puts pieces as short in place itself better than a 
 
 
 def gather(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Build one all_gather over all sub-axes that the target does not split over."""
+    """Build one all_gather over all sub-axes that do not split the target."""
     gathered = [m for m, t in enumerate(route.last) if t != REPLICATED and problem.target[m] == REPLICATED]
     if not gathered:
         return

@@ -58,8 +58,8 @@ def by_dimension(problem: SubAxisProblem, local: Sequence[int]) -> LocalLayout:
 
 
 def isolated(problem: SubAxisProblem, local: Sequence[int], chosen: Sequence[int]) -> LocalLayout:
-    """Return a layout of ``local`` in which each of ``chosen`` is an axis alone, and neighbours of one
-    dimension share an axis.
+    """Return a layout of ``local`` in which each of ``chosen`` is a separate axis, and neighbours of one dimension
+    share an axis.
     """
     out: list[tuple[int, ...]] = []
     for run in by_dimension(problem, local).runs:

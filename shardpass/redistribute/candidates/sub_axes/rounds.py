@@ -28,7 +28,7 @@ MOST_CHUNK_ROUNDS = 8  # beyond this their latencies weigh more than the bytes t
 
 
 def swap_in_rounds(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Build the swap and the permute of ``route`` as one round for each member of a swap's group."""
+    """Build the swap and the permute of ``route`` as one round for each member of a swap group."""
     groups = problem.sub_axes.groups(route.swapped)
     size = groups.shape[1]
     leaving = [route.middle[m] for m in route.swapped]
@@ -45,7 +45,7 @@ def swap_in_rounds(problem: SubAxisProblem, route: Route, builder: Builder) -> N
 
 
 def swap_in_two(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Build an all_to_all over all sub-axes but the greatest, and rounds of permutes for that one and the final
+    """Build an all_to_all over all sub-axes except the largest, and rounds of permutes for the largest and the final
     permute.
     """
     late = max(route.swapped, key=lambda m: problem.sub_axes.sizes[m])

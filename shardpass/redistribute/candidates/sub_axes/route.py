@@ -51,7 +51,8 @@ class Route:
 
     @property
     def hops(self) -> tuple[Assignment, ...]:
-        """Return the assignments from ``first`` to ``last`` if each sub-axis waits until its target is local (case 6).
+        """Return the assignments from ``first`` to ``last`` if each sub-axis moves only once its target is unsplit
+        (case 6).
 
         Empty where a cycle keeps some sub-dimension from ever being local.
         """
@@ -109,7 +110,7 @@ def _closed_into_cycles(
 
 
 def _open_end(problem: SubAxisProblem, start: int) -> int:
-    """Return the last sub-axis of the path that starts with the sub-axis ``start``: it ends replicated."""
+    """Return the last sub-axis of the path that starts with the sub-axis ``start``; the last is replicated."""
     m = start
     while problem.target[m] != REPLICATED:
         m = problem.source.index(problem.target[m])
@@ -117,7 +118,7 @@ def _open_end(problem: SubAxisProblem, start: int) -> int:
 
 
 def _completed(first: Assignment, last: Assignment) -> Route:
-    """Return the route between assignments whose paths are open at no end (case 3)."""
+    """Return the route between assignments whose paths are closed at both ends (case 3)."""
     middle = list(first)
     swapped = []
     for m, left in enumerate(first):

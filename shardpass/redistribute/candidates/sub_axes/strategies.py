@@ -75,7 +75,7 @@ def _build(problem: SubAxisProblem, route: Route, move: Part, builder: Builder) 
 
 
 def _slice(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
-    """Build one dynamic_slice for all sub-axes that are replicated before and split something after."""
+    """Build one dynamic_slice for all sub-axes that change from replicated to splitting."""
     sliced = {after[m]: m for m in range(len(after)) if before[m] == REPLICATED and after[m] != REPLICATED}
     if not sliced:
         return
@@ -94,7 +94,7 @@ def _slice(problem: SubAxisProblem, before: Assignment, after: Assignment, build
 
 
 def _reduce(problem: SubAxisProblem, before: Assignment, after: Assignment, builder: Builder) -> None:
-    """Add partial sums: a reduce_scatter where the sub-axis splits something after, an all_reduce along all others."""
+    """Add partial sums: a reduce_scatter over sub-axes that split the result, an all_reduce over the others."""
     scattered = sorted((m for m in problem.summed if after[m] != REPLICATED), key=lambda m: after[m])
     if scattered:
         groups, names = problem.sub_axes.groups(scattered), problem.sub_axes.names(scattered)
