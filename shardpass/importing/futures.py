@@ -23,6 +23,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.ir.blocks import moved_out, terminator
 from shardpass.ir.walk import OpLists, named
 
 START, DONE = "stablehlo.async_start", "stablehlo.async_done"
@@ -35,7 +36,7 @@ def begin_at_once(lists: OpLists) -> None:
     starts, dones = named(lists.blocks, (START,)), named(lists.blocks, (DONE,))
     arrays: dict[Any, Any] = {}
     for start in starts:
-        given = _end_of(start).operands
+        given = terminator(start.regions[0].blocks[0]).operands
         if len(given) != 1:
             return
         arrays[start.results[0].type] = given[0].type
@@ -49,24 +50,10 @@ def begin_at_once(lists: OpLists) -> None:
             kinds = [[arrays.get(of, of) for of in side] for side in (kind.inputs, kind.results)]
             op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*kinds))
     for start in starts:
-        _put_in_place(start)
+        (array,) = moved_out(start.regions[0].blocks[0], start, start.operands)
+        start.results[0].replace_all_uses_with(array)
+        start.erase()
     for done in dones:
         done.results[0].replace_all_uses_with(done.operands[0])
         done.erase()
     lists.changed()
-
-
-def _end_of(start: Any) -> Any:
-    return [view.operation for view in start.regions[0].blocks[0].operations][-1]
-
-
-def _put_in_place(start: Any) -> None:
-    """Replace ``start`` by the ops of its body."""
-    block = start.regions[0].blocks[0]
-    for argument, operand in zip(block.arguments, start.operands, strict=True):
-        argument.replace_all_uses_with(operand)
-    *body, end = [view.operation for view in block.operations]
-    for op in body:
-        op.move_before(start)
-    start.results[0].replace_all_uses_with(end.operands[0])
-    start.erase()

@@ -19,6 +19,7 @@ from jaxlib.mlir import ir
 
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir.annotations import SHARDING, UNSPECIFIED, text
+from shardpass.ir.blocks import terminator
 from shardpass.ir.tensors import is_ranked, operation, shape_of
 from shardpass.ir.walk import CONTROL_FLOW
 from shardpass.ops.registry import find
@@ -100,12 +101,11 @@ class KnownShardings:
             return None
         if SHARDING in op.attributes:
             return self.annotation(op.attributes, value)
-        place = next(index for index, result in enumerate(op.results) if result == value)
+        place = value.result_number
         if op.name == "stablehlo.while":
             return self.of(op.operands[place], depth + 1)
         if op.name in CONTROL_FLOW:
-            block = op.regions[0].blocks[0]
-            return self.of(operation(block.operations[len(block.operations) - 1]).operands[place], depth + 1)
+            return self.of(terminator(op.regions[0].blocks[0]).operands[place], depth + 1)
         rule = rule_of(op)
         if rule is None or self.mesh is None:
             return None

@@ -28,7 +28,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, retype, shape_of, splat
-from shardpass.ops.tiles.summing import zero_text
+from shardpass.ops.tiles.boxes import zeros
 from shardpass.sharding import AxisRef, Mesh, Sharding
 
 Axes = tuple[AxisRef, ...]
@@ -83,8 +83,7 @@ def owned_parts(value: Any, mesh: Mesh, dims: Sequence[Axes], wanted: Sequence[A
         retype(value.type, (*counts, *(digit.size for digit in rows))), parts, i64_array(places)
     )
     kept = _mask(shape_of(spread), axes, summed, rows)
-    zero = splat(spread.type, zero_text(spread.type.element_type))
-    masked = hlo.select(kept, spread, zero)
+    masked = hlo.select(kept, spread, zeros(spread.type.element_type, spread.type.shape))
     return _cut_back(_reshape(masked, (prod(counts), *padded)), shape)
 
 
@@ -120,9 +119,9 @@ def _padded(value: Any, shape: tuple[int, ...], padded: tuple[int, ...]) -> Any:
     if shape == padded:
         return value
     lead = len(shape_of(value)) - len(shape)
-    zero = splat(retype(value.type, ()), zero_text(value.type.element_type))
     none = i64_array([0] * (lead + len(shape)))
-    return hlo.pad(value, zero, none, i64_array([0] * lead + [b - a for a, b in zip(shape, padded, strict=True)]), none)
+    high = i64_array([0] * lead + [b - a for a, b in zip(shape, padded, strict=True)])
+    return hlo.pad(value, zeros(value.type.element_type), none, high, none)
 
 
 def _cut_back(value: Any, shape: tuple[int, ...]) -> Any:

@@ -49,6 +49,7 @@ from shardpass.ir.annotations import (
     make_custom_call,
     text,
 )
+from shardpass.ir.blocks import terminator
 from shardpass.ir.tensors import i64_array, ints, operation, retype, shape_of
 from shardpass.ir.walk import OpLists, named
 from shardpass.program.manual_regions import marked_scope, set_scope
@@ -141,7 +142,7 @@ def _where_used(argument: Any) -> Any:
 
 
 def _results(main: Any, signature: Signature, summands: Summands) -> bool:
-    end, changed = _end(main), False
+    end, changed = terminator(main.regions[0].blocks[0]), False
     for index, row in enumerate(signature.results):
         sharding = _partial_sum(row, end.operands[index], summands)
         if sharding is None:
@@ -155,15 +156,10 @@ def _results(main: Any, signature: Signature, summands: Summands) -> bool:
     return changed
 
 
-def _end(main: Any) -> Any:
-    block = main.regions[0].blocks[0]
-    return operation(block.operations[len(block.operations) - 1])
-
-
 def _retype(main: Any) -> None:
     """Update the function type of main to its current arguments and results."""
     inputs = [argument.type for argument in main.regions[0].blocks[0].arguments]
-    results = [value.type for value in _end(main).operands]
+    results = [value.type for value in terminator(main.regions[0].blocks[0]).operands]
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 
 

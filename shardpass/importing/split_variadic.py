@@ -12,6 +12,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir.blocks import copied_block
 from shardpass.ir.reductions import channels
 from shardpass.ir.tensors import every_op, operation
 
@@ -40,18 +41,7 @@ def _single(op: Any, operand: Any, kind: Any, channel: int) -> Any:
         made = ir.Operation.create(
             op.name, results=[kind], operands=[operand], attributes=attributes, regions=len(op.regions)
         )
-    for before, after in zip(op.regions, made.regions, strict=True):
-        for block in before.blocks:
-            _copy(block, after.blocks.append(*(a.type for a in block.arguments)))
+        for before, after in zip(op.regions, made.regions, strict=True):
+            for block in before.blocks:
+                copied_block(block, after)
     return made.results[0]
-
-
-def _copy(source: Any, target: Any) -> None:
-    """Copy the ops of a reducer's block, which uses nothing from outside."""
-    known = dict(zip(source.arguments, target.arguments, strict=True))
-    with ir.InsertionPoint(target):
-        for op in source.operations:
-            copy = operation(op).clone()
-            for i, value in enumerate(copy.operands):
-                copy.operands[i] = known.get(value, value)
-            known.update(zip(operation(op).results, copy.results, strict=True))

@@ -51,12 +51,13 @@ from shardpass.ir.annotations import (
     make_custom_call,
     replicated_over,
 )
-from shardpass.ir.tensors import i64_array, is_ranked, operation, retype, shape_of, splat
+from shardpass.ir.blocks import terminator
+from shardpass.ir.tensors import i64_array, is_ranked, operation, retype, shape_of
 from shardpass.ir.walk import BRANCHES
 from shardpass.ops.linear import LINEAR
 from shardpass.ops.splits.factors import Kind, Rule
-from shardpass.ops.tiles.boxes import is_zero
-from shardpass.ops.tiles.summing import reduced_sum, zero_text
+from shardpass.ops.tiles.boxes import grow, is_zero
+from shardpass.ops.tiles.summing import reduced_sum
 from shardpass.program.manual_regions import marked_scope, set_scope
 from shardpass.sharding import Sharding
 
@@ -136,9 +137,11 @@ class Summands:
 
     def _splits_by(self, op: Any, value: Any, axes: Axes, depth: int) -> bool:
         if op.name == "stablehlo.while":
-            return self._splits(op.operands[_place(op, value)], axes, depth)
+            return self._splits(op.operands[value.result_number], axes, depth)
         if op.name in BRANCHES:
-            return any(self._splits(_returned(block, _place(op, value)), axes, depth) for block in _blocks(op))
+            return any(
+                self._splits(terminator(block).operands[value.result_number], axes, depth) for block in _blocks(op)
+            )
         return _plain(op) and keeps_sums(op) and self._local(op, axes, depth) is not None
 
     def _local(self, op: Any, axes: Axes, depth: int = 0) -> _Local | None:
@@ -299,7 +302,7 @@ class Summands:
 
     def _carried(self, op: Any, value: Any, partial: Sharding) -> Any:
         """Change a loop's or a branch's result, in place, to an array of summands."""
-        place = _place(op, value)
+        place = value.result_number
         kind = retype(value.type, (count_of(partial.mesh, partial.unreduced), *shape_of(value)))  # type: ignore[arg-type]
         if op.name == "stablehlo.while":
             op.operands[place] = self.stack(op.operands[place], partial)
@@ -312,7 +315,7 @@ class Summands:
         else:
             blocks = _blocks(op)
         for block in blocks:
-            end = operation(block.operations[len(block.operations) - 1])
+            end = terminator(block)
             with ir.InsertionPoint(end):
                 end.operands[place] = self.stack(end.operands[place], partial)
         value.set_type(kind)
@@ -371,16 +374,8 @@ def _plain(op: Any) -> bool:
     return len(op.results) == 1 and is_ranked(op.results[0]) and op.name in (*LINEAR, *BILINEAR, *SUMMING)
 
 
-def _place(op: Any, value: Any) -> int:
-    return next(index for index, result in enumerate(op.results) if result == value)
-
-
 def _blocks(op: Any) -> list[Any]:
     return [block for region in op.regions for block in region.blocks]
-
-
-def _returned(block: Any, place: int) -> Any:
-    return operation(block.operations[len(block.operations) - 1]).operands[place]
 
 
 def _behind(value: Any) -> Any:
@@ -407,8 +402,4 @@ def _is_zero(value: Any) -> bool:
 
 def _first_alone(value: Any, count: int) -> Any:
     """Build summands of which the first is ``value`` and the others are zero, at the insertion point."""
-    shape = shape_of(value)
-    zero = splat(retype(value.type, ()), zero_text(value.type.element_type))
-    one = hlo.reshape(retype(value.type, (1, *shape)), value)
-    none, high = i64_array([0] * (len(shape) + 1)), i64_array([count - 1] + [0] * len(shape))
-    return hlo.pad(one, zero, none, high, none)
+    return grow(hlo.reshape(retype(value.type, (1, *shape_of(value))), value), 0, 0, count - 1)

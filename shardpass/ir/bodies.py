@@ -15,6 +15,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.annotations import SHARDING, main_of
+from shardpass.ir.blocks import moved_out
 from shardpass.ir.reductions import WITH_CHANNELS
 from shardpass.ir.replica_groups import list_devices_in
 from shardpass.ir.tensors import every_op, operation
@@ -38,7 +39,7 @@ def move_body(module: Any, before: Any, arguments: Sequence[Any], channels: Iter
                 del op.attributes[name]
         if op.name in WITH_CHANNELS and "channel_handle" in op.attributes:
             op.attributes["channel_handle"] = hlo.ChannelHandle.get(next(channels), DEVICE_TO_DEVICE)
-    return _moved(main, before, arguments)
+    return moved_out(main.regions[0].blocks[0], before, arguments)
 
 
 def _inline(module: Any, main: Any) -> None:
@@ -50,21 +51,8 @@ def _inline(module: Any, main: Any) -> None:
         call = todo.pop()
         copy = functions[ir.FlatSymbolRefAttr(call.attributes[CALLEE[call.name]]).value].clone()
         todo += [op for op in every_op(copy) if op.name in CALLEE]
-        values = _moved(copy, call, list(call.operands))
+        values = moved_out(copy.regions[0].blocks[0], call, list(call.operands))
         for result, value in zip(call.results, values, strict=True):
             result.replace_all_uses_with(value)
         call.erase()
         copy.erase()
-
-
-def _moved(function: Any, before: Any, arguments: Sequence[Any]) -> list[Any]:
-    """Move the ops of ``function``'s block before ``before``, its arguments replaced; returns its results."""
-    (block,) = function.regions[0].blocks
-    for argument, value in zip(block.arguments, arguments, strict=True):
-        argument.replace_all_uses_with(value)
-    *body, end = [operation(op) for op in block.operations]
-    for op in body:
-        op.move_before(before)
-    returned = list(end.operands)
-    end.erase()
-    return returned

@@ -11,24 +11,25 @@ Cost: one walk over the module.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from jaxlib.mlir import ir
 
 from shardpass.by_device import Receivers, most_received
 from shardpass.cost.collective import ALL_GATHER, BY_GLOBAL_IDS, FACTS, KINDS, bytes_received
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
-from shardpass.element_types import element_type
+from shardpass.ir.annotations import AXES, CAUSE, get_text, mesh_of, num_devices
 from shardpass.ir.frames import user_place
+from shardpass.ir.order import bytes_of
 from shardpass.ir.trip_counts import trip_count
 from shardpass.ir.walk import BRANCHES
-from shardpass.sharding import Mesh, parse_mesh
+from shardpass.sharding import Mesh
 from shardpass.sharding.axes import part_name, refs
+from shardpass.sharding.primes import prime_factors
 from shardpass.sharding.quoting import listed
 
 Ints = npt.NDArray[np.int64]
@@ -98,7 +99,7 @@ def collectives(module: Any) -> list[CollectiveUse]:
 
 def collective_ops(module: Any) -> list[tuple[Any, CollectiveUse]]:
     """List as ``collectives``, each with its op."""
-    return _below(module.operation, _Around(1, 0), _devices(module), _mesh(module))
+    return _below(module.operation, _Around(1, 0), num_devices(module) or 1, _mesh(module))
 
 
 def total_bytes(uses: Sequence[CollectiveUse]) -> int:
@@ -148,7 +149,7 @@ def _use(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> Collectiv
     kind = op.name.removeprefix("stablehlo.")
     operands, results = [v.type for v in op.operands], [v.type for v in op.results]
     groups = groups_of(op, devices)
-    written = _text(op, "shardpass.axes")
+    written = get_text(op, AXES)
     return CollectiveUse(
         kind=kind,
         axes=written or ("" if mesh is None else axes_of_groups(mesh, groups, kind != "collective_permute")),
@@ -157,7 +158,7 @@ def _use(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> Collectiv
         group_size=groups.shape[1] if groups.size else 1,
         bytes_each=_received(kind, operands, results, groups),
         place=user_place(op.location),
-        reason=_text(op, "shardpass.cause"),
+        reason=get_text(op, CAUSE) or "",
         receivers=_receivers(kind, groups),
         times=around.times,
         unknown_loops=around.unknown,
@@ -165,21 +166,13 @@ def _use(op: Any, around: _Around, devices: int, mesh: Mesh | None) -> Collectiv
 
 
 def _received(kind: str, operands: Sequence[Any], results: Sequence[Any], groups: Ints) -> int:
-    whole = _bytes(results if kind == ALL_GATHER else operands)
+    whole = sum(map(bytes_of, results if kind == ALL_GATHER else operands))
     return bytes_received(kind, whole, groups.shape[1] if groups.size else 1)
 
 
 def _receivers(kind: str, groups: Ints) -> Receivers:
     """Return the receivers, None for all devices: where one device sends, the others of its group, or of its pair."""
     return None if FACTS[kind].passes else tuple(groups[:, 1:][groups[:, 1:] >= 0].tolist())
-
-
-def _bytes(types: Sequence[Any]) -> int:
-    return sum(
-        element_type(str(kind.element_type)).bytes(prod(kind.shape))
-        for kind in types
-        if isinstance(kind, ir.RankedTensorType)
-    )
 
 
 def groups_of(op: Any, devices: int) -> Ints:
@@ -204,43 +197,19 @@ def axes_of_groups(mesh: Mesh, groups: Ints, whole: bool = True) -> str:
     if not groups.size or groups.min() < 0 or groups.max() >= mesh.size:
         return ""
     positions = mesh.position[groups]
-    digits = [(s, n) for s, n in _prime_digits(mesh) if np.ptp(positions // s % n, axis=1).any()]
+    primes = [prime for size in mesh.shape for prime in prime_factors(size)]
+    strides = [prod(primes[place + 1 :]) for place in range(len(primes))]
+    every = zip(strides, primes, strict=True)
+    digits = [(stride, size) for stride, size in every if np.ptp(positions // stride % size, axis=1).any()]
     if whole and prod(n for _, n in digits) != groups.shape[1]:
         return ""
     parts = [(ref, mesh.sizes[ref.name]) for ref in refs(mesh, digits) or ()]
     return ",".join(part_name(ref.name, ref.pre, ref.size or full, full) for ref, full in parts)
 
 
-def _prime_digits(mesh: Mesh) -> Iterator[tuple[int, int]]:
-    """Return the mesh position as digits of prime size, (stride, size), major to minor."""
-    stride = mesh.size
-    for size in mesh.shape:
-        factor = 2
-        while size > 1:
-            while size % factor == 0:
-                stride, size = stride // factor, size // factor
-                yield stride, factor
-            factor += 1
-
-
-def _devices(module: Any) -> int:
-    attributes = module.operation.attributes
-    if "mhlo.num_partitions" not in attributes:
-        return 1
-    return int(ir.IntegerAttr(attributes["mhlo.num_partitions"]).value)
-
-
 def _mesh(module: Any) -> Mesh | None:
     """Return the module's mesh, to name axes with; None for an invalid text."""
-    text = _text(module.operation, "shardpass.mesh")
     try:
-        return parse_mesh(text) if text else None
+        return mesh_of(module)
     except ShardpassError:
         return None
-
-
-def _text(op: Any, name: str) -> str:
-    if name not in op.attributes:
-        return ""
-    attribute = op.attributes[name]
-    return attribute.value if isinstance(attribute, ir.StringAttr) else str(attribute)

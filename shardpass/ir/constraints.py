@@ -62,9 +62,14 @@ def _added(module: Any, mesh: Mesh, names: set[str]) -> str:
     name = _MESH_NAME
     while name in names:
         name += "_"
+    with ir.InsertionPoint.at_block_begin(module.body):
+        attributes = {"sym_name": ir.StringAttr.get(name), "mesh": mesh_attribute(mesh)}
+        ir.Operation.create("sdy.mesh", attributes=attributes)
+    return name
+
+
+def mesh_attribute(mesh: Mesh) -> Any:
+    """Make the ``#sdy.mesh`` of ``mesh``, in the current context."""
     axes = ", ".join(f"{mlir_quoted(axis)}={size}" for axis, size in mesh.axes)
     ids = "" if mesh.device_ids is None else f", device_ids=[{', '.join(map(str, mesh.device_ids))}]"
-    with ir.InsertionPoint.at_block_begin(module.body):
-        attribute = ir.Attribute.parse(f"#sdy.mesh<[{axes}]{ids}>")
-        ir.Operation.create("sdy.mesh", attributes={"sym_name": ir.StringAttr.get(name), "mesh": attribute})
-    return name
+    return ir.Attribute.parse(f"#sdy.mesh<[{axes}]{ids}>")

@@ -21,6 +21,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.ir.blocks import terminator
 from shardpass.ir.tensors import entries
 from shardpass.ir.walk import every_op, operation
 
@@ -135,7 +136,7 @@ def _region(call: Any, function: Any) -> None:
     body.regions[0].blocks[0].append_to(made.regions[0])
     body.erase()
     block = made.regions[0].blocks[0]
-    give = operation(block.operations[len(block.operations) - 1])
+    give = terminator(block)
     with ir.InsertionPoint(give), give.location:
         ir.Operation.create("sdy.return", [], list(give.operands))
     give.erase()

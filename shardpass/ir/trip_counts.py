@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxlib.mlir import ir
-
+from shardpass.ir.blocks import maker, terminator
 from shardpass.ir.known_integers import known_integers
-from shardpass.ir.tensors import enum_word, operation
+from shardpass.ir.tensors import enum_word
 
 
 def trip_count(loop: Any) -> int | None:
     """Return the trips of a ``stablehlo.while``; None where they are unknown."""
     condition, body = (region.blocks[0] for region in loop.regions)
-    compare = _maker(_end(condition).operands[0])
+    compare = maker(terminator(condition).operands[0])
     if compare is None or compare.name != "stablehlo.compare":
         return None
     direction = enum_word(compare.attributes["comparison_direction"])
@@ -33,15 +32,6 @@ def trip_count(loop: Any) -> int | None:
         return None
     last = bound + (direction == "LE")
     return max(0, -(-(last - start) // step))
-
-
-def _end(block: Any) -> Any:
-    return operation(block.operations[len(block.operations) - 1])
-
-
-def _maker(value: Any) -> Any:
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else operation(owner)
 
 
 def _place(value: Any, block: Any) -> int | None:
@@ -60,12 +50,12 @@ def _bound(value: Any, loop: Any, condition: Any, body: Any) -> int | None:
     place = _place(value, condition)
     if place is None:
         return _number(value)
-    same = _end(body).operands[place] == body.arguments[place]
+    same = terminator(body).operands[place] == body.arguments[place]
     return _number(loop.operands[place]) if same else None
 
 
 def _step(body: Any, place: int) -> int | None:
-    added = _maker(_end(body).operands[place])
+    added = maker(terminator(body).operands[place])
     if added is None or added.name != "stablehlo.add":
         return None
     left, right = added.operands

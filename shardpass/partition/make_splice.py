@@ -6,6 +6,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from shardpass.ir.blocks import maker
 from shardpass.ir.tensors import ints, operation, shape_of
 from shardpass.ops.families.concatenate import Piece, splice_op
 
@@ -40,12 +41,12 @@ def make_splice(op: Any) -> None:
 
 def _part(value: Any, dim: int) -> tuple[Any, int, int]:
     """Return (array, first, last): the part of an array along ``dim`` that ``value`` is."""
-    maker = None if isinstance(value.owner, ir.Block) else operation(value.owner)
-    if maker is not None and maker.name == "stablehlo.slice":
-        source = maker.operands[0]
+    cut = maker(value)
+    if cut is not None and cut.name == "stablehlo.slice":
+        source = cut.operands[0]
         others = [n for d, n in enumerate(shape_of(source)) if d != dim]
-        start = ints(maker.attributes["start_indices"])[dim]
-        if ints(maker.attributes["strides"])[dim] == 1 and others == [
+        start = ints(cut.attributes["start_indices"])[dim]
+        if ints(cut.attributes["strides"])[dim] == 1 and others == [
             n for d, n in enumerate(shape_of(value)) if d != dim
         ]:
             return source, start, start + shape_of(value)[dim]

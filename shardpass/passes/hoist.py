@@ -44,6 +44,7 @@ from shardpass.ir.annotations import (
     main_of,
     num_devices,
 )
+from shardpass.ir.blocks import terminator
 from shardpass.ir.effects import may_be_moved
 from shardpass.ir.locations import place_of
 from shardpass.ir.order import Order, bytes_of
@@ -175,7 +176,7 @@ class _Body:
         self.loop = loop
         self.made = {result: op for op in map(operation, block.operations) for result in op.results}
         body = loop.regions[1].blocks[0]
-        returned = list(operation(body.operations[len(body.operations) - 1]).operands)
+        returned = list(terminator(body).operands)
         arguments = list(enumerate(zip(body.arguments, returned, strict=True)))
         kept = [k for k, (argument, value) in arguments if argument == value]
         self.carried = {block.arguments[k]: loop.operands[k] for k in kept}

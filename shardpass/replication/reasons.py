@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardpass.ir.annotations import TO_FULL, TO_SHARD, custom_call_target
+from shardpass.ir.blocks import terminator
 from shardpass.ir.collectives import OPS
-from shardpass.ir.tensors import inputs_of, operation
+from shardpass.ir.tensors import inputs_of
 from shardpass.replication.agreement import NOBODY
 from shardpass.replication.flow import Flow, argument_number, runs_at_least_once
 from shardpass.replication.rules import senders
@@ -92,7 +93,7 @@ _ENDS = {
 def _read_by(flow: Flow, op: Any, index: int, pair: Pair) -> Iterator[tuple[Any, Pair]]:
     """List the values on which result ``index`` of ``op`` (or a block argument) depends, with device pairs."""
     if op.name == "stablehlo.while":
-        condition, body = (_last(region.blocks[0]) for region in op.regions)
+        condition, body = (terminator(region.blocks[0]) for region in op.regions)
         is_argument = index < 0
         index = argument_number(index) if is_argument else index
         yield body.operands[index], pair
@@ -104,7 +105,7 @@ def _read_by(flow: Flow, op: Any, index: int, pair: Pair) -> Iterator[tuple[Any,
     elif op.name in ("stablehlo.case", "stablehlo.if"):
         yield op.operands[0], pair
         for region in op.regions:
-            yield _last(region.blocks[0]).operands[index], pair
+            yield terminator(region.blocks[0]).operands[index], pair
     elif op.name == "stablehlo.optimization_barrier":
         yield op.operands[index], pair
     elif custom_call_target(op) == TO_FULL:  # in a region of a region: some device of the inner one
@@ -116,7 +117,3 @@ def _read_by(flow: Flow, op: Any, index: int, pair: Pair) -> Iterator[tuple[Any,
         yield from ((op.operands[index], (a, b)) for a, b in pairs if NOBODY not in (a, b))
     else:
         yield from ((v, pair) for v in inputs_of(op))
-
-
-def _last(block: Any) -> Any:
-    return operation(block.operations[len(block.operations) - 1])

@@ -32,6 +32,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from shardpass.ir.blocks import copied_block
 from shardpass.ir.collectives import OPS
 from shardpass.ir.tensors import every_op, operation, shape_of
 
@@ -371,17 +372,6 @@ def combine(op: Any, values: Sequence[Any]) -> Any:
     dims = ir.DenseI64ArrayAttr.get(list(range(len(shape_of(total)))))
     for value in values[1:]:
         mapped = ir.Operation.create("stablehlo.map", [total.type], [total, value], {"dimensions": dims}, regions=1)
-        block = mapped.regions[0].blocks.append(*[a.type for a in op.regions[0].blocks[0].arguments])
-        _copy_block(op.regions[0].blocks[0], block)
+        copied_block(op.regions[0].blocks[0], mapped.regions[0])
         total = mapped.results[0]
     return total
-
-
-def _copy_block(source: Any, target: Any) -> None:
-    table = dict(zip(source.arguments, target.arguments, strict=True))
-    with ir.InsertionPoint(target):
-        for op in map(operation, source.operations):
-            copy = op.clone()
-            for index, value in enumerate(op.operands):
-                copy.operands[index] = table[value]
-            table.update(zip(op.results, copy.results, strict=True))

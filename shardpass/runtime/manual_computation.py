@@ -31,6 +31,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
 from shardpass.ir import annotations as names
+from shardpass.ir.blocks import terminator
+from shardpass.ir.constraints import mesh_attribute
 from shardpass.ir.locations import first_names, named
 from shardpass.ir.tensors import every_op, operation
 from shardpass.ir.walk import CONTROL_FLOW
@@ -96,7 +98,7 @@ def surround(
     """
     program = names.main_of(module)
     with ir.InsertionPoint.at_block_begin(module.body):
-        sdy.MeshOp(MESH_NAME, ir.Attribute.parse(_mesh_text(mesh)))
+        sdy.MeshOp(MESH_NAME, mesh_attribute(mesh))
     types = [[around.type for around in side] for side in (arguments, results)]
     with ir.InsertionPoint(program):
         main = func.FuncOp("main", ir.FunctionType.get(*types), visibility="public")
@@ -113,7 +115,7 @@ def surround(
     _unmark(module)
     (body,) = operation(program).regions[0].blocks
     body.append_to(operation(region).regions[0])
-    last = operation(body.operations[len(body.operations) - 1])
+    last = terminator(body)
     with ir.InsertionPoint(last), last.location:
         sdy.ReturnOp(list(last.operands))
     last.erase()
@@ -133,12 +135,6 @@ def _unmark(module: Any) -> None:
         for op in every_op(top):
             if names.SHARDING in op.attributes:
                 del op.attributes[names.SHARDING]
-
-
-def _mesh_text(mesh: Mesh) -> str:
-    axes = ", ".join(f"{mlir_quoted(name)}={size}" for name, size in mesh.axes)
-    ids = "" if mesh.device_ids is None else f", device_ids=[{', '.join(map(str, mesh.device_ids))}]"
-    return f"#sdy.mesh<[{axes}]{ids}>"
 
 
 def _per_value(side: Sequence[Around]) -> Any:

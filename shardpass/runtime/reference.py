@@ -13,6 +13,7 @@ from shardpass.importing.read_sdy import stablehlo_constant
 from shardpass.importing.split_variadic import split_variadic
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
+from shardpass.ir.blocks import moved_out
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import every_op, operation
 from shardpass.runtime.compiling import choose_devices, compile_by_client, load, own_copy
@@ -79,14 +80,9 @@ def strip(module: Any) -> None:
 
 def _inline(computation: Any) -> None:
     """Put the body of an ``sdy.named_computation`` in place of the op."""
-    block = computation.regions[0].blocks[0]
-    *body, end = map(operation, block.operations)
-    for op in body:
-        op.move_before(computation)
-    for inner, outer in ((block.arguments, computation.operands), (computation.results, end.operands)):
-        for value, by in zip(inner, list(outer), strict=True):
-            value.replace_all_uses_with(by)
-    end.erase()
+    returned = moved_out(computation.regions[0].blocks[0], computation, computation.operands)
+    for result, value in zip(computation.results, returned, strict=True):
+        result.replace_all_uses_with(value)
     computation.erase()
 
 

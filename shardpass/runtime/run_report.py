@@ -11,6 +11,7 @@ import numpy as np
 
 from shardpass.diagnostics import Diagnostic, ShardpassError, table_runtime
 from shardpass.ir import annotations as names
+from shardpass.ir.annotations import mesh_of
 from shardpass.ir.argument_names import argument_names
 from shardpass.ir.collectives import CollectiveUse, collectives, total_bytes
 from shardpass.runtime.compare import Difference, compare
@@ -23,7 +24,7 @@ from shardpass.runtime.processes import whole_value
 from shardpass.runtime.special import Reference, Run, Special, Subject, run_special
 from shardpass.runtime.specification import specification_of
 from shardpass.runtime.tiles import Array
-from shardpass.sharding import Mesh, parse_mesh
+from shardpass.sharding import Mesh
 
 XLA, INTERPRETER = "XLA", "reference interpreter"
 ROUNDING = 2  # tolerances within which XLA on one device and the interpreter differ by rounding alone
@@ -271,12 +272,6 @@ def reference_of(original: Any) -> Reference:
 
 def _whole(executable: Executable) -> Run:
     return lambda inputs: [whole_value(r) for r in executable(*inputs)]
-
-
-def mesh_of(module: Any) -> Mesh | None:
-    """Return the mesh that the pipeline left on the module."""
-    text = names.get_text(module.operation, names.MESH)
-    return None if text is None else parse_mesh(text)
 
 
 def labels_of(module: Any) -> tuple[str, ...]:

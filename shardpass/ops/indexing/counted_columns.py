@@ -17,7 +17,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.ir.tensors import ints, operation, shape_of, splat_text
+from shardpass.ir.blocks import maker
+from shardpass.ir.tensors import ints, shape_of, splat_text
 from shardpass.ops.indexing.dimension_numbers import IndexedDims
 
 
@@ -59,7 +60,7 @@ def counted_dim(indices: Any, vector_dim: int, column: int) -> int | None:
     """Find the dimension of ``indices`` along which ``column`` counts from 0; None if there is none known."""
     shape = shape_of(indices)
     if vector_dim < len(shape) and shape[vector_dim] > 1:
-        op = _op_of(indices)
+        op = maker(indices)
         if op is None or op.name != "stablehlo.concatenate" or int(op.attributes["dimension"]) != vector_dim:
             return None
         for part in op.operands:
@@ -74,14 +75,9 @@ def counted_dim(indices: Any, vector_dim: int, column: int) -> int | None:
     return count.dim if isinstance(count, Count) and count.dim != vector_dim else None
 
 
-def _op_of(value: Any) -> Any:
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else operation(owner)
-
-
 def known(value: Any) -> Known:
     """Derive facts of an integer or truth value: Count, Same or None."""
-    op = _op_of(value)
+    op = maker(value)
     if op is None or not isinstance(value.type.element_type, ir.IntegerType):
         return None
     name = op.name.removeprefix("stablehlo.")

@@ -8,7 +8,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from shardpass.ir.tensors import operation
+from shardpass.ir.blocks import copied_out
 from shardpass.ops.tiles import positions as at
 
 
@@ -33,22 +33,10 @@ def flagged_reduce(op: Any, kinds: Sequence[Any], present: Any) -> list[Any]:
     arguments = list(block.arguments)
     left, has_left, right, has_right = arguments[:count], arguments[count], arguments[count + 1 : -1], arguments[-1]
     with ir.InsertionPoint(block):
-        joined = _copied(old, [*left, *right])
+        joined = copied_out(old, [*left, *right])
         picked = [
             hlo.select(has_left, hlo.select(has_right, both, a), b)
             for both, a, b in zip(joined, left, right, strict=True)
         ]
         hlo.return_([*picked, hlo.or_(has_left, has_right)])
     return list(new.results)[:count]
-
-
-def _copied(block: Any, arguments: Sequence[Any]) -> list[Any]:
-    """Copy the ops of ``block`` to the insertion point with ``arguments`` for its arguments; returns its results."""
-    values = dict(zip(block.arguments, arguments, strict=True))
-    *body, end = [operation(inner) for inner in block.operations]
-    for inner in body:
-        copy = operation(inner.clone())
-        for index, operand in enumerate(inner.operands):
-            copy.operands[index] = values[operand]
-        values.update(zip(inner.results, copy.results, strict=True))
-    return [values[v] for v in end.operands]
