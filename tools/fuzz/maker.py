@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from random import Random
@@ -17,6 +18,10 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16)
 ELEMENTS = ("f32",) * 6 + ("i32",) * 4 + ("f64", "bf16", "i1", "i1", "i64", "ui8", "complex<f32>", "f16", "i8", "ui32")
 LARGEST = 4096  # elements of a value
 DEEPEST = 2  # control flow in control flow
+
+
+class Unsuited(Exception):
+    """An emitter finds no operand of the kind that its op needs."""
 
 
 class Maker:
@@ -46,8 +51,15 @@ class Maker:
     def sharding(self, shape: tuple[int, ...], chance: float) -> str:
         return random_sharding(self.rng, self.mesh, shape) if self.rng.random() < chance else ""
 
-    def pick(self, accept: Callable[[Fact], bool] = lambda fact: True) -> int | None:
-        """A value that ``accept`` takes, the later ones rather."""
+    def pick(self, accept: Callable[[Fact], bool] = lambda fact: True) -> int:
+        """Return a value that ``accept`` takes, preferring late values. Raises Unsuited where there is none."""
+        found = self.find(accept)
+        if found is None:
+            raise Unsuited
+        return found
+
+    def find(self, accept: Callable[[Fact], bool] = lambda fact: True) -> int | None:
+        """Return a value as ``pick``; None where there is none."""
         found = [i for i, fact in enumerate(self.facts) if accept(fact) and i not in self.hidden]
         if not found:
             return None
@@ -57,19 +69,21 @@ class Maker:
     def partner(self, at: int) -> int:
         """Another value of the same type; ``at`` itself where there is none."""
         kind = self.facts[at].type
-        found = self.pick(lambda f: f.type == kind)
+        found = self.find(lambda f: f.type == kind)
         return at if found is None else found
 
     def grow(self, wanted: int, emitters: Mapping[Emitter, int] | None = None) -> None:
         """Adds ``wanted`` ops of random sorts, and the constants that these need.
 
-        An emitter returns False where it finds no operand that suits it, so the number of tries is limited.
+        An emitter raises Unsuited where it finds no operand that suits it, so the number of tries is limited.
         """
         chosen = self.inside if emitters is None else emitters
         for _ in range(100):
             if wanted <= 0:
                 return
-            wanted -= self.rng.choices(list(chosen), list(chosen.values()))[0](self)
+            with suppress(Unsuited):
+                self.rng.choices(list(chosen), list(chosen.values()))[0](self)
+                wanted -= 1
 
     def add(
         self,
@@ -125,4 +139,4 @@ class Maker:
         return self.clamped(at, 0 if element.startswith("ui") else -3, 3)
 
 
-Emitter = Callable[[Maker], bool]
+Emitter = Callable[[Maker], None]

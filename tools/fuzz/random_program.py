@@ -1,9 +1,10 @@
 """Random programs for the partition fuzzer: the table of all emitters, and the ops that no emitter makes.
 
-To add an op, write an emitter ``def f(make: Maker) -> bool`` that adds one valid op to a program or gives up, in the
-file of its sort under tools/fuzz/generators, and put it into that file's ``EMITTERS`` with a weight. Emitters keep the
-bound of each value below the greatest integer that its type holds exactly (see ``tools.values.Fact``). A test asks that
-every op of the registry is made, or is refused, or stands in ``NEVER_MADE`` with a reason.
+To add an op, write an emitter ``def f(make: Maker) -> None`` that adds one valid op to a program or raises
+``Unsuited``, in the file of its sort under tools/fuzz/generators, and put it into that file's ``EMITTERS`` with a
+weight. Emitters keep the bound of each value below the greatest integer that its type represents exactly (see
+``tools.values.Fact``). A test asks that every op of the registry is made, or is refused, or stands in ``NEVER_MADE``
+with a reason.
 """
 
 from __future__ import annotations

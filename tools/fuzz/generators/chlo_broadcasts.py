@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tools.fuzz.generators.elementwise import positive
-from tools.fuzz.maker import Maker
+from tools.fuzz.maker import Emitter, Maker
 from tools.stablehlo_text import array, literal
 from tools.values import Fact, Type
 
@@ -16,11 +14,9 @@ STRETCHED = {
 }
 
 
-def stretched(make: Maker) -> bool:
+def stretched(make: Maker) -> None:
     """CHLO's ops that broadcast a scalar, or dimensions of one element, as they go."""
     at = make.pick(lambda f: f.type.element in STRETCHED and f.exact)
-    if at is None:
-        return False
     rng = make.rng
     name = rng.choice([*STRETCHED[make.facts[at].type.element].split(), "select"])
     kind = make.facts[at].type
@@ -49,16 +45,12 @@ def stretched(make: Maker) -> bool:
         result = Fact(Type(kind.shape, "i1"), 1)
         attributes = "comparison_direction = #chlo<comparison_direction LT>"
     make.add(f"chlo.broadcast_{name}", pair, [result], attributes)
-    return True
 
 
-def stretched_bits(make: Maker) -> bool:
+def stretched_bits(make: Maker) -> None:
     at = make.pick(lambda f: f.type.element == "i32")
-    if at is None:
-        return False
     name = make.rng.choice(("shift_left", "shift_right_arithmetic", "shift_right_logical"))
     make.add(f"chlo.broadcast_{name}", [at, make.constant("i32", "1")], [make.facts[at]])
-    return True
 
 
-EMITTERS: dict[Callable[[Maker], bool], int] = {stretched: 2, stretched_bits: 1}
+EMITTERS: dict[Emitter, int] = {stretched: 2, stretched_bits: 1}

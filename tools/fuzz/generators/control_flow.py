@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tools.fuzz.maker import DEEPEST, Maker
+from tools.fuzz.maker import DEEPEST, Emitter, Maker, Unsuited
 from tools.fuzz.programs import Block, Node
 from tools.values import Fact, Type
 
@@ -37,15 +37,15 @@ def _of_type(inner: Maker, wanted: Fact) -> int:
 
 def _carried(make: Maker, count: int) -> list[int]:
     """Values for a body; nothing that may be anything."""
-    found = [make.pick(lambda f: f.bound <= 2**20) for _ in range(count)]
+    found = [make.find(lambda f: f.bound <= 2**20) for _ in range(count)]
     return [i for i in found if i is not None]
 
 
-def while_(make: Maker) -> bool:
+def while_(make: Maker) -> None:
     """A few turns; the counter is a value of the body too, as in a scan."""
     picked = _carried(make, make.rng.randint(1, 2))
     if make.depth >= DEEPEST or not picked:
-        return False
+        raise Unsuited
     captured = _carried(make, make.rng.randint(0, 2))
     facts = [replace(make.facts[i], bound=max(3.0, make.facts[i].bound)) for i in picked]
     outside = [make.facts[i] for i in captured]
@@ -66,7 +66,6 @@ def while_(make: Maker) -> bool:
     make.add(
         "stablehlo.while", [start, *picked], [COUNTER, *facts], captured=captured, blocks=[condition, body]
     )  # fmt: skip
-    return True
 
 
 def _plain(make: Maker, name: str, operands: tuple[int, ...], fact: Fact, attributes: str = "") -> int:
@@ -74,20 +73,20 @@ def _plain(make: Maker, name: str, operands: tuple[int, ...], fact: Fact, attrib
     return make.append(Node(name, operands, (fact,), attributes))
 
 
-def branch(make: Maker) -> bool:
+def branch(make: Maker) -> None:
     """``if`` or ``case``: every branch gives values of the same types, made of values from outside."""
     captured = _carried(make, make.rng.randint(1, 3))
     if make.depth >= DEEPEST or not captured:
-        return False
+        raise Unsuited
     rng = make.rng
     outside = [make.facts[i] for i in captured]
     given = [outside[k] for k in sorted(rng.sample(range(len(outside)), rng.randint(1, len(outside))))]
     given = [replace(f, bound=max(3.0, f.bound)) for f in given]
-    chosen = make.pick(lambda f: f.type == Type((), "i1") and f.exact)
+    chosen = make.find(lambda f: f.type == Type((), "i1") and f.exact)
     name, count = "stablehlo.if", 2
     if rng.random() < 0.5:
         name, count = "stablehlo.case", rng.randint(1, 3)
-        chosen = make.pick(lambda f: f.type == Type((), "i32") and f.exact)
+        chosen = make.find(lambda f: f.type == Type((), "i32") and f.exact)
         if chosen is None:
             chosen = make.constant("i32", str(rng.randint(-1, 3)))
     elif chosen is None:
@@ -98,14 +97,13 @@ def branch(make: Maker) -> bool:
         inner.grow(inner.rng.randint(1, 3))
         blocks.append(_closed(inner, len(outside), [_of_type(inner, f) for f in given]))
     make.add(name, [chosen], given, captured=captured, blocks=blocks)
-    return True
 
 
-def call(make: Maker) -> bool:
+def call(make: Maker) -> None:
     """A function, called once or twice, or as the composite's decomposition."""
     picked = _carried(make, make.rng.randint(1, 2))
     if make.depth >= DEEPEST or not picked:
-        return False
+        raise Unsuited
     rng, facts = make.rng, [make.facts[i] for i in picked]
     inner = _inner(make, [], facts)
     inner.grow(inner.rng.randint(1, 4))
@@ -114,14 +112,13 @@ def call(make: Maker) -> bool:
     if rng.random() < 0.4:
         attributes = 'name = "fuzz.part", composite_attributes = {}, version = 1 : i32'
         make.add("stablehlo.composite", picked, [wanted], attributes, blocks=[block])
-        return True
+        return
     make.add("func.call", picked, [wanted], blocks=[block])
     if rng.random() < 0.5:
         other = [make.partner(i) for i in picked]
         alike = all(make.facts[i].bound <= f.bound and make.facts[i].exact for i, f in zip(other, facts, strict=True))
         if alike:
             make.add("func.call", other, [wanted], blocks=[block])
-    return True
 
 
-EMITTERS: dict[Callable[[Maker], bool], int] = {while_: 3, branch: 3, call: 2}
+EMITTERS: dict[Emitter, int] = {while_: 3, branch: 3, call: 2}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from tools.fuzz.maker import ELEMENTS, Maker
+from tools.fuzz.maker import ELEMENTS, Emitter, Maker, Unsuited
 from tools.stablehlo_text import array, fits, is_number, literal
 from tools.values import EXACT, FLOATS, INTEGERS, Fact, Type
 
@@ -27,33 +26,25 @@ HALVED = {"stablehlo": "tan", "chlo": "acos asin atan atanh erf_inv tan"}
 TESTS = "is_inf is_neg_inf is_pos_inf"
 
 
-def unary(make: Maker) -> bool:
+def unary(make: Maker) -> None:
     name = make.rng.choice(list(EXACT_UNARY))
     at = make.pick(lambda f: f.type.element in EXACT_UNARY[name] and (f.exact or name in ("negate", "abs")))
-    if at is None:
-        return False
     if name == "count_leading_zeros" and not _unsigned(make, at):
         at = make.elementwise("abs", [at])  # of negative constants jaxlib 0.10 counts wrong: 0 becomes -32
     make.elementwise(name, [at], bound=max(1.0, make.facts[at].bound))
-    return True
 
 
-def smooth(make: Maker) -> bool:
+def smooth(make: Maker) -> None:
     """Functions that bring no small difference to a large one."""
     at = make.pick(lambda f: f.type.element in ("f32", "f64") and f.bound <= 8)
-    if at is None:
-        return False
     name, fact = make.rng.choice(SMOOTH), make.facts[at]
     bound = 3000.0 if name.startswith("exponential") else 1.0
     make.add(f"stablehlo.{name}", [at], [replace(fact, bound=bound, exact=False)])
-    return True
 
 
-def function(make: Maker) -> bool:
+def function(make: Maker) -> None:
     """Functions with a domain, on exact values that are brought into it."""
     at = make.pick(lambda f: f.type.element in ("f32", "f64") and f.exact)
-    if at is None:
-        return False
     half = make.rng.random() < 0.4
     names = [f"{dialect}.{name}" for dialect, row in (HALVED if half else POSITIVE).items() for name in row.split()]
     name = make.rng.choice(names)
@@ -63,7 +54,6 @@ def function(make: Maker) -> bool:
         other = make.constant(fact.type.element, "0.5", fact.type.shape, bound=1)
         operand = make.elementwise("multiply", [operand, other])
     make.add(name, [operand], [replace(fact, bound=8.0, exact=False)])
-    return True
 
 
 def positive(make: Maker, at: int) -> int:
@@ -75,11 +65,9 @@ def _unsigned(make: Maker, at: int) -> bool:
     return make.facts[at].type.element.startswith("ui")
 
 
-def special(make: Maker) -> bool:
+def special(make: Maker) -> None:
     """Functions of two numbers, and such as only libraries call."""
     at = make.pick(lambda f: f.type.element == "f32" and f.exact)
-    if at is None:
-        return False
     kind, rng = make.facts[at].type, make.rng
     first, second = positive(make, at), positive(make, make.partner(at))
     name = rng.choice(
@@ -103,13 +91,10 @@ def special(make: Maker) -> bool:
     else:
         both = make.elementwise("complex", [first, second], "complex<f32>", bound=6)
         make.add(f"chlo.{name}", [both], [Fact(Type(kind.shape, "complex<f32>"), 8.0, name == "conj")])
-    return True
 
 
-def binary(make: Maker) -> bool:
+def binary(make: Maker) -> None:
     at = make.pick()
-    if at is None:
-        return False
     other = make.partner(at)
     if make.rng.random() < 0.5:
         at, other = other, at
@@ -127,26 +112,20 @@ def binary(make: Maker) -> bool:
         name, max(a.bound, b.bound)
     )
     if not fits(element, bound):
-        return False
+        raise Unsuited
     make.elementwise(name, [at, other], bound=bound)
-    return True
 
 
-def shifts(make: Maker) -> bool:
+def shifts(make: Maker) -> None:
     at = make.pick(lambda f: f.type.element in INTEGERS)
-    if at is None:
-        return False
     other = make.clamped(make.partner(at), 0, 2)
     name = make.rng.choice(("shift_left", "shift_right_arithmetic", "shift_right_logical"))
     make.elementwise(name, [at, other])
-    return True
 
 
-def quotient(make: Maker) -> bool:
+def quotient(make: Maker) -> None:
     """divide, remainder, power, atan2: the second is never 0, and the first only where that is harmless."""
     at = make.pick(lambda f: f.exact and f.type.element in ("f32", "f64", "i32", "i64", "ui32", "i8"))
-    if at is None:
-        return False
     element = make.facts[at].type.element
     name = make.rng.choice(("divide", "remainder", *(("power", "atan2") if element in FLOATS else ())))
     first, second = at, positive(make, make.partner(at))
@@ -157,122 +136,98 @@ def quotient(make: Maker) -> bool:
     if name != "remainder" and element in FLOATS:
         make.made[index - len(make.arguments)] = fact = replace(make.facts[index], exact=False)
         make.nodes[-1] = replace(make.nodes[-1], results=(fact,))
-    return True
 
 
-def compare(make: Maker) -> bool:
+def compare(make: Maker) -> None:
     at = make.pick(lambda f: f.exact and f.type.element != "i1")
-    if at is None:
-        return False
     kind = make.facts[at].type
-    other = make.pick(lambda f: f.type == kind and f.exact)
+    other = make.find(lambda f: f.type == kind and f.exact)
     every = ("EQ", "NE", "LT", "GE", "LE", "GT")
     direction = make.rng.choice(every[:2] if kind.element.startswith("complex") else every)
     result = Fact(Type(kind.shape, "i1"), 1)
     attribute = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
     make.add("stablehlo.compare", [at, at if other is None else other], [result], attribute)
-    return True
 
 
-def is_finite(make: Maker) -> bool:
+def is_finite(make: Maker) -> None:
     at = make.pick(lambda f: f.type.element in FLOATS)
-    if at is None:
-        return False
     make.add("stablehlo.is_finite", [at], [Fact(Type(make.facts[at].type.shape, "i1"), 1)])
-    return True
 
 
-def select(make: Maker) -> bool:
+def select(make: Maker) -> None:
     at = make.pick()
-    assert at is not None
     other = make.partner(at)
     a, b = make.facts[at], make.facts[other]
-    pred = make.pick(lambda f: f.type.element == "i1" and f.type.shape in ((), a.type.shape))
+    pred = make.find(lambda f: f.type.element == "i1" and f.type.shape in ((), a.type.shape))
     if pred is None:
         pred = make.constant("i1", make.rng.choice(("true", "false")))
     make.add("stablehlo.select", [pred, at, other], [Fact(a.type, max(a.bound, b.bound), a.exact and b.exact)])
-    return True
 
 
-def clamp(make: Maker) -> bool:
+def clamp(make: Maker) -> None:
     """Between scalars, or between arrays."""
     at = make.pick(lambda f: is_number(f.type.element))
-    if at is None:
-        return False
     fact = make.facts[at]
     if make.rng.random() < 0.5:
         make.clamped(at, 0, 2)
-        return True
+        return
     low, high = make.partner(at), make.partner(at)
     if not (make.facts[low].exact and make.facts[high].exact and fact.exact):
-        return False
+        raise Unsuited
     top = make.elementwise("maximum", [low, high])
     make.add("stablehlo.clamp", [low, at, top], [replace(fact, bound=make.facts[top].bound)])
-    return True
 
 
-def convert(make: Maker) -> bool:
+def convert(make: Maker) -> None:
     target = make.rng.choice(ELEMENTS)
     limit = 60 if target in ("i8", "ui8") else EXACT.get(target, 2**31)
     at = make.pick(lambda f: f.exact and f.bound <= limit and not f.type.element.startswith("complex"))
-    if at is None or target.startswith("ui") or make.facts[at].type.element == "ui64":
-        return False
+    if target.startswith("ui") or make.facts[at].type.element == "ui64":
+        raise Unsuited
     fact = make.facts[at]
     if fact.type.element in INTEGERS and target in EXACT:  # wrapped integers may be of any size
         three = make.constant(fact.type.element, literal(fact.type.element, 3), fact.type.shape)
         at = make.elementwise("and", [at, three], bound=3)
         fact = make.facts[at]
     make.add("stablehlo.convert", [at], [Fact(Type(fact.type.shape, target), 1 if target == "i1" else fact.bound)])
-    return True
 
 
-def reduce_precision(make: Maker) -> bool:
+def reduce_precision(make: Maker) -> None:
     at = make.pick(lambda f: f.type.element == "f32" and f.exact)
-    if at is None:
-        return False
     make.add(
         "stablehlo.reduce_precision", [at], [make.facts[at]], "exponent_bits = 5 : i32, mantissa_bits = 4 : i32"
     )  # fmt: skip
-    return True
 
 
-def complex_parts(make: Maker) -> bool:
-    at = make.pick(lambda f: f.type.element.startswith("complex"))
+def complex_parts(make: Maker) -> None:
+    at = make.find(lambda f: f.type.element.startswith("complex"))
     if at is None:
         at = make.pick(lambda f: f.type.element == "f32" and f.exact)
-        if at is None:
-            return False
         other = make.partner(at)
         make.elementwise("complex", [at, other], "complex<f32>", make.facts[at].bound + make.facts[other].bound)
-        return True
+        return
     make.elementwise(make.rng.choice(("real", "imag")), [at], "f32")
-    return True
 
 
-def bitcast(make: Maker) -> bool:
+def bitcast(make: Maker) -> None:
     """Of the same width, of a lesser one (a new last dimension), of a greater one (the last dimension goes)."""
     at = make.pick(lambda f: f.exact and f.type.element in ("i32", "ui32", "f32", "ui8", "i8"))
-    if at is None:
-        return False
     kind, rng = make.facts[at].type, make.rng
     if kind.element == "f32":  # zeros of both signs are equal, and their bits are not
         at = make.elementwise("abs", [at])
     if kind.element in ("ui8", "i8"):
         if not kind.shape or kind.shape[-1] != 4:
-            return False
+            raise Unsuited
         target = Type(kind.shape[:-1], "i32")
     else:
         target = rng.choice((Type(kind.shape, "ui32"), Type(kind.shape, "i32"), Type((*kind.shape, 4), "ui8")))
     if target.count > 2048:
-        return False
+        raise Unsuited
     make.add("stablehlo.bitcast_convert", [at], [Fact(target, 2.0**31)])
-    return True
 
 
-def map_(make: Maker) -> bool:
+def map_(make: Maker) -> None:
     at = make.pick(lambda f: f.type.element in ("f32", "i32") and f.bound < 1000)
-    if at is None:
-        return False
     other = make.partner(at)
     a, b = make.facts[at], make.facts[other]
     t = f"tensor<{a.type.element}>"
@@ -283,10 +238,9 @@ def map_(make: Maker) -> bool:
     result = Fact(a.type, max(a.bound, b.bound), a.exact and b.exact)
     dims = array(range(len(a.type.shape)))
     make.add("stablehlo.map", [at, other], [result], f"dimensions = {dims}", region)
-    return True
 
 
-EMITTERS: dict[Callable[[Maker], bool], int] = {
+EMITTERS: dict[Emitter, int] = {
     unary: 4, smooth: 2, function: 3, special: 2, binary: 9, shifts: 1, quotient: 2, compare: 3, is_finite: 1,
     select: 3, clamp: 1, convert: 3, reduce_precision: 1, complex_parts: 1, bitcast: 2, map_: 1,
 }  # fmt: skip

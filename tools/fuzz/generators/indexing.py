@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from tools.fuzz.maker import LARGEST, Maker
+from tools.fuzz.maker import LARGEST, Emitter, Maker, Unsuited
 from tools.stablehlo_text import array, body, fits, literal
 from tools.values import Fact, Type
 
 
 def _index(make: Maker, element: str) -> int:
     """A scalar index: out of range at times, as it is clamped then."""
-    at = make.pick(lambda f: f.type == Type((), element) and f.exact)
+    at = make.find(lambda f: f.type == Type((), element) and f.exact)
     if at is not None and make.rng.random() < 0.4:
         return at
     return make.constant(element, str(make.rng.randint(-1, 9)), bound=9)
 
 
-def dynamic_slice(make: Maker) -> bool:
+def dynamic_slice(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 0)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     shape = tuple(n if n == 0 or rng.random() < 0.5 else rng.randint(1, n) for n in fact.type.shape)
     element = rng.choice(("i32", "i64"))
     indices = [_index(make, element) for _ in shape]
     result = replace(fact, type=Type(shape, fact.type.element))
     make.add("stablehlo.dynamic_slice", [at, *indices], [result], f"slice_sizes = {array(shape)}")
-    return True
 
 
-def dynamic_update_slice(make: Maker) -> bool:
+def dynamic_update_slice(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 0)
-    if at is None:
-        return False
     fact = make.facts[at]
 
     def inside(other: Fact) -> bool:
@@ -47,13 +42,11 @@ def dynamic_update_slice(make: Maker) -> bool:
         )
 
     update = make.pick(inside)
-    assert update is not None  # the value itself fits
     other = make.facts[update]
     element = make.rng.choice(("i32", "i64"))
     indices = [_index(make, element) for _ in fact.type.shape]
     result = Fact(fact.type, max(fact.bound, other.bound), fact.exact and other.exact)
     make.add("stablehlo.dynamic_update_slice", [at, update, *indices], [result])
-    return True
 
 
 # ---------------------------------------------------------------- places
@@ -61,7 +54,7 @@ def dynamic_update_slice(make: Maker) -> bool:
 
 def _places(make: Maker, shape: tuple[int, ...]) -> int:
     """Indices, of which some are out of bounds: a value there is, or new ones."""
-    at = make.pick(lambda f: f.type == Type(shape, "i32") and f.exact)
+    at = make.find(lambda f: f.type == Type(shape, "i32") and f.exact)
     if at is not None and make.rng.random() < 0.7:
         return at
     if make.rng.random() < 0.5 and prod(shape) < 64:
@@ -127,13 +120,11 @@ class _Form:
         return [0] if self.batch else []
 
 
-def gather(make: Maker) -> bool:
+def gather(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 0 and f.type.count > 0)
-    if at is None:
-        return False
     table, form = make.facts[at], _Form(make, make.facts[at].type.shape)
     if not form.fine:
-        return False
+        raise Unsuited
     numbers = _numbers(
         "gather",
         {"offset_dims": form.offsets, "collapsed_slice_dims": form.gone, "operand_batching_dims": form.batch,
@@ -144,29 +135,25 @@ def gather(make: Maker) -> bool:
     result = replace(table, type=Type(form.result, table.type.element))
     attributes = f"dimension_numbers = {numbers}, slice_sizes = {array(form.sizes)}"
     make.add("stablehlo.gather", [at, places], [result], attributes)
-    return True
 
 
-def take(make: Maker) -> bool:
+def take(make: Maker) -> None:
     """Rows of a table by index, as an embedding does; indices out of range are clamped."""
-    at = make.pick(lambda f: len(f.type.shape) == 2 and f.type.count > 0)
-    rows = make.pick(lambda f: len(f.type.shape) == 1 and f.type.element == "i32" and f.exact)
+    at = make.find(lambda f: len(f.type.shape) == 2 and f.type.count > 0)
+    rows = make.find(lambda f: len(f.type.shape) == 1 and f.type.element == "i32" and f.exact)
     if at is None or rows is None:
-        return False
+        raise Unsuited
     table, index = make.facts[at], make.facts[rows]
     shape = (*index.type.shape, table.type.shape[1])
     result = [replace(table, type=Type(shape, table.type.element))]
     numbers = _numbers("gather", {"offset_dims": [1], "collapsed_slice_dims": [0], "start_index_map": [0]}, 1)
     sizes = f"slice_sizes = array<i64: 1, {table.type.shape[1]}>, indices_are_sorted = false"
     make.add("stablehlo.gather", [at, rows], result, f"dimension_numbers = {numbers}, {sizes}")
-    return True
 
 
-def index_select(make: Maker) -> bool:
+def index_select(make: Maker) -> None:
     """torch_index_select: slices by index along a dimension, for each batch its own."""
     at = make.pick(lambda f: len(f.type.shape) > 0 and f.type.count > 0)
-    if at is None:
-        return False
     table, rng = make.facts[at], make.rng
     shape = table.type.shape
     dim = rng.randrange(len(shape))
@@ -175,23 +162,20 @@ def index_select(make: Maker) -> bool:
     places = make.clamped(_places(make, (*shape[:batch], *more)), 0, shape[dim] - 1)
     target = (*shape[:dim], *more, *shape[dim + 1 :])
     if prod(target) > LARGEST:
-        return False
+        raise Unsuited
     result = replace(table, type=Type(target, table.type.element))
     attributes = f"dim = {dim} : i64, batch_dims = {batch} : i64"
     make.add("stablehlo.torch_index_select", [at, places], [result], attributes)
-    return True
 
 
-def scatter(make: Maker) -> bool:
+def scatter(make: Maker) -> None:
     """Windows joined to a table; windows that are not all inside are dropped."""
     at = make.pick(
         lambda f: len(f.type.shape) > 0 and f.type.count > 0 and f.type.element in ("i32", "f32", "f64", "ui8")
     )
-    if at is None:
-        return False
     table, form = make.facts[at], _Form(make, make.facts[at].type.shape)
     if not form.fine:
-        return False
+        raise Unsuited
     numbers = _numbers(
         "scatter",
         {"update_window_dims": form.offsets, "inserted_window_dims": form.gone, "input_batching_dims": form.batch,
@@ -199,7 +183,7 @@ def scatter(make: Maker) -> bool:
         form.vector,
     )  # fmt: skip
     element = table.type.element
-    updates = make.pick(lambda f: f.type == Type(form.result, element))
+    updates = make.find(lambda f: f.type == Type(form.result, element))
     updates = make.counted(form.result, element) if updates is None else updates
     more = make.facts[updates]
     op = make.rng.choice(("add", "add", "maximum", "minimum", "multiply"))
@@ -207,25 +191,22 @@ def scatter(make: Maker) -> bool:
     if op == "multiply" and element in ("f32", "f64"):
         op = "minimum"
     if not fits(element, bound):
-        return False
+        raise Unsuited
     places = _places(make, tuple(form.indices))
     result = Fact(table.type, bound, table.exact and more.exact)
     attributes = f"scatter_dimension_numbers = {numbers}"
     make.add("stablehlo.scatter", [at, places, updates], [result], attributes, body(element, op))
-    return True
 
 
-def put(make: Maker) -> bool:
+def put(make: Maker) -> None:
     """Rows put into a table at places that are all different (``x.at[i].set``); some lie outside and are dropped."""
     at = make.pick(lambda f: len(f.type.shape) == 2 and f.type.count > 0 and f.type.element in ("i32", "f32", "i1"))
-    if at is None:
-        return False
     table, rng = make.facts[at], make.rng
     t = table.type
     count = rng.randint(1, t.shape[0] + 1)
     rows = rng.sample(range(-1, t.shape[0] + 1), count)
     places = make.constant("i32", str(rows), (count,), bound=16)
-    updates = make.pick(lambda f: f.type == Type((count, t.shape[1]), t.element))
+    updates = make.find(lambda f: f.type == Type((count, t.shape[1]), t.element))
     if updates is None:
         one = make.constant(t.element, literal(t.element, 1), (count, t.shape[1]), bound=1)
         updates = one
@@ -238,9 +219,8 @@ def put(make: Maker) -> bool:
     result = Fact(t, max(table.bound, more.bound), table.exact and more.exact)
     attributes = f"scatter_dimension_numbers = {numbers}, unique_indices = true"
     make.add("stablehlo.scatter", [at, places, updates], [result], attributes, region)
-    return True
 
 
-EMITTERS: dict[Callable[[Maker], bool], int] = {
+EMITTERS: dict[Emitter, int] = {
     dynamic_slice: 3, dynamic_update_slice: 3, gather: 4, take: 3, index_select: 1, scatter: 4, put: 2,
 }  # fmt: skip

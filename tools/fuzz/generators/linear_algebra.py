@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from tools.fuzz.maker import Maker
+from tools.fuzz.maker import Emitter, Maker, Unsuited
 from tools.stablehlo_text import array, lapack_call
 from tools.values import Fact, Type
 
 
-def _matrices(make: Maker) -> int | None:
+def _matrices(make: Maker) -> int:
     """A batch of square matrices of f32, whose diagonals outweigh their rows."""
     at = make.pick(lambda f: f.type.element == "f32" and f.exact and 0 < f.type.count <= 48 and len(f.type.shape) < 4)
-    if at is None:
-        return None
     rng = make.rng
     at = make.clamped(at, -1, 1)
     fact = make.facts[at]
@@ -31,7 +29,7 @@ def _matrices(make: Maker) -> int | None:
         at = make.add("stablehlo.broadcast_in_dim", [at], [result], f"broadcast_dimensions = {array(dims)}")
     n = whole[-1]
     if prod(whole) > 1024:
-        return None
+        raise Unsuited
     eye = "[" + ", ".join("[" + ", ".join(f"{3 * n * (i == j)}.0" for j in range(n)) + "]" for i in range(n)) + "]"
     heavy = make.constant("f32", eye, (n, n), bound=3 * n)
     spread = make.add(
@@ -41,20 +39,15 @@ def _matrices(make: Maker) -> int | None:
     return make.elementwise("add", [at, spread], bound=3 * n + 1)
 
 
-def cholesky(make: Maker) -> bool:
+def cholesky(make: Maker) -> None:
     at = _matrices(make)
-    if at is None:
-        return False
     lower = make.rng.choice(("true", "false"))
     fact = replace(make.facts[at], bound=8.0, exact=False)
     make.add("stablehlo.cholesky", [at], [fact], f"lower = {lower}")
-    return True
 
 
-def triangular_solve(make: Maker) -> bool:
+def triangular_solve(make: Maker) -> None:
     at = _matrices(make)
-    if at is None:
-        return False
     rng, shape = make.rng, make.facts[at].type.shape
     *batch, n, _ = shape
     left = rng.random() < 0.6
@@ -66,13 +59,10 @@ def triangular_solve(make: Maker) -> bool:
         f"transpose_a = #stablehlo<transpose {kind}>"
     )
     make.add("stablehlo.triangular_solve", [at, right], [replace(make.facts[right], exact=False)], attributes)
-    return True
 
 
-def fft(make: Maker) -> bool:
+def fft(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 0 and f.type.element in ("f32", "complex<f32>") and f.type.count > 0)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     shape = fact.type.shape
     count = rng.randint(1, min(3, len(shape)))
@@ -89,20 +79,17 @@ def fft(make: Maker) -> bool:
     bound = fact.bound * prod(lengths) * 2
     attributes = f"fft_type = #stablehlo<fft_type {kind}>, fft_length = {array(lengths)}"
     make.add("stablehlo.fft", [at], [Fact(result, bound, exact=False)], attributes)
-    return True
 
 
 # ---------------------------------------------------------------- batch norms
 
 
-def batch_norm(make: Maker) -> bool:
+def batch_norm(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 1 and f.type.element == "f32" and f.type.count > 0 and f.bound <= 64)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     feature = rng.randrange(len(fact.type.shape))
     kind = Type((fact.type.shape[feature],), "f32")
-    scale = make.pick(lambda f: f.type == kind and f.bound <= 64)
+    scale = make.find(lambda f: f.type == kind and f.bound <= 64)
     scale = make.counted(kind.shape) if scale is None else scale
     offset = make.counted(kind.shape)
     attributes = f"epsilon = 1.0 : f32, feature_index = {feature} : i64"
@@ -112,18 +99,17 @@ def batch_norm(make: Maker) -> bool:
     name = rng.choice(("training", "inference", "grad"))
     if name == "training":
         make.add("stablehlo.batch_norm_training", [at, scale, offset], [large, small, small], attributes)
-        return True
+        return
     mean, variance = (make.counted(kind.shape) for _ in range(2))
     if name == "inference":
         make.add("stablehlo.batch_norm_inference", [at, scale, offset, mean, variance], [large], attributes)
-        return True
+        return
     gradient = make.partner(at)
     most = high * (1 + fact.bound) * max(1.0, make.facts[gradient].bound) * 16 * count
     if most > 1e6:
-        return False
+        raise Unsuited
     results = [replace(large, bound=most), replace(small, bound=most), replace(small, bound=most)]
     make.add("stablehlo.batch_norm_grad", [at, scale, mean, variance, gradient], results, attributes)
-    return True
 
 
 # ---------------------------------------------------------------- custom calls
@@ -139,15 +125,13 @@ def _lapack(
     return first
 
 
-def lapack(make: Maker) -> bool:
+def lapack(make: Maker) -> None:
     """What JAX calls for a factorisation; each knows its batch dimensions."""
     at = _matrices(make)
-    if at is None:
-        return False
     shape = make.facts[at].type.shape
     *batch, n, _ = shape
     if prod(shape) == 0:
-        return False
+        raise Unsuited
     rank = len(batch)
     matrix = Fact(Type(shape, "f32"), 16.0 * n, exact=False)
     vector = Fact(Type((*batch, n), "f32"), 16.0 * n, exact=False)
@@ -168,9 +152,8 @@ def lapack(make: Maker) -> bool:
         result = replace(make.facts[many], bound=16.0, exact=False)
         config = "diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 85 : ui8"
         _lapack(make, "lapack_strsm_ffi", config, [at, many], [result], rank, 1)
-    return True
 
 
-EMITTERS: dict[Callable[[Maker], bool], int] = {
+EMITTERS: dict[Emitter, int] = {
     cholesky: 2, triangular_solve: 2, fft: 2, batch_norm: 3, lapack: 2,
 }  # fmt: skip

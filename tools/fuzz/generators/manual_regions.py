@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shardpass.sharding import AxisRef, Mesh, Sharding
-from tools.fuzz.maker import Maker
+from tools.fuzz.maker import Emitter, Maker, Unsuited
 from tools.fuzz.programs import Node, in_sdy
 from tools.stablehlo_text import array, body, fits, literal
 from tools.values import Fact, Type
@@ -77,7 +77,7 @@ class _Work:
     out: int | None  # the dimension of the result that is split over the axis
 
 
-def region(make: Maker) -> bool:
+def region(make: Maker) -> None:
     axes = [name for name, _ in make.mesh.axes]
     rng = make.rng
     axis = rng.choice(axes)
@@ -87,8 +87,6 @@ def region(make: Maker) -> bool:
         return fact.type.count > 0 and any(n % parts == 0 for n in fact.type.shape)
 
     at = make.pick(lambda f: f.type.element in ("f32", "i32", "bf16", "i64") and f.bound < 2**20 and splits(f))
-    if at is None:
-        return False
     fact = make.facts[at]
     dim = rng.choice([d for d, n in enumerate(fact.type.shape) if n % parts == 0])
     others = [name for name in axes if name != axis]
@@ -96,7 +94,7 @@ def region(make: Maker) -> bool:
     where = _Region(make, fact, dim, axis, manual)
     work = rng.choice(WORKS)(where)
     if work is None or not fits(fact.type.element, work.result.bound):
-        return False
+        raise Unsuited
     rank, out_rank = len(fact.type.shape), len(work.tile.shape)
     enter, leave = where.inside(((),) * rank), where.inside(((),) * out_rank)
     t, u = where.tile, work.tile
@@ -115,7 +113,6 @@ def region(make: Maker) -> bool:
     ]
     sdy = _in_sdy(where, work, free)
     make.append(Node("manual", (at,), (work.result,), lines=tuple(lines), whole=work.whole, sdy=sdy))
-    return True
 
 
 def _in_sdy(where: _Region, work: _Work, free: _Dims | None) -> tuple[str, ...]:
@@ -295,4 +292,4 @@ def _numbered(r: _Region) -> _Work | None:
 WORKS: tuple[Callable[[_Region], _Work | None], ...] = (
     _local, _all_reduce, _reduce_scatter, _all_gather, _all_to_all, _permute, _numbered,
 )  # fmt: skip
-EMITTERS: dict[Callable[[Maker], bool], int] = {region: 6}
+EMITTERS: dict[Emitter, int] = {region: 6}

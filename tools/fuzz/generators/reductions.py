@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
-from tools.fuzz.maker import LARGEST, Maker
+from tools.fuzz.maker import LARGEST, Emitter, Maker, Unsuited
 from tools.stablehlo_text import array, body, comparator, fits, identity_of, is_number, literal
 from tools.values import FLOATS, INTEGERS, Fact, Type
 
 
-def dot_general(make: Maker) -> bool:
+def dot_general(make: Maker) -> None:
     left = make.pick(lambda f: len(f.type.shape) > 0 and f.type.element != "i1")
-    if left is None:
-        return False
     a, rng = make.facts[left], make.rng
     right = make.pick(lambda f: f.type.element == a.type.element and len(f.type.shape) > 0)
-    assert right is not None  # the value itself
     b = make.facts[right]
     pairs, taken = [], set()
     for i, size in enumerate(a.type.shape):
@@ -33,7 +29,7 @@ def dot_general(make: Maker) -> bool:
     for fact, side in ((a, 0), (b, 1)):
         shape += [n for d, n in enumerate(fact.type.shape) if d not in [p[side] for p in pairs]]
     if prod(shape) > LARGEST or not fits(a.type.element, bound):
-        return False
+        raise Unsuited
     numbers = ", ".join(
         f"{side}_{kind}_dimensions = [{', '.join(str(p[k]) for p in rows)}]"
         for kind, rows in (("batching", batch), ("contracting", contract))
@@ -42,36 +38,30 @@ def dot_general(make: Maker) -> bool:
     )
     result = Fact(Type(tuple(shape), a.type.element), bound, a.exact and b.exact)
     make.add("stablehlo.dot_general", [left, right], [result], f"dot_dimension_numbers = #stablehlo.dot<{numbers}>")
-    return True
 
 
-def old_dot(make: Maker) -> bool:
+def old_dot(make: Maker) -> None:
     """dot and einsum, which dot_general replaced."""
     rng = make.rng
     left = make.pick(lambda f: len(f.type.shape) == 2 and f.type.element == "f32" and f.type.count > 0)
-    if left is None:
-        return False
     a = make.facts[left]
     size = a.type.shape[1]
-    right = make.pick(lambda f: f.type.element == "f32" and len(f.type.shape) == 2 and f.type.shape[0] == size)
+    right = make.find(lambda f: f.type.element == "f32" and len(f.type.shape) == 2 and f.type.shape[0] == size)
     right = make.counted((size, rng.choice((2, 3, 4)))) if right is None else right
     b = make.facts[right]
     bound = a.bound * b.bound * size
     if not fits("f32", bound) or b.type.count == 0:
-        return False
+        raise Unsuited
     result = Fact(Type((a.type.shape[0], b.type.shape[1]), "f32"), bound, a.exact and b.exact)
     name, attributes = rng.choice((("dot", ""), ("einsum", 'einsum_config = "ab,bc->ac"')))
     make.add(f"stablehlo.{name}", [left, right], [result], attributes)
-    return True
 
 
 # ---------------------------------------------------------------- reductions
 
 
-def reduce(make: Maker) -> bool:
+def reduce(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 0)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     element = fact.type.element
     dims = [d for d in range(len(fact.type.shape)) if rng.random() < 0.6]
@@ -84,7 +74,7 @@ def reduce(make: Maker) -> bool:
     depth = prod(fact.type.shape[d] for d in dims)
     bound = fact.bound * max(1, depth) + 1 if op == "add" else fact.bound
     if not fits(element, bound) or (fact.type.count == 0 and op in ("maximum", "minimum")):
-        return False
+        raise Unsuited
     # where starting twice would be seen, only the identity is allowed: how often it is used is not specified
     harmless = op not in ("add", "multiply", "xor") and rng.random() < 0.3
     start = literal(element, 1) if harmless else identity_of(op, element)
@@ -92,7 +82,6 @@ def reduce(make: Maker) -> bool:
     shape = tuple(n for d, n in enumerate(fact.type.shape) if d not in dims)
     result = Fact(Type(shape, element), bound, fact.exact)
     make.add("stablehlo.reduce", [at, init], [result], f"dimensions = {array(dims)}", body(element, op))
-    return True
 
 
 # reducers of a user's own, and what they leave as it is: T is the scalar type
@@ -103,11 +92,9 @@ OWN = (
 )
 
 
-def reduce_own(make: Maker) -> bool:
+def reduce_own(make: Maker) -> None:
     """With a combiner that is more than one op; integers, so that any order gives the same."""
     at = make.pick(lambda f: len(f.type.shape) > 0 and f.type.element == "i32" and f.bound <= 3)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     text, start = rng.choice(OWN)
     dims = [d for d in range(len(fact.type.shape)) if rng.random() < 0.6] or [0]
@@ -118,22 +105,18 @@ def reduce_own(make: Maker) -> bool:
     result = Fact(Type(shape, "i32"), 2.0**31 if start == 0 else 4)
     init = make.constant("i32", str(start))
     make.add("stablehlo.reduce", [at, init], [result], f"dimensions = {array(dims)}", region)
-    return True
 
 
-def reduce_pair(make: Maker) -> bool:
+def reduce_pair(make: Maker) -> None:
     """Two values at once, each with a combiner of its own."""
     at = make.pick(lambda f: len(f.type.shape) > 0 and f.type.element in ("f32", "i32") and f.type.count > 0)
-    if at is None:
-        return False
     a = make.facts[at]
     other = make.pick(lambda f: f.type.shape == a.type.shape and f.type.element in ("f32", "i32"))
-    assert other is not None
     b, rng = make.facts[other], make.rng
     dims = [d for d in range(len(a.type.shape)) if rng.random() < 0.6] or [0]
     depth = prod(a.type.shape[d] for d in dims)
     if not fits(a.type.element, a.bound * depth):
-        return False
+        raise Unsuited
     t, u = f"tensor<{a.type.element}>", f"tensor<{b.type.element}>"
     region = (
         f"{{ ^bb0(%p: {t}, %i: {u}, %q: {t}, %j: {u}): %r = stablehlo.add %p, %q : {t} "
@@ -145,16 +128,13 @@ def reduce_pair(make: Maker) -> bool:
     results = [replace(a, type=Type(shape, a.type.element), bound=a.bound * depth),
                replace(b, type=Type(shape, b.type.element))]  # fmt: skip
     make.add("stablehlo.reduce", [at, other, *inits], results, f"dimensions = {array(dims)}", region)
-    return True
 
 
-def argmax(make: Maker) -> bool:
+def argmax(make: Maker) -> None:
     """A reduction of values and places, as jnp.argmax makes it."""
     at = make.pick(
         lambda f: len(f.type.shape) > 0 and f.type.element in ("f32", "i32") and f.exact and f.type.count > 0
     )
-    if at is None:
-        return False
     fact = make.facts[at]
     e, dim = fact.type.element, make.rng.randrange(len(fact.type.shape))
     place = Fact(Type(fact.type.shape, "i32"), fact.type.shape[dim])
@@ -171,33 +151,27 @@ def argmax(make: Maker) -> bool:
     shape = tuple(n for d, n in enumerate(fact.type.shape) if d != dim)
     results = [replace(fact, type=Type(shape, e)), replace(place, type=Type(shape, "i32"))]
     make.add("stablehlo.reduce", [at, places, *inits], results, f"dimensions = {array([dim])}", region)
-    return True
 
 
 # ---------------------------------------------------------------- order
 
 
-def sort(make: Maker) -> bool:
+def sort(make: Maker) -> None:
     """One to three operands, ordered by the first."""
     at = make.pick(lambda f: len(f.type.shape) > 0 and is_number(f.type.element) and f.exact)
-    if at is None:
-        return False
     fact = make.facts[at]
-    others = [make.pick(lambda f: f.type.shape == fact.type.shape) for _ in range(make.rng.choice((0, 0, 1, 2)))]
+    others = [make.find(lambda f: f.type.shape == fact.type.shape) for _ in range(make.rng.choice((0, 0, 1, 2)))]
     operands = [at, *(i for i in others if i is not None)]
     facts = [make.facts[i] for i in operands]
     attributes = f"dimension = {make.rng.randrange(len(fact.type.shape))} : i64, is_stable = true"
     region = comparator([f.type.element for f in facts], make.rng.choice(("LT", "GT")))
     make.add("stablehlo.sort", operands, facts, attributes, region)
-    return True
 
 
-def top_k(make: Maker) -> bool:
+def top_k(make: Maker) -> None:
     at = make.pick(
         lambda f: len(f.type.shape) > 0 and f.type.count > 0 and f.exact and f.type.element in (*FLOATS, "i32", "ui8")
     )
-    if at is None:
-        return False
     if make.facts[at].type.element in FLOATS:  # it takes 0 for greater than -0
         at = make.elementwise("abs", [at])
     fact = make.facts[at]
@@ -205,9 +179,8 @@ def top_k(make: Maker) -> bool:
     k = make.rng.randint(1, size)
     results = [replace(fact, type=Type((*rows, k), fact.type.element)), Fact(Type((*rows, k), "i32"), size)]
     make.add("chlo.top_k", [at], results, f"k = {k} : i64")
-    return True
 
 
-EMITTERS: dict[Callable[[Maker], bool], int] = {
+EMITTERS: dict[Emitter, int] = {
     dot_general: 9, old_dot: 1, reduce: 8, reduce_own: 1, reduce_pair: 1, argmax: 2, sort: 2, top_k: 2,
 }  # fmt: skip

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
-from tools.fuzz.maker import LARGEST, SIZES, Maker
+from tools.fuzz.maker import LARGEST, SIZES, Emitter, Maker, Unsuited
 from tools.fuzz.random_sharding import random_sharding
 from tools.stablehlo_text import array, literal
 from tools.values import Fact, Type
 
 
-def broadcast(make: Maker) -> bool:
+def broadcast(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) < 3)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     rank = rng.randint(max(1, len(fact.type.shape)), 3)
     dims = sorted(rng.sample(range(rank), len(fact.type.shape)))
@@ -26,16 +23,13 @@ def broadcast(make: Maker) -> bool:
         size = fact.type.shape[source]
         shape[dim] = size if size != 1 or rng.random() < 0.5 else rng.choice(SIZES)
     if prod(shape) > LARGEST:
-        return False
+        raise Unsuited
     result = replace(fact, type=Type(tuple(shape), fact.type.element))
     make.add("stablehlo.broadcast_in_dim", [at], [result], f"broadcast_dimensions = {array(dims)}")
-    return True
 
 
-def transpose(make: Maker) -> bool:
+def transpose(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 1)
-    if at is None:
-        return False
     fact = make.facts[at]
     order = list(range(len(fact.type.shape)))
     make.rng.shuffle(order)
@@ -44,17 +38,15 @@ def transpose(make: Maker) -> bool:
         "stablehlo.transpose", [at], [replace(fact, type=Type(shape, fact.type.element))],
         f"permutation = {array(order)}",
     )  # fmt: skip
-    return True
 
 
-def reshape(make: Maker) -> bool:
+def reshape(make: Maker) -> None:
     at = make.pick()
-    assert at is not None
     fact, rng = make.facts[at], make.rng
     left = fact.type.count
     shape: list[int] = []
     if left == 0:
-        return False
+        raise Unsuited
     while left > 1 and len(shape) < 3:
         divisors = [d for d in range(2, left + 1) if left % d == 0]
         size = rng.choice(divisors)
@@ -66,13 +58,10 @@ def reshape(make: Maker) -> bool:
     if rng.random() < 0.3:
         shape.insert(rng.randint(0, len(shape)), 1)
     make.add("stablehlo.reshape", [at], [replace(fact, type=Type(tuple(shape), fact.type.element))])
-    return True
 
 
-def slice_(make: Maker) -> bool:
+def slice_(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 0)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     starts, limits, strides, shape = [], [], [], []
     for size in fact.type.shape:
@@ -86,13 +75,10 @@ def slice_(make: Maker) -> bool:
         shape.append(-(-(limit - start) // stride))
     attributes = f"start_indices = {array(starts)}, limit_indices = {array(limits)}, strides = {array(strides)}"
     make.add("stablehlo.slice", [at], [replace(fact, type=Type(tuple(shape), fact.type.element))], attributes)
-    return True
 
 
-def pad(make: Maker) -> bool:
+def pad(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 0)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     low, high, interior, shape = [], [], [], []
     for size in fact.type.shape:
@@ -105,19 +91,16 @@ def pad(make: Maker) -> bool:
         interior.append(row[2])
         shape.append(total)
     if prod(shape) > LARGEST:
-        return False
+        raise Unsuited
     value = make.constant(fact.type.element, literal(fact.type.element, 1), bound=1)
     attributes = (
         f"edge_padding_low = {array(low)}, edge_padding_high = {array(high)}, interior_padding = {array(interior)}"
     )
     make.add("stablehlo.pad", [at, value], [replace(fact, type=Type(tuple(shape), fact.type.element))], attributes)
-    return True
 
 
-def concatenate(make: Maker) -> bool:
+def concatenate(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 0)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     along = rng.randrange(len(fact.type.shape))
 
@@ -128,39 +111,32 @@ def concatenate(make: Maker) -> bool:
         a[along] = b[along] = 0
         return a == b
 
-    operands = [at] + [i for _ in range(rng.randint(1, 2)) if (i := make.pick(fits)) is not None]
+    operands = [at] + [i for _ in range(rng.randint(1, 2)) if (i := make.find(fits)) is not None]
     facts = [make.facts[i] for i in operands]
     shape = list(fact.type.shape)
     shape[along] = sum(f.type.shape[along] for f in facts)
     if prod(shape) > LARGEST:
-        return False
+        raise Unsuited
     result = Fact(Type(tuple(shape), fact.type.element), max(f.bound for f in facts), all(f.exact for f in facts))
     make.add("stablehlo.concatenate", operands, [result], f"dimension = {along} : i64")
-    return True
 
 
-def reverse(make: Maker) -> bool:
+def reverse(make: Maker) -> None:
     at = make.pick(lambda f: len(f.type.shape) > 0)
-    if at is None:
-        return False
     fact = make.facts[at]
     dims = [d for d in range(len(fact.type.shape)) if make.rng.random() < 0.5]
     make.add("stablehlo.reverse", [at], [fact], f"dimensions = {array(dims)}")
-    return True
 
 
-def roll(make: Maker) -> bool:
+def roll(make: Maker) -> None:
     """As jnp.roll by a known amount: the parts of one value, joined the other way round."""
     at = make.pick(lambda f: any(n > 1 for n in f.type.shape))
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     shape = fact.type.shape
     dim = rng.choice([d for d, n in enumerate(shape) if n > 1])
     cut = rng.randrange(1, shape[dim])
     parts = [_part(make, at, dim, low, high) for low, high in ((cut, shape[dim]), (0, cut))]
     make.add("stablehlo.concatenate", parts, [fact], f"dimension = {dim} : i64")
-    return True
 
 
 def _part(make: Maker, at: int, dim: int, low: int, high: int) -> int:
@@ -175,11 +151,9 @@ def _part(make: Maker, at: int, dim: int, low: int, high: int) -> int:
     return make.add("stablehlo.slice", [at], [part], attributes)
 
 
-def stencil(make: Maker) -> bool:
+def stencil(make: Maker) -> None:
     """A value and its neighbours along a dimension: the sum of slices of a padded value, or of rolls."""
     at = make.pick(lambda f: f.type.element in ("f32", "i32") and any(n > 1 for n in f.type.shape) and f.bound < 2**16)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     shape = fact.type.shape
     dim = rng.choice([d for d, n in enumerate(shape) if n > 1])
@@ -196,14 +170,11 @@ def stencil(make: Maker) -> bool:
     for shift in rng.sample(range(2 * wide + 1), 2):
         part = _part(make, around, dim, shift, shift + size)
         total = make.elementwise("add", [total, part], bound=make.facts[total].bound + fact.bound)
-    return True
 
 
-def split_joined(make: Maker) -> bool:
+def split_joined(make: Maker) -> None:
     """Halves that are joined along another dimension: what a rotary embedding does, and pixel shuffles."""
     at = make.pick(lambda f: len(f.type.shape) > 1 and any(n > 1 and n % 2 == 0 for n in f.type.shape))
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     shape = fact.type.shape
     dim = rng.choice([d for d, n in enumerate(shape) if n > 1 and n % 2 == 0])
@@ -216,31 +187,25 @@ def split_joined(make: Maker) -> bool:
     joined[along] *= 2
     result = replace(fact, type=Type(tuple(joined), fact.type.element))
     make.add("stablehlo.concatenate", parts, [result], f"dimension = {along} : i64")
-    return True
 
 
-def constraint(make: Maker) -> bool:
+def constraint(make: Maker) -> None:
     at = make.pick()
-    assert at is not None
     fact = make.facts[at]
     make.add("stablehlo.custom_call", [at], [fact], 'call_target_name = "Sharding", backend_config = ""')
     make.nodes[-1] = replace(make.nodes[-1], sharding=random_sharding(make.rng, make.mesh, fact.type.shape))
-    return True
 
 
-def old_broadcast(make: Maker) -> bool:
+def old_broadcast(make: Maker) -> None:
     """New dimensions before the others, as StableHLO once said it."""
     at = make.pick(lambda f: 0 < f.type.count < 200)
-    if at is None:
-        return False
     fact = make.facts[at]
     new = tuple(make.rng.choice((1, 2, 3, 4)) for _ in range(make.rng.randint(1, 2)))
     result = replace(fact, type=Type((*new, *fact.type.shape), fact.type.element))
     make.add("stablehlo.broadcast", [at], [result], f"broadcast_sizes = {array(new)}")
-    return True
 
 
-EMITTERS: dict[Callable[[Maker], bool], int] = {
+EMITTERS: dict[Emitter, int] = {
     broadcast: 5, transpose: 4, reshape: 5, slice_: 4, pad: 4, concatenate: 4, reverse: 3, roll: 2, stencil: 2,
     split_joined: 1, constraint: 3, old_broadcast: 1,
 }  # fmt: skip

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from tools.fuzz.maker import LARGEST, Maker
+from tools.fuzz.maker import LARGEST, Emitter, Maker, Unsuited
 from tools.stablehlo_text import array, body, fits, identity_of
 from tools.values import Fact, Type
 
@@ -22,26 +22,22 @@ def _rows(padding: Sequence[tuple[int, int]]) -> str:
     return f"padding = dense<[{said}]> : tensor<{len(padding)}x2xi64>"
 
 
-def scan(make: Maker) -> bool:
+def scan(make: Maker) -> None:
     """reduce_window as a cumulative op, forwards or backwards."""
     at = make.pick(lambda f: 0 < len(f.type.shape) < 4 and f.type.element in ("f32", "i32") and f.type.count > 0)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     dim = rng.randrange(len(fact.type.shape))
     size = fact.type.shape[dim]
     ends = rng.choice(((size - 1, 0), (0, size - 1)))
     rows = [((size, 1, ends, 1, 1) if d == dim else (1, 1, (0, 0), 1, 1)) for d in range(len(fact.type.shape))]
-    return _window(make, at, rows)
+    _window(make, at, rows)
 
 
-def pooling(make: Maker) -> bool:
+def pooling(make: Maker) -> None:
     """reduce_window along one or two dimensions, with strides, padding and dilations."""
     at = make.pick(
         lambda f: 0 < len(f.type.shape) < 4 and f.type.element in ("f32", "i32", "bf16") and f.type.count > 0
     )
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     rank = len(fact.type.shape)
     chosen = rng.sample(range(rank), min(rank, rng.choice((1, 1, 2))))
@@ -53,21 +49,21 @@ def pooling(make: Maker) -> bool:
                          rng.choice((1, 1, 1, 2)), rng.choice((1, 1, 1, 2))))  # fmt: skip
         else:
             rows.append((1, 1, (0, 0), 1, 1))
-    return _window(make, at, rows)
+    _window(make, at, rows)
 
 
-def _window(make: Maker, at: int, rows: Sequence[tuple[int, int, tuple[int, int], int, int]]) -> bool:
+def _window(make: Maker, at: int, rows: Sequence[tuple[int, int, tuple[int, int], int, int]]) -> None:
     """``rows``: window, stride, padding, base dilation, window dilation of each dimension."""
     fact, rng = make.facts[at], make.rng
     pads = [side for _, _, padding, _, _ in rows for side in padding]
     if min(pads) < 0 and max(pads) == 0 and all((w, s, b, d) == (1, 1, 1, 1) for w, s, _, b, d in rows):
-        return False  # XLA ends the process on one device already
+        raise Unsuited
     element = fact.type.element
     op = rng.choice(("add", "maximum", "minimum"))
     bound = fact.bound * prod(w for w, *_ in rows) + 1 if op == "add" else fact.bound
     shape = tuple(_spans(n, w, s, *p, b, d) for n, (w, s, p, b, d) in zip(fact.type.shape, rows, strict=True))
     if not fits(element, bound) or 0 in shape:
-        return False
+        raise Unsuited
     init = make.constant(element, identity_of(op, element))
     attributes = (
         f"window_dimensions = {array([r[0] for r in rows])}, window_strides = {array([r[1] for r in rows])}, "
@@ -79,7 +75,6 @@ def _window(make: Maker, at: int, rows: Sequence[tuple[int, int, tuple[int, int]
     made = make.add("stablehlo.reduce_window", [at, init], [result], attributes, body(element, op))
     if op != "add" and element != "i32":
         _finite(make, made, fact.bound)
-    return True
 
 
 def _finite(make: Maker, at: int, bound: float) -> int:
@@ -89,10 +84,10 @@ def _finite(make: Maker, at: int, bound: float) -> int:
     return make.add("stablehlo.clamp", [limits[0], at, limits[1]], [replace(fact, bound=bound)])
 
 
-def convolution(make: Maker) -> bool:
+def convolution(make: Maker) -> None:
     """One or two spatial dimensions, with groups, strides, padding and dilations."""
     rng = make.rng
-    image = make.pick(lambda f: len(f.type.shape) in (3, 4) and f.type.element == "f32" and 0 not in f.type.shape)
+    image = make.find(lambda f: len(f.type.shape) in (3, 4) and f.type.element == "f32" and 0 not in f.type.shape)
     if image is None or rng.random() < 0.3:
         spatial = [rng.choice((4, 5, 6, 8)) for _ in range(rng.choice((1, 2)))]
         image = make.counted((rng.choice((1, 2, 4)), rng.choice((1, 2, 4)), *spatial))
@@ -111,7 +106,7 @@ def convolution(make: Maker) -> bool:
     lengths = tuple(_spans(n, w, s, *p, b, d) for n, (w, s, p, b, d) in zip(sizes, rows, strict=True))
     shape = (batch // batches, out, *lengths)
     if not fits("f32", bound) or prod(shape) > LARGEST or 0 in shape:
-        return False
+        raise Unsuited
     places = ", ".join(map(str, range(len(sizes))))
     attributes = (
         f"dimension_numbers = #stablehlo.conv<[b, f, {places}]x[o, i, {places}]->[b, f, {places}]>, "
@@ -125,14 +120,11 @@ def convolution(make: Maker) -> bool:
     make.add(
         "stablehlo.convolution", [image, weights], [Fact(Type(shape, "f32"), bound, fact.exact)], attributes
     )  # fmt: skip
-    return True
 
 
-def pooling_gradient(make: Maker) -> bool:
+def pooling_gradient(make: Maker) -> None:
     """select_and_scatter along one dimension: each source element goes to the greatest of its window."""
     at = make.pick(lambda f: 0 < len(f.type.shape) < 4 and f.type.element == "f32" and f.type.count > 0 and f.exact)
-    if at is None:
-        return False
     fact, rng = make.facts[at], make.rng
     rank, dim = len(fact.type.shape), rng.randrange(len(fact.type.shape))
     size = fact.type.shape[dim]
@@ -140,7 +132,7 @@ def pooling_gradient(make: Maker) -> bool:
     pads = (rng.randint(0, window - 1), rng.randint(0, window - 1)) if rng.random() < 0.4 else (0, 0)
     shape = tuple(_spans(n, window, stride, *pads) if d == dim else n for d, n in enumerate(fact.type.shape))
     if 0 in shape:
-        return False
+        raise Unsuited
     source = make.counted(shape)
     bound = make.facts[source].bound * window + 1
     sizes = [window if d == dim else 1 for d in range(rank)]
@@ -156,7 +148,6 @@ def pooling_gradient(make: Maker) -> bool:
     operands = [at, source, make.constant("f32", "0.0")]
     result = Fact(fact.type, bound, make.facts[source].exact)
     make.add("stablehlo.select_and_scatter", operands, [result], attributes, f"{pick}, {body('f32', 'add')}")
-    return True
 
 
-EMITTERS: dict[Callable[[Maker], bool], int] = {scan: 2, pooling: 3, convolution: 4, pooling_gradient: 2}
+EMITTERS: dict[Emitter, int] = {scan: 2, pooling: 3, convolution: 4, pooling_gradient: 2}
