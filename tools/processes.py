@@ -12,13 +12,16 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "@"  # begins each answer of a child
+ENDS = 10  # seconds from the end of a child's output to its own
+LAST_WORDS = 600  # bytes of a child's stderr that are kept
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
@@ -33,7 +36,11 @@ def environment(**more: str) -> dict[str, str]:
 
 
 class ChildFailed(Exception):
-    """A child did not answer: it ended, or took too long."""
+    """A child did not answer: it ended, or took too long (``hung``). ``words``: the end of what it wrote on stderr."""
+
+    def __init__(self, message: str, words: str, *, hung: bool = False) -> None:
+        super().__init__(message)
+        self.words, self.hung = words, hung
 
 
 class JsonChild:
@@ -45,15 +52,17 @@ class JsonChild:
     def __init__(self, command: Sequence[str], env: Mapping[str, str], timeout: float = 300) -> None:
         self.command, self.env, self.timeout = list(command), dict(env), timeout
         self.process: subprocess.Popen[str] | None = None
+        self.errors: IO[bytes] | None = None
 
     def ask(self, question: Any) -> dict[str, Any]:
         """The answer to ``question``. Raises ChildFailed."""
         if self.process is None:
+            self.errors = tempfile.TemporaryFile()  # noqa: SIM115  (``close`` closes it)
             self.process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=self.errors,
                 text=True,
                 env=self.env,
             )
@@ -69,22 +78,27 @@ class JsonChild:
                 found: dict[str, Any] = json.loads(line.removeprefix(MARK))
                 return found
             if not line:
-                raise ChildFailed(f"ended the process (status {self.close()})")
-        self.close()
-        raise ChildFailed(f"took more than {self.timeout:.0f} s")
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(ENDS)
+                status, words = self.close()
+                raise ChildFailed(f"ended the process (status {status})", words)
+        raise ChildFailed(f"took more than {self.timeout:.0f} s", self.close()[1], hung=True)
 
-    def close(self) -> int:
-        """Ends the process, if there is one -> its status."""
-        if self.process is None:
-            return 0
+    def close(self) -> tuple[int, str]:
+        """End the process, if there is one. Returns its status and its last words on stderr."""
+        if self.process is None or self.errors is None:
+            return 0, ""
         self.process.kill()  # does nothing to a process that has ended
         status = self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
-        self.process = None
-        return status
+        with self.errors as errors:
+            errors.seek(max(0, errors.tell() - LAST_WORDS))
+            words = errors.read().decode(errors="replace").strip()
+        self.process = self.errors = None
+        return status, words
 
 
 def answer(found: Mapping[str, Any]) -> None:

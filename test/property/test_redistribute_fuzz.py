@@ -141,10 +141,8 @@ def test_a_process_that_ends_is_one_failure(monkeypatch: pytest.MonkeyPatch, tmp
     child = tmp_path / "child.py"
     child.write_text(
         "import json, os, sys\n"
-        "asked = json.loads(sys.stdin.readline())\n"
-        "print('@ready', flush=True)\n"
-        "for n in range(asked['first'], asked['last']):\n"
-        "    if n == 1: os.abort()\n"
+        "for line in sys.stdin:\n"
+        "    if (n := json.loads(line)) == 1: os.abort()\n"
         "    print('@' + json.dumps(dict(number=n, kind='ok', detail='', tags=[])), flush=True)\n"
     )
     monkeypatch.setattr(fuzz, "CHILD", [sys.executable, str(child)])
@@ -157,10 +155,9 @@ def test_a_process_that_hangs_is_one_failure(monkeypatch: pytest.MonkeyPatch, tm
     child = tmp_path / "child.py"
     child.write_text(
         "import json, sys, time\n"
-        "asked = json.loads(sys.stdin.readline())\n"
-        "print('@ready', flush=True)\n"
-        "if asked['first'] == 0: time.sleep(60)\n"
-        "print('@' + json.dumps(dict(number=1, kind='ok', detail='', tags=[])), flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    if (n := json.loads(line)) == 0: time.sleep(60)\n"
+        "    print('@' + json.dumps(dict(number=n, kind='ok', detail='', tags=[])), flush=True)\n"
     )
     monkeypatch.setattr(fuzz, "CHILD", [sys.executable, str(child)])
     monkeypatch.setattr(fuzz, "SECONDS_PER_PROBLEM", 0.5)

@@ -174,7 +174,7 @@ class Child:
             return {"status": "fails", "reason": str(failure)}
 
     def close(self) -> int:
-        return self.worker.close()
+        return self.worker.close()[0]
 
 
 def main() -> int:

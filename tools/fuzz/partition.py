@@ -13,27 +13,22 @@ or never leave; the program that did it is named and the batch goes on behind it
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
 import pickle
-import queue
-import subprocess
 import sys
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import IO
+from collections.abc import Iterator, Sequence
 
 from tools.fuzz.examine import Outcome, examine
 from tools.fuzz.programs import Program
 from tools.fuzz.random_program import random_program
 from tools.fuzz.smaller import smaller
-from tools.processes import environment, module_command
+from tools.processes import ChildFailed, JsonChild, answer, environment, module_command
 
-BATCH = 100
+BATCH = 100  # programs that a child examines
 OPS = 12
-SAID = 600  # characters of what a dead child said
 REPORT_EVERY = 250  # programs, where there is no terminal that shows a bar
 SECONDS_PER_PROGRAM = 120
 # three quarters of the time are XLA's, and half of that is what LLVM would spend on making the code fast
@@ -44,101 +39,37 @@ FAILURES = ("wrong", "error", "abort")
 # ---------------------------------------------------------------- in child processes
 
 
-def serve() -> None:
-    """The child: (programs, reference) pickled on stdin, one line of JSON for each on stdout."""
-    programs, reference = pickle.load(sys.stdin.buffer)
+def serve(reference: bool) -> None:
+    """Run in the child: a pickled program on each line of stdin, its outcome on a line of stdout."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 12)
-    for program in programs:
+    for line in sys.stdin:
+        program = pickle.loads(base64.b64decode(json.loads(line)))
         try:
             outcome = examine(program, reference)
         except Exception as error:  # whatever it is, the next program is another matter
             outcome = Outcome(program.seed, "error", f"{type(error).__name__}: {error}")
-        print(json.dumps([outcome.seed, outcome.kind, outcome.detail]), flush=True)
+        answer({"kind": outcome.kind, "detail": outcome.detail})
 
 
 def run_all(programs: Sequence[Program], reference: bool = False) -> Iterator[Outcome]:
-    """The outcome of each of ``programs``, in order; a child that dies or hangs takes one program with it."""
-    left = list(programs)
-    while left:
-        batch, done = left[:BATCH], 0
-        with _child(batch, reference) as child:
-            for outcome in child.outcomes():
-                yield outcome
-                done += 1
-            if done < len(batch):
-                yield Outcome(batch[done].seed, "abort", child.last_words())
-                done += 1
-        left = left[done:]
-
-
-class _Child:
-    """A process that examines a batch. Its lines come through a queue, so that waiting for one can end."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
-        self.lines: queue.Queue[bytes] = queue.Queue()
-        self.said: list[bytes] = []
-        self.hung = False
-        assert process.stdout is not None
-        assert process.stderr is not None
-        streams = ((process.stdout, self.lines.put), (process.stderr, self.said.append))
-        self.readers = [threading.Thread(target=_read, args=row, daemon=True) for row in streams]
-        for reader in self.readers:
-            reader.start()
-
-    def outcomes(self) -> Iterator[Outcome]:
-        while True:
-            try:
-                line = self.lines.get(timeout=SECONDS_PER_PROGRAM)
-            except queue.Empty:
-                self.hung = True
-                return
-            if not line:
-                return
-            if line.startswith(b"["):
-                yield Outcome(*json.loads(line))
-
-    def last_words(self) -> str:
-        if self.hung:
-            return f"it did not end in {SECONDS_PER_PROGRAM} s"
-        said = b"".join(self.said).decode(errors="replace").strip()
-        return f"status {self.process.wait()}: {said[: SAID // 2]} ... {said[-SAID // 2 :]}"
-
-
-def _read(stream: IO[bytes], take: Callable[[bytes], object]) -> None:
-    """Hands on the lines of ``stream``, and an empty one at its end."""
-    with stream:
-        for line in stream:
-            take(line)
-    take(b"")
-
-
-@contextmanager
-def _child(batch: Sequence[Program], reference: bool) -> Iterator[_Child]:
-    """A child at work on ``batch``; killed at the end, whatever it is doing."""
+    """Yield the outcome of each of ``programs``, in order; a child that dies or hangs takes one program with it."""
     flags = " ".join([p for p in (os.environ.get("XLA_FLAGS"), XLA_FLAGS) if p])
-    process = subprocess.Popen(
-        module_command("tools.fuzz.partition", "--serve"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(XLA_FLAGS=flags),
-    )
-    child = _Child(process)
+    command = module_command("tools.fuzz.partition", "--serve", *(["--reference"] if reference else []))
+    child = JsonChild(command, environment(XLA_FLAGS=flags), SECONDS_PER_PROGRAM)
     try:
-        assert process.stdin is not None
-        with suppress(BrokenPipeError):
-            process.stdin.write(pickle.dumps((list(batch), reference)))
-            process.stdin.close()
-        yield child
+        for number, program in enumerate(programs):
+            if number % BATCH == 0:
+                child.close()
+            try:
+                found = child.ask(base64.b64encode(pickle.dumps(program)).decode())
+                yield Outcome(program.seed, found["kind"], found["detail"])
+            except ChildFailed as failure:
+                yield Outcome(program.seed, "abort", f"{failure}: {failure.words}")
     finally:
-        process.kill()
-        process.wait()
-        for reader in child.readers:
-            reader.join()
+        child.close()
 
 
 # ---------------------------------------------------------------- shrinking
@@ -189,7 +120,7 @@ def main() -> int:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
-        serve()
+        serve(args.reference)
         return 0
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -19,11 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import select
-import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -33,14 +29,13 @@ from typing import Any
 from shardpass.diagnostics import collect
 from tools.fuzz.redistribution_campaigns import Campaign, campaigns
 from tools.fuzz.smaller_redistribution import smaller
-from tools.processes import environment, module_command
+from tools.processes import ChildFailed, JsonChild, answer, environment, module_command
 from tools.prove.law import Broken
 from tools.prove.redistribution_problems import Problem
 
 DEVICES = 24
 SECONDS_PER_PROBLEM = 120
 CHILD = module_command("tools.fuzz.redistribute")
-READY = "@ready"  # a child's first line
 
 
 # ---------------------------------------------------------------- in child processes
@@ -66,18 +61,20 @@ def outcome_of(campaign: Campaign, problem: Problem) -> Outcome:
         return Outcome(problem.number, "error", f"{type(error).__name__}: {str(error).splitlines()[0]}")
 
 
-def serve() -> None:
-    """The child: a line of JSON says which campaign and which numbers; each is answered with a line."""
-    asked = json.loads(sys.stdin.readline())
-    campaign = campaigns(asked["xla"])[asked["campaign"]]
+def serve(name: str, xla: bool) -> None:
+    """Run in the child: the number of a problem on each line of stdin, its outcome on a line of stdout.
+
+    ``null`` is answered at once.
+    """
+    campaign = campaigns(xla)[name]
     if campaign.devices:
         import jax
 
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", DEVICES)
-    print(READY, flush=True)
-    for number in range(asked["first"], asked["last"]):
-        print("@" + json.dumps(asdict(outcome_of(campaign, campaign.problem(number)))), flush=True)
+    for line in sys.stdin:
+        number = json.loads(line)
+        answer({} if number is None else asdict(outcome_of(campaign, campaign.problem(number))))
 
 
 class NoChild(Exception):
@@ -85,64 +82,29 @@ class NoChild(Exception):
 
 
 def run(name: str, first: int, count: int, *, xla: bool = True) -> Iterator[Outcome]:
-    """The outcomes of problems ``first`` to ``first + count - 1``, in order. Raises NoChild."""
-    campaign, last = campaigns(xla)[name], first + count
-    while first < last:
-        until = min(last, first + campaign.life)
-        for outcome in _child({"campaign": name, "first": first, "last": until, "xla": xla}):
-            first = outcome.number + 1
-            yield outcome
-
-
-def _child(asked: dict[str, Any]) -> Iterator[Outcome]:
-    """What one child answers, and how it ended where that was before its time."""
-    process = subprocess.Popen(
-        [*CHILD, "--serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    number = asked["first"]
+    """Yield the outcomes of problems ``first`` to ``first + count - 1``, in order. Raises NoChild."""
+    life = campaigns(xla)[name].life
+    child = JsonChild([*CHILD, name, "--serve", *(["--xla"] if xla else [])], environment(), SECONDS_PER_PROBLEM)
     try:
-        process.stdin.write(json.dumps(asked).encode() + b"\n")
-        process.stdin.close()
-        lines = _lines(process.stdout.fileno())
-        if next(lines, None) != READY.encode()[1:]:
-            raise NoChild(process.stderr.read().decode(errors="replace").strip())
-        for line in lines:
-            if line is None:
-                yield Outcome(number, "hang", f"took more than {SECONDS_PER_PROBLEM} s")
-                return
-            outcome = Outcome(**{**json.loads(line), "tags": tuple(json.loads(line)["tags"])})
-            number = outcome.number + 1
-            yield outcome
-        if number < asked["last"]:
-            said = process.stderr.read().decode(errors="replace").strip()[-600:]
-            yield Outcome(number, "abort", f"the process ended with status {process.wait()}: {said}")
+        for number in range(first, first + count):
+            if (number - first) % life == 0:
+                child.close()
+            if child.process is None:
+                _start(child)
+            try:
+                found = child.ask(number)
+                yield Outcome(**{**found, "tags": tuple(found["tags"])})
+            except ChildFailed as failure:
+                yield Outcome(number, "hang" if failure.hung else "abort", f"{failure}: {failure.words}")
     finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
+        child.close()
 
 
-def _lines(stream: int) -> Iterator[bytes | None]:
-    """Lines that begin with @, without it; None where none comes in time."""
-    held = b""
-    end = time.monotonic() + SECONDS_PER_PROBLEM
-    while select.select([stream], [], [], max(0.0, end - time.monotonic()))[0]:
-        got = os.read(stream, 1 << 16)
-        if not got:
-            return
-        *whole, held = (held + got).split(b"\n")
-        if whole:
-            end = time.monotonic() + SECONDS_PER_PROBLEM
-        yield from (line[1:] for line in whole if line.startswith(b"@"))
-    yield None
+def _start(child: JsonChild) -> None:
+    try:
+        child.ask(None)
+    except ChildFailed as failure:
+        raise NoChild(failure.words) from None
 
 
 # ---------------------------------------------------------------- simpler problems that fail alike
@@ -262,7 +224,7 @@ def main() -> int:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
-        serve()
+        serve(args.campaign, args.xla)
         return 0
     from rich.console import Console
 
