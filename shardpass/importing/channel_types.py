@@ -16,7 +16,7 @@ UNTYPED, DEVICE_TO_DEVICE = 0, 1
 
 
 def type_channels(lists: OpLists) -> None:
-    """Set the type of channels that have none, in place. O(collectives)."""
+    """Set the type of untyped channels, in place. O(collectives)."""
     for op in named(lists.blocks, OPS & lists.names):
         if CHANNEL in op.attributes:
             channel = hlo.ChannelHandle(op.attributes[CHANNEL])

@@ -34,7 +34,7 @@ _SPREAD = "stablehlo.broadcast_in_dim"
 
 
 def erase_unused_and_copy_constants(lists: OpLists) -> None:
-    """Fold slices, erases unused ops and copies constants, in the function whose ops ``lists`` holds."""
+    """Fold slices, erase unused ops and copy constants in a function. ``lists``: the ops of the function."""
     stale = False
     for inside in reversed(lists.blocks):
         if inside.owner_name in _HOLDS_PROGRAM:
@@ -97,7 +97,7 @@ def _has_dims(value: Any) -> bool:
 
 
 def _copies(op: Any) -> list[Any]:
-    """Build copies of ``op`` before it, one for each use of its result but the first that MLIR lists."""
+    """Copy ``op`` before it for each use of its result except the first that MLIR lists."""
     uses = [(operation(use.owner), use.operand_number) for use in op.results[0].uses]
     if len(uses) < 2 or any(_is_in_group(user) for user, _ in uses):
         return []

@@ -70,7 +70,7 @@ class SliceFolding:
         self.made: dict[Slice, Any] = {}
 
     def fold(self, op: Any) -> None:
-        """Replace ``op``, a ``stablehlo.slice``, and erase it, where one of the cases applies."""
+        """Replace and erase the slice ``op`` if one of the cases applies."""
         if any(name in op.attributes for name in ANNOTATIONS):
             return
         rows = (ints(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))

@@ -35,7 +35,7 @@ CUSTOM_CALL = "stablehlo.custom_call"
 
 
 def mark_host_calls(lists: OpLists) -> None:
-    """Mark the calls of case 1 in the function whose ops ``lists`` holds.
+    """Mark the calls of case 1 in a function. ``lists``: the ops of the function.
 
     Raises ShardpassError (SP238) for a call of case 4.
     """

@@ -175,7 +175,7 @@ def _refuse_too_many(functions: dict[str, _Function], order: list[str], main: An
 
 
 def _kept(functions: dict[str, _Function], order: list[str]) -> set[str]:
-    """Return the functions that must stay: ops of the inlined program, or of such functions, name them."""
+    """Return the functions that ops of the inlined program name, directly or through other such functions."""
     kept: set[str] = set()
     todo = {name for reached in order for name in functions[reached].mentions}
     while todo:
@@ -241,7 +241,7 @@ def _calls_in(body: list[Any], scope: str | None) -> list[_Call]:
 
 
 def _constrained(value: Any, attributes: dict[str, Any], call: _Call) -> Any:
-    """Constrain ``value`` to the sharding in ``attributes``, if there is one and it is not of a tile."""
+    """Constrain ``value`` to the sharding in ``attributes``, if there is a sharding and the value is no tile."""
     scope = call.scope or call.around
     if SHARDING not in attributes or scope == MANUAL:
         return value

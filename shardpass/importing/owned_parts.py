@@ -29,6 +29,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import i64_array, retype, shape_of, splat
 from shardpass.ops.tiles.boxes import zeros
+from shardpass.ops.tiles.positions import every
 from shardpass.sharding import AxisRef, Mesh, Sharding
 
 Axes = tuple[AxisRef, ...]
@@ -101,14 +102,15 @@ def _mask(shape: tuple[int, ...], axes: Axes, summed: Axes, rows: Sequence[_Digi
     """Build the mask of kept elements: those whose place along each axis is the device's, or 0 along other axes."""
     kind = ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(32))
     owners = {digit.axis: len(axes) + index for index, digit in enumerate(rows) if digit.axis is not None}
-    kept = None
-    for place, axis in enumerate(axes):
-        if axis in summed:
-            continue
-        owner = hlo.iota(kind, owners[axis]) if axis in owners else splat(kind, 0)
-        here = hlo.compare(hlo.iota(kind, place), owner, hlo.ComparisonDirectionAttr.get("EQ"))
-        kept = here if kept is None else hlo.and_(kept, here)
-    return kept
+    return every(
+        hlo.compare(
+            hlo.iota(kind, place),
+            hlo.iota(kind, owners[axis]) if axis in owners else splat(kind, 0),
+            hlo.ComparisonDirectionAttr.get("EQ"),
+        )
+        for place, axis in enumerate(axes)
+        if axis not in summed
+    )
 
 
 def _reshape(value: Any, shape: Sequence[int]) -> Any:

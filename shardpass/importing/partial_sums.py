@@ -167,7 +167,7 @@ def _retype(main: Any) -> None:
 
 
 def _manual_part(sharding: Sharding, scope: str | None) -> Sharding | None:
-    """Return ``sharding`` with only the partial sums over manual axes of ``scope``; None where there are none."""
+    """Return ``sharding`` with only its partial sums over manual axes of ``scope``; None without such sums."""
     if scope == MANUAL or scope is None:
         return sharding
     inside = parse_sharding(scope)

@@ -39,7 +39,7 @@ from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A sharding annotation of the module: the op or dict that has it, its text and its value."""
+    """A sharding annotation of the module: its op or dict, its text and its shardings."""
 
     holder: Any  # a dict of attributes, or an op
     text: str  # as it stands in the module
@@ -182,7 +182,7 @@ class _Reader:
 
 
 def refuse_wrong_shardings(annotations: list[Annotation], count: int, source: str) -> None:
-    """Check each sharding once for each type and scope that it occurs with."""
+    """Report the errors of shardings, checking each combination of sharding, type and scope once."""
     fine: set[tuple[Any, ...]] = set()
     errors: list[Diagnostic] = []
     for annotation in annotations:

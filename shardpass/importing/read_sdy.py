@@ -74,7 +74,7 @@ MOST_DEVICES = 2**20
 
 
 def import_sdy(module: Any, lists: OpLists | None = None) -> Mesh | None:
-    """Rewrite every SDY op and attribute of ``module``, whose ops ``lists`` holds.
+    """Rewrite every SDY op and attribute of ``module``. ``lists``: the ops of the module.
 
     Returns the largest mesh that the module names, if any. Raises ShardpassError: SP202 for an attribute that cannot be
     read, SP219 for a mesh of too many devices.

@@ -52,7 +52,7 @@ TOKENS = ("!stablehlo.token", "!mhlo.token")
 
 
 def refuse_types(lists: OpLists, main: Any) -> None:
-    """Refuse types and dynamic ops of the module whose ops ``lists`` holds.
+    """Refuse unsupported types and dynamic ops of a module. ``lists``: the ops of the module.
 
     Raises ShardpassError: SP211 shapes that are not static, SP223 ops of dynamic shapes, SP224 types that XLA does not
     run, SP225 arguments and results of ``main`` that are no arrays.
@@ -87,7 +87,7 @@ def _of_values(values: Any, name: str, faults: Mapping[Any, Code]) -> Iterator[D
 
 
 def fault(kind: Any) -> Code | None:
-    """Return why a type cannot be in a program; None where it can. For a tuple, the first reason inside."""
+    """Return the message code for an unsupported type; None for a supported type. Looks into tuples."""
     todo = [kind]
     while todo:
         kind = todo.pop()
@@ -178,7 +178,7 @@ def _missing_replica(op: Any) -> int | None:
 
 
 def _over_partitions(op: Any) -> bool:
-    """Return whether the result of ``op`` depends on the device; an id that nothing uses is harmless."""
+    """Return whether a used result of ``op`` depends on the device."""
     if op.name == "stablehlo.partition_id":
         return next(iter(op.results[0].uses), None) is not None
     return "channel_handle" in op.attributes

@@ -32,9 +32,7 @@ _MANY = 65536  # bytes: more than all else that the bytecode of one constant has
 
 
 def hold_resources(module: Any, constants: Iterable[Any]) -> None:
-    """Put the elements of its resource into each of ``constants``. Raises ShardpassError (SP234) where the module
-    lacks it.
-    """
+    """Put the elements of resources into ``constants``. Raises ShardpassError (SP234) for a missing resource."""
     values: dict[Any, Any] = {}  # several constants may name one blob
     for op in constants:
         value = _value(op)
@@ -49,7 +47,7 @@ def hold_resources(module: Any, constants: Iterable[Any]) -> None:
 
 
 def _with_elements(value: Any, kind: Any) -> Any:
-    """Return ``value``, of the type ``kind``, with its elements; None where they are absent or of another number."""
+    """Return the resource ``value`` of type ``kind`` with its elements; None if they are absent or miscounted."""
     alone = ir.Module.create(ir.Location.unknown())
     alone.operation.attributes["value"] = value
     shape = tuple(kind.shape)
@@ -81,7 +79,7 @@ class _Pieces:
 
 
 def _value(op: Any) -> Any:
-    """Return the constant's resource attribute, whose class the bindings do not know; None for other constants."""
+    """Return the resource attribute of a constant; None for constants that contain their elements."""
     try:
         value = op.attributes["value"]
     except TypeError:  # complex elements

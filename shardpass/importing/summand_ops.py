@@ -24,7 +24,7 @@ SUMMING = {  # the operand whose elements are added up; of a dot_general these a
 
 
 def summand_places(op: Any) -> tuple[int, ...]:
-    """Return the operands of ``op`` in which it is linear together."""
+    """Return the indices of the operands in which ``op`` is linear together."""
     row = ADDING_SCATTER if op.name == "stablehlo.scatter" else LINEAR.get(op.name, LINEAR_IN_ALL)
     return row.of(len(op.operands))
 

@@ -71,7 +71,7 @@ def stacked_sharding(partial: Sharding) -> Sharding:
 
 
 class Summands:
-    """Makes the summands of values in one import, each once. ``shardings``: those known before propagation.
+    """Builds the summands of values, once each. ``shardings``: the shardings known before propagation.
 
     Callers give shardings of partial sums with the axes of its mesh (``KnownShardings.annotation``).
     """
@@ -90,7 +90,7 @@ class Summands:
         return value
 
     def stack(self, value: Any, partial: Sharding) -> Any:
-        """Return the summands of ``value`` for the sharding ``partial``; built behind the op that defines it."""
+        """Return the summands of ``value`` for the sharding ``partial``, built after the op that defines ``value``."""
         key = value, partial.unreduced
         if key not in self.known:
             summands = self._stack(value, partial)
@@ -165,7 +165,7 @@ class Summands:
         return _Local(axes, places, rule, split) if covered or summed else None
 
     def _split_reductions(self, op: Any, rule: Rule, axes: Axes) -> dict[int, Axes]:
-        """Return the axes that split each dimension which ``op`` adds up along: of ``axes``, and axes before these."""
+        """Return the axes that split each dimension that ``op`` sums over: ``axes`` and axes major to them."""
         mesh = self.shardings.mesh
         assert mesh is not None
         split = {}
@@ -277,7 +277,7 @@ class Summands:
         return make_custom_call(TO_FULL, one, kind, {SHARDING: ir.StringAttr.get(str(stacked_sharding(free)))})
 
     def _summed_over(self, stacked: Any, axes: Axes, wanted: Axes, dims: Sequence[Axes]) -> Any:
-        """Build the summands over ``wanted`` from those over ``axes``, which are more, at the insertion point."""
+        """Build the summands over ``wanted`` by adding summands over ``axes``, a superset, at the insertion point."""
         mesh = self.shardings.mesh
         assert mesh is not None
         counts = [count_of(mesh, (axis,)) for axis in axes]
@@ -379,14 +379,14 @@ def _blocks(op: Any) -> list[Any]:
 
 
 def _behind(value: Any) -> Any:
-    """Set the insertion point behind the op that defines ``value``."""
+    """Return the insertion point after the op that defines ``value``."""
     if isinstance(value.owner, ir.Block):
         return ir.InsertionPoint.at_block_begin(value.owner)
     return ir.InsertionPoint.after(operation(value.owner))
 
 
 def _in_block_of(op: Any, value: Any) -> Any:
-    """Set the insertion point behind ``value``'s definition, or at the start of the block of ``op`` further inside."""
+    """Return the insertion point after ``value``'s definition, or, if ``op`` is nested deeper, at its block's start."""
     own = value.owner if isinstance(value.owner, ir.Block) else operation(value.owner).block
     return _behind(value) if own == op.block else ir.InsertionPoint.at_block_begin(op.block)
 

@@ -50,7 +50,7 @@ CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_python_gpu_callback")
 
 
 def number_tokens(module: Any, main: Any, lists: OpLists) -> None:
-    """Rewrite the tokens of ``module``, whose ops ``lists`` holds, in place."""
+    """Rewrite the tokens of ``module`` in place. ``lists``: the ops of the module."""
     types = {value.type for inside in lists.blocks for op in inside.ops for value in op.results}
     types |= {value.type for inside in lists.blocks for value in inside.block.arguments}
     if not any(map(is_token, types)):

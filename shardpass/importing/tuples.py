@@ -59,7 +59,7 @@ Tree = Any  # a value, or a tuple of trees
 
 
 def take_apart_tuples(lists: OpLists) -> None:
-    """Rewrite the tuples of a function, whose ops ``lists`` holds, in place.
+    """Rewrite the tuples of a function in place. ``lists``: the ops of the function.
 
     Raises ShardpassError: SP248 for ops that shardpass does not know to handle tuples, SP202 and SP210 for their
     shardings.
@@ -185,10 +185,10 @@ def _leaves(tree: Tree) -> list[Any]:
 
 
 def _shaped(tree: Tree, values: Iterator[Any]) -> Tree:
-    """Group the next of ``values`` as those of ``tree`` are."""
+    """Group the next values in the structure of ``tree``."""
     return tuple([_shaped(part, values) for part in tree]) if isinstance(tree, tuple) else next(values)
 
 
 def _of_type(kind: Any, values: Iterator[Any]) -> Tree:
-    """Group the next of ``values`` as leaves of a value of type ``kind``."""
+    """Group the next values in the structure of the type ``kind``."""
     return tuple([_of_type(of, values) for of in elements(kind)]) if is_tuple(kind) else next(values)

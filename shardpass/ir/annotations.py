@@ -54,7 +54,7 @@ REDISTRIBUTE = "shardpass.redistribute"
 
 
 def main_of(module: Any) -> Any:
-    """Return ``main``. Raises ShardpassError: SP201 where there is none, SP222 where it is not one block."""
+    """Return the function ``main``. Raises ShardpassError: SP201 without ``main``, SP222 unless it has one block."""
     functions = [op for op in module.body.operations if operation(op).name == "func.func"]
     for function in functions:
         if function.attributes["sym_name"].value == "main":

@@ -38,7 +38,7 @@ def making_files() -> Iterator[None]:
 
 
 def temporary_file() -> BinaryIO:
-    """Make an empty file that is gone once it is closed."""
+    """Make an empty temporary file that is deleted when it is closed."""
     return cast(BinaryIO, tempfile.TemporaryFile())
 
 

@@ -71,7 +71,7 @@ class CollectiveUse:
 
     @property
     def bytes_received(self) -> int:
-        """Count the bytes that one of its receivers receives in one run of the program."""
+        """Count the bytes that a receiver of the collective receives in one run of the program."""
         return self.bytes_each * self.times if self.counted else 0
 
     def __str__(self) -> str:
@@ -171,12 +171,12 @@ def _received(kind: str, operands: Sequence[Any], results: Sequence[Any], groups
 
 
 def _receivers(kind: str, groups: Ints) -> Receivers:
-    """Return the receivers, None for all devices: where one device sends, the others of its group, or of its pair."""
+    """Return the devices that receive; None for all devices. Of a permute or broadcast the senders do not."""
     return None if FACTS[kind].passes else tuple(groups[:, 1:][groups[:, 1:] >= 0].tolist())
 
 
 def groups_of(op: Any, devices: int) -> Ints:
-    """Return the groups that communicate, one a row, -1 past the end of a short one.
+    """Return the groups of devices that communicate, int64 [groups, size]; rows of short groups end in -1.
 
     Of a permute: the pairs of a source and another device as target.
     """

@@ -200,7 +200,7 @@ def serve(name: str, allowed: str) -> None:
 
 
 def serve_file(allowed: str) -> None:
-    """Run as ``serve`` of bytecode, where stdin is a file: MLIR maps it into memory."""
+    """Run in the child process as ``serve``, for a file of bytecode as stdin, which MLIR maps into memory."""
     with make_context() as context:
         context.allow_unregistered_dialects = bool(allowed)
         module = ir.Module.parseFile("/dev/fd/0")
@@ -332,7 +332,7 @@ def _inner_artefact(data: bytes) -> bytes | None:
 
 
 def _hlo_module(data: bytes, nested: bool = True) -> bytes | None:
-    """Find the ``HloModuleProto`` that ``data`` is, or that is its first field; None where there is none.
+    """Find the ``HloModuleProto`` in ``data``: all of the data or its first field; None if neither is one.
 
     Its fields: 1 the name, 2 the name of the entry computation, 3 each computation.
     """
@@ -373,7 +373,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Decode the number at ``at``, with the offset behind it; a number without end ends with the data."""
+    """Decode the number at ``at``; also return the offset after it. A number that does not end ends with the data."""
     value = shift = 0
     while at < len(data) and shift < 70:
         value |= (data[at] & 0x7F) << shift

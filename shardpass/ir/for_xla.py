@@ -50,7 +50,7 @@ def mark_manual(lists: OpLists) -> bool:
 
 
 class _Reached:
-    """The values that an argument reaches: by operands, and into loops by the values that these carry.
+    """The values that depend on an argument, through operands and through values that loops carry.
 
     The arguments of a block count as reached, save those of a loop, for which the value that the loop starts from
     counts.
@@ -60,7 +60,7 @@ class _Reached:
         self.known: dict[Any, bool] = {}  # op, or argument of a loop's block
 
     def value(self, value: Any) -> bool:
-        """Return whether an argument reaches ``value``: follows inputs, one after the other, until one is reached."""
+        """Return whether ``value`` depends on an argument, following inputs until the first argument."""
         root = _source(value)
         path = [(root, self._inputs(root))]
         while path and root not in self.known:

@@ -42,17 +42,17 @@ NO_FRAME = Frame(NOWHERE)
 
 
 def user_frame(location: Any) -> Frame:
-    """Return the user's frame of an ``ir.Location``, or of its text; NO_FRAME where it names no line."""
+    """Return the user's frame of an ``ir.Location`` or its text; NO_FRAME if the location names no line."""
     return _frames(str(location))[0]
 
 
 def user_frames(location: Any) -> tuple[Frame, ...]:
-    """Return the frames of an ``ir.Location`` that no library has, from the innermost; () without such a frame."""
+    """Return the frames of an ``ir.Location`` in the user's files, innermost first."""
     return tuple(one for one in _every_frame(str(location)) if not is_library(one.place.file))
 
 
 def user_place(location: Any) -> Place:
-    """Return the user's line of an ``ir.Location``, or of its text; NOWHERE where it names none."""
+    """Return the user's line of an ``ir.Location`` or its text; NOWHERE if the location names no line."""
     return _frames(str(location))[0].place
 
 

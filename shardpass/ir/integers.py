@@ -34,13 +34,13 @@ def least(element: Any) -> int:
 
 
 def check_range(number: int, element: Any) -> None:
-    """Raise OutOfRange where the integer type ``element`` does not hold ``number``."""
+    """Raise OutOfRange if the integer type ``element`` cannot represent ``number``."""
     if not least(element) <= number <= greatest(element):
         raise OutOfRange(number, element)
 
 
 def numbers(bound: int, shape: Sequence[int] = ()) -> Any:
-    """Return the tensor type of the narrowest of ``WIDTHS`` that holds every number from -bound to bound.
+    """Return the tensor type with the narrowest of ``WIDTHS`` that can represent -bound to bound.
 
     Raises OutOfRange where none does.
     """

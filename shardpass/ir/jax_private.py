@@ -277,7 +277,7 @@ def read_as_shardy(options: Any, shardy: bool) -> Iterator[None]:
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
-    """Yield every equation of a jaxpr and of the jaxprs inside of it, in program order; a shared one once.
+    """Yield the equations of a jaxpr and of its inner jaxprs, in program order; those of a shared jaxpr once.
 
     Leans on ``jax._src.core.jaxprs_in_params`` and ``Jaxpr.eqns``.
     """
@@ -318,8 +318,7 @@ def _span(code: Any, offset: int) -> tuple[int | None, int | None, int | None, i
 
 
 def call_being_compiled() -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-    """Return, inside of the compile hook, the jitted function whose call compiles it, and the arguments; None under
-    ``lower``.
+    """Return the jitted function whose call runs the compile hook, with its arguments; None under ``lower``.
 
     Leans on the frame of ``cache_miss`` of ``jax._src.pjit._cpp_pjit`` and on the variables of that frame.
     """
@@ -493,8 +492,7 @@ def _unpacked(sharding: Any, count: int) -> list[str]:
 
 
 def only_described(devices: Sequence[Any]) -> bool:
-    """Return whether ``devices`` are those of ``jax.experimental.topologies``, for which programs are compiled and
-    never run.
+    """Return whether ``devices`` are descriptions from ``jax.experimental.topologies``, which can only compile.
 
     Leans on ``jaxlib._jax.CompileOnlyPyClient``.
     """
@@ -533,7 +531,7 @@ def tracing() -> bool:
 
 
 def devices_of_lowered(lowered: Any) -> list[Any]:
-    """Return the devices for which JAX lowered a program; none for an abstract mesh, or other objects.
+    """Return the devices for which JAX lowered a program; [] for an abstract mesh, or for other objects.
 
     Leans on ``jax.stages.Lowered._lowering.compile_args``, with ``in_shardings``, ``out_shardings``,
     ``intermediate_shardings`` and ``backend``.

@@ -33,7 +33,7 @@ Rule = Callable[[Any, Sequence[Known]], Known]
 
 
 def compute(op: Any, operands: Sequence[Known | None], devices: int) -> Known | None:
-    """Compute the single result of ``op`` on each device; None where it is not known."""
+    """Compute the single result of ``op`` on each device; None if it cannot be computed before the program runs."""
     rule = _SOURCES.get(op.name)
     if rule is None and (not operands or any(value is None for value in operands)):
         return None
@@ -54,7 +54,7 @@ def compute(op: Any, operands: Sequence[Known | None], devices: int) -> Known | 
 
 
 def known_integers(value: Any) -> npt.NDArray[np.int64] | None:
-    """Evaluate the elements of ``value``, of integers; None where they are unknown, or many.
+    """Evaluate the elements of an integer ``value``; None if they are unknown or more than ``FEW``.
 
     Follows constants through broadcasts, reshapes, conversions and concatenates. O(ops followed).
     """

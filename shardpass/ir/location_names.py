@@ -36,8 +36,9 @@ def is_utf8(text: bytes) -> bool:
 
 
 def check_names(module: Any) -> None:
-    """Raise UnicodeDecodeError where a location, attribute or annotation has a name that is no UTF-8, and where an
-    attribute or annotation has one with a NUL.
+    """Raise UnicodeDecodeError for a name that is not UTF-8, or, except in locations, that contains a NUL.
+
+    Checks the names of locations, attributes and annotations.
     """
     shown = module.operation.get_asm(
         enable_debug_info=True,

@@ -41,7 +41,7 @@ def place_of(location: Any) -> Place:
 
 
 def named(location: Any) -> tuple[str, Any]:
-    """Return the name that ``location`` gives its op, "" without one, and the location without the name."""
+    """Return the name that ``location`` gives its op, or "", and the location without the name."""
     return (location.name_str, location.child_loc) if isinstance(location, ir.NameLoc) else ("", location)
 
 
@@ -76,7 +76,7 @@ def joined(locations: Sequence[Any]) -> Any:
 
 
 def first_names(root: Any) -> None:
-    """Give each op below ``root`` that stands for several equal ones the location of the first; O(ops).
+    """Give ops that replace several equal ops the location of the first, below ``root``; O(ops).
 
     MLIR's cse joins the locations of ops, and XLA would write ``a;b`` without a line. XLA's own cse keeps the first.
     """
@@ -97,7 +97,7 @@ def _first(location: Any) -> Any:
 
 
 class Within:
-    """Puts the location ``call`` around those of ops inlined from a call or region. State: locations made, once each.
+    """Nests the locations of inlined ops in the location ``call``. Equal locations are made once.
 
     The bodies of reducers are left: XLA does not name them either.
     """

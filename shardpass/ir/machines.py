@@ -31,7 +31,7 @@ def machine_for(module: Any, step: str, machine: str) -> str:
 
 
 def set_module_machine(module: Any, machine: str) -> None:
-    """Record on ``module`` that it is decided for ``machine``."""
+    """Record on ``module`` the machine for which its shardings were chosen."""
     module.operation.attributes[MACHINE] = ir.StringAttr.get(machine, module.context)
 
 

@@ -29,7 +29,13 @@ def _integer(attribute: Any) -> int:
 
 @dataclass(frozen=True)
 class ModuleMemory:
-    """The account of a module. ``account.at``: places in ``ops``; ``values``: the value of each buffer, if one."""
+    """The memory account of a module.
+
+    Attributes:
+        account: peaks and buffers; ``account.at`` are indices into ``ops``.
+        ops: the ops of the module, in order.
+        values: the value of each buffer; None for a buffer that is no value.
+    """
 
     account: Account
     ops: tuple[Any, ...]
@@ -106,7 +112,7 @@ class _Steps:
 
 
 def _called(op: Any, name: str) -> str:
-    """Name an op in the account: a transpose that moves nothing is a reshape, a lone concatenate has its own kind."""
+    """Name an op in the account: a transpose that moves no elements counts as a reshape."""
     if name == "stablehlo.transpose":
         moved = copies.out_of_order(shape_of(op.operands[0]), ints(op.attributes["permutation"]))
         return name if moved else "stablehlo.reshape"
@@ -118,7 +124,7 @@ def _called(op: Any, name: str) -> str:
 
 
 def _untransposed(value: Any) -> Any:
-    """Return the value that a product reads in place of ``value``: it accepts transposed matrices."""
+    """Return the value that a product reads instead of ``value``, as products accept transposed matrices."""
     maker = value.owner
     if getattr(maker, "name", "") == "stablehlo.transpose" and len(shape_of(value)) == 2:
         return maker.operands[0]

@@ -31,7 +31,7 @@ class OffsetTerm:
 
 
 def affine_terms(table: np.ndarray) -> tuple[int, tuple[OffsetTerm, ...]] | None:
-    """Decompose ``table`` into a constant and mixed-radix terms, minor digit first; None where it is no such sum.
+    """Decompose ``table`` into a constant and mixed-radix terms, minor digit first; None if that is impossible.
 
     Greedy from the minor side: the longest run that is linear and repeats with a shift is one digit. O(n log n);
     kept for the tables seen last, as the values of a program share theirs.

@@ -86,7 +86,7 @@ class Order:
 
     @property
     def small_change(self) -> int:
-        """Return bytes that are small beside the peak: a sixteenth of it, at least ``LEAST``."""
+        """Return a sixteenth of the peak in bytes, at least ``LEAST``: changes up to this are negligible."""
         return max(self.peak // 16, LEAST)
 
     def peak_without(self, op: int) -> int:
@@ -104,7 +104,7 @@ class Order:
     # ---------------------------------------------------------------- trials
 
     def bring_together(self, one: int, other: int, workspace: int) -> bool:
-        """Move ``other``, which is alone and stands behind ``one``, into the group of ``one``.
+        """Move the op ``other``, which is in no group and after ``one``, into the group of ``one``.
 
         ``workspace``: bytes that the ops of the group need together. Ops that ``other`` needs move up before the group,
         or ops that need the group move down behind ``other``: whichever keeps fewer bytes alive. False, with nothing
@@ -151,7 +151,7 @@ class Order:
         return needed
 
     def _needing(self, group: Iterable[int], between: list[int]) -> set[int]:
-        """Return those of ``between``, in order, that need an op of ``group``, with all of their groups."""
+        """Return the ops of ``between`` that depend on an op of ``group``, with all of their groups."""
         needing = set(group)
         for i in between:
             if not needing.isdisjoint(self.sources[i]):
@@ -159,7 +159,7 @@ class Order:
         return needing.difference(group)
 
     def _profile(self, order: list[int], first: int) -> tuple[list[int], int]:
-        """Return bytes alive before each of ``order`` and behind the last, placed from ``first`` on; and the most."""
+        """Return the bytes alive before each op of ``order`` and after the last, and their maximum."""
         places = {i: k for k, i in enumerate(order, first)}
         alive = self.entering[first]
         profile, peak = [alive], 0
@@ -187,7 +187,7 @@ class Order:
 
 
 def _bytes_inside(ops: Sequence[Any]) -> dict[Any, int]:
-    """Return for each op of control flow, nested ones too, the most bytes alive at once in its regions."""
+    """Return the most bytes alive at once in the regions of each control flow op, nested ops included."""
     most: dict[Any, int] = {}
     for op in ops:
         if op.name in CONTROL_FLOW:

@@ -61,7 +61,7 @@ class ProcessTree:
         os.close(self._alive)
 
     def _is_ours(self, pid: int) -> bool:
-        """Return whether the process carries the mark; one that has ended has no environment."""
+        """Return whether the environment of a running process contains the mark."""
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 return self._mark in file.read().split(b"\0")

@@ -41,12 +41,16 @@ def _reduction(name: str, value: Any, result_type: Any, groups: Groups, combiner
         },
         regions=1,
     )
-    scalar = retype(value.type, ())
-    block = op.regions[0].blocks.append(scalar, scalar)
+    write_reducer(op.regions[0], retype(value.type, ()), combiner)
+    return op
+
+
+def write_reducer(region: Any, scalar: Any, combiner: str) -> None:
+    """Write a reducer into the empty ``region``: the op ``combiner`` of two values of the type ``scalar``."""
+    block = region.blocks.append(scalar, scalar)
     with ir.InsertionPoint(block):
         joined = ir.Operation.create(f"stablehlo.{combiner}", results=[scalar], operands=list(block.arguments)).results
         ir.Operation.create("stablehlo.return", operands=list(joined))
-    return op
 
 
 def all_reduce(value: Any, groups: Groups, combiner: str, channel: int) -> Any:

@@ -75,7 +75,7 @@ def _groups(groups: Any, meshes: Mapping[str, Mesh | int]) -> Any:
 
 
 def _written_out(mesh: Any) -> Mesh | int:
-    """Return the mesh that stands in the attribute itself."""
+    """Return the mesh that is written out in an attribute."""
     axes = [(axis.name, axis.size) for axis in map(hlo.MeshAxisAttr, mesh.axes)]
     ids = [] if mesh.device_ids is None else list(map(int, ir.DenseIntElementsAttr(mesh.device_ids)))
     return mesh_or_device(axes, ids)

@@ -104,7 +104,7 @@ def _constraint(op: Any) -> None:
 
 
 def _shardings(text: str) -> list[Any]:
-    """Return the shardings by value: a call has one for each of its results."""
+    """Return the shardings in ``text``, one for each result of a call."""
     from jaxlib.mlir.dialects import sdy
 
     return list(sdy.TensorShardingPerValueAttr(ir.Attribute.parse(text)).shardings)

@@ -50,7 +50,7 @@ def spooled(stream: BinaryIO) -> bytes | LargeFile:
 
 
 class _Kept:
-    """Closes a descriptor once its last reference is gone."""
+    """Closes a file descriptor when the object is deleted."""
 
     def __init__(self, number: int) -> None:
         self.number = number

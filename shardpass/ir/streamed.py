@@ -31,7 +31,7 @@ _LONGEST = 64  # of what _NAME matches
 
 
 class Sink(Protocol):
-    """A writer of text that takes it piece by piece."""
+    """A writer that accepts text in pieces."""
 
     def write(self, piece: bytes, /) -> Any: ...
 

@@ -22,6 +22,7 @@ __all__ = [
     "i64_array",
     "inputs_of",
     "ints",
+    "ints_or",
     "is_ranked",
     "operation",
     "retype",
@@ -54,6 +55,11 @@ def retype(kind: Any, shape: Sequence[int]) -> Any:
 def ints(attribute: Any) -> tuple[int, ...]:
     """Return the integers of a dense array or dense elements attribute."""
     return tuple(int(x) for x in attribute)
+
+
+def ints_or(op: Any, name: str, count: int, default: int = 1) -> tuple[int, ...]:
+    """Return the integers of an op's attribute; ``count`` times ``default`` where the op has no such attribute."""
+    return ints(op.attributes[name]) if name in op.attributes else (default,) * count
 
 
 def entries(dictionary: Any, place: Place = NOWHERE) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class _Places:
         self._known: dict[str, Any] = {}
 
     def named(self, location: str) -> Any:
-        """Restate a printed location with the file's name; None where the parser did not make it up."""
+        """Return a location that the parser generated, with the file's name; None for one in the text."""
         if location not in self._known:
             match = _PARSED.fullmatch(location)
             self._known[location] = match and self._at(int(match[1]), int(match[2]))

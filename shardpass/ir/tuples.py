@@ -75,7 +75,7 @@ def _retyped(kind: Any, tiles: Iterator[Any]) -> Any:
 
 
 def _packed(kind: Any, values: Iterator[Any]) -> Any:
-    """Return the next of ``values``, packed in a tuple where ``kind`` is one."""
+    """Return the next value; for a tuple type, the next values packed in a tuple."""
     if not is_tuple(kind):
         return next(values)
     inner = [_packed(of, values) for of in elements(kind)]

@@ -20,7 +20,7 @@ CONTROL_FLOW = frozenset({"stablehlo.while", *BRANCHES})
 
 @dataclass(slots=True)
 class OpList:
-    """The ops of one block in order, with the name of each; ``owner`` is the op that holds the block."""
+    """The ops of one block in order, with the name of each op. ``owner``: the op whose region has the block."""
 
     block: Any
     owner: Any
@@ -34,7 +34,7 @@ class OpList:
 
 
 def read_block(block: Any, owner: Any) -> OpList:
-    """Read the ops of one block; blocks inside of it are not read."""
+    """Read the ops of one block, not those of nested blocks."""
     ops = [view.operation for view in block.operations]
     return OpList(block, owner, owner.name, ops, [op.name for op in ops])
 

@@ -21,7 +21,7 @@ Writer = Callable[["Pieces"], None]
 
 
 class Pieces:
-    """Writes pieces to ``file``. What fails is raised at the end: C++ hands the pieces out, and knows no exceptions."""
+    """Writes pieces to ``file``. Raises errors at the end, as the callers in C++ support no exceptions."""
 
     def __init__(self, file: Any) -> None:
         self.file = file
@@ -48,7 +48,7 @@ class Pieces:
 
 
 def write_whole(path: str | Path, data: str | bytes | Writer) -> None:
-    """Write ``data`` to the file ``path``: all of it or, where that fails or the process is killed, nothing.
+    """Write ``data`` to the file ``path`` atomically: a failure or a killed process leaves the file unchanged.
 
     Raises OSError, and ValueError for a name with a NUL.
     """

@@ -145,7 +145,7 @@ P = TypeVar("P", bound=LocalPlan)
 
 
 class OpModel(abc.ABC, Generic[P]):
-    """One op, read: frozen, made by the ``read`` of its family. Equal ops of a program share one model.
+    """The facts of one op, made by the ``read`` of its family. Equal ops of a program share one model.
 
     ``looks_on``: the op only reports its operands (a callback), in whatever split they have; result i is operand i.
     ``shows_tiles``: the report shows tiles to the user, so cost must not change their split.
@@ -230,7 +230,7 @@ class Site:
         return device_value(mesh.index(axes) * np.int64(tile), kind)
 
     def explain(self, collective: Any, axes: Axes, cause: str) -> None:
-        """Write on ``collective`` over which axes it runs, and why."""
+        """Write the axes and the cause on ``collective``, for reports."""
         explain(collective, self.split.mesh, axes, cause)
 
 

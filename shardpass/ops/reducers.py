@@ -15,21 +15,23 @@ from shardpass.ops.tiles.masking import identity_text
 COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or")
 
 
-def combiner_of(op: Any) -> str:
+def combiner_of(op: Any, region: int = 0) -> str:
     """Return the name of the only op that the reducer applies to its two arguments; "" for any other body."""
-    block = op.regions[0].blocks[0]
+    block = op.regions[region].blocks[0]
+    name, operands = _only_op(block)
+    return name if name in COMBINERS and set(operands) == set(block.arguments) else ""
+
+
+def _only_op(block: Any) -> tuple[str, list[Any]]:
+    """Return the name and operands of the op whose result a reducer's block returns; "" for several ops or none."""
     body = [operation(inner) for inner in block.operations]
-    if len(body) != 2 or len(block.arguments) != 2:
-        return ""
-    first, last = body
-    name = first.name.removeprefix("stablehlo.")
-    if name not in COMBINERS or list(last.operands) != list(first.results):
-        return ""
-    return name if set(first.operands) == set(block.arguments) else ""
+    if len(body) != 2 or len(block.arguments) != 2 or list(body[1].operands) != list(body[0].results):
+        return "", []
+    return body[0].name.removeprefix("stablehlo."), list(body[0].operands)
 
 
 def is_identity(value: Any, combiner: str) -> bool:
-    """Return whether ``value`` is a constant scalar that changes nothing under ``combiner``."""
+    """Return whether ``value`` is a constant scalar and the identity of ``combiner``."""
     owner = value.owner
     if isinstance(owner, ir.Block) or operation(owner).name != "stablehlo.constant":
         return False
@@ -59,7 +61,7 @@ def can_combine(combiner: str, element_type: str) -> bool:
 
 
 def partial_combiner(op: Any) -> str:
-    """Return the reduction that joins partial results of a scatter's update computation; "" where there is none."""
+    """Return the reduction that joins partial results of a scatter; "" if its computation has no such reduction."""
     if len(op.results) != 1:
         return ""
     element = op.results[0].type.element_type
@@ -70,14 +72,6 @@ def partial_combiner(op: Any) -> str:
 
 
 def _subtracts(op: Any) -> bool:
-    """Return whether the computation is old - update: on the identity it yields minus the update, and parts are
-    added.
-    """
+    """Return whether the computation is ``old - update``, whose partial results from 0 are added."""
     block = op.regions[0].blocks[0]
-    body = [operation(inner) for inner in block.operations]
-    return (
-        len(body) == 2
-        and body[0].name == "stablehlo.subtract"
-        and list(body[0].operands) == list(block.arguments)
-        and list(body[1].operands) == list(body[0].results)
-    )
+    return _only_op(block) == ("subtract", list(block.arguments))

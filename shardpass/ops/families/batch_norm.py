@@ -55,7 +55,7 @@ class _Features:
         return hlo.broadcast_in_dim(self.like, value, i64_array([self.feature]))
 
     def sum(self, value: Any) -> Any:
-        """Sums over all elements of each feature."""
+        """Sum over all elements of each feature."""
         return reduced_sum(value, self.others)
 
     def mean(self, value: Any) -> Any:

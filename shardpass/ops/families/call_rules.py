@@ -47,7 +47,7 @@ TOKEN = re.compile(r"\s*(?:(\.\.\.\d*)|([A-Za-z]\w*)|([(),])|(\S))")
 
 @dataclass(frozen=True, slots=True)
 class ValueRule:
-    """The rule of an operand or result. ``batch``: the name of its leading dimensions, "" where there are none."""
+    """The rule of an operand or result. ``batch``: the name of its leading dimensions, "" without any."""
 
     batch: str
     dimensions: tuple[Dimension, ...]

@@ -119,7 +119,7 @@ class ConcatenateOp(OpModel[SplicePlan]):
 
 @dataclass(frozen=True, eq=False)
 class SpliceOp(ConcatenateOp):
-    """A splice; StableHLO replaces it even where no dimension is split."""
+    """The model of a splice, which is rewritten as StableHLO even where no dimension is split."""
 
     @property
     def _rolls(self) -> bool:
@@ -185,9 +185,7 @@ def _rule(shapes: Shapes, target: Shape) -> Rule:
     build = RuleBuilder([len(target)] * len(shapes), [len(target)])
     for dim, size in enumerate(target):
         factor = windowed_factor(build, size, *(shape[dim] for shape in shapes))
-        build.result(0, dim, factor)
-        for index in range(len(shapes)):
-            build.operand(index, dim, factor)
+        build.along(dim, factor, operands=len(shapes))
     return build.build(Priority.PASS_THROUGH)
 
 

@@ -19,7 +19,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.integers import numbers
 from shardpass.ir.tensors import retype, shape_of, splat, splat_text
-from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
+from shardpass.ops.model import LocalPlan, OpModel, Pointwise, Shape, Site, Split
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Axes, Kind, Priority, Rule, RuleBuilder
 
@@ -33,12 +33,7 @@ def _rule(shape: Shape, kind: Kind) -> Rule:
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(OpModel[LocalPlan]):
-    rule: Rule
-
-    def plan(self, split: Split) -> LocalPlan:
-        return LocalPlan(split)
-
+class Constant(Pointwise):
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
         """Shrink the constant to its tile; the rule lets only splat constants be split."""
         if not any(plan.split.results[0]):

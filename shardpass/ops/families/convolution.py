@@ -24,7 +24,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
-from shardpass.ir.tensors import dense_i64, i64_array, ints, shape_of
+from shardpass.ir.tensors import dense_i64, i64_array, ints, ints_or, shape_of
 from shardpass.ops.families.reduce_window import padding_of
 from shardpass.ops.halo.plans import Line, WindowSlide, plan_slide
 from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
@@ -154,10 +154,6 @@ def cut_first(op: Any) -> list[Any] | None:
 # ---------------------------------------------------------------- read
 
 
-def _row(op: Any, name: str, count: int, default: int) -> Sequence[int]:
-    return ints(op.attributes[name]) if name in op.attributes else [default] * count
-
-
 def spatial_dims(op: Any, numbers: Any) -> tuple[Spatial, ...]:
     places = list(
         zip(
@@ -170,11 +166,11 @@ def spatial_dims(op: Any, numbers: Any) -> tuple[Spatial, ...]:
     n = len(places)
     rows = zip(
         places,
-        _row(op, "window_strides", n, 1),
+        ints_or(op, "window_strides", n),
         padding_of(op, n),
-        _row(op, "lhs_dilation", n, 1),
-        _row(op, "rhs_dilation", n, 1),
-        _row(op, "window_reversal", n, 0),
+        ints_or(op, "lhs_dilation", n),
+        ints_or(op, "rhs_dilation", n),
+        ints_or(op, "window_reversal", n, 0),
         strict=True,
     )
     return tuple(Spatial(at, stride, low, high, ld, rd, bool(rev)) for at, stride, (low, high), ld, rd, rev in rows)
@@ -217,7 +213,9 @@ def _convolution(lhs: Shape, rhs: Shape, out: Shape, numbers: ConvolutionDims, e
         build.result(0, numbers.result_feature, group)
 
     def share(size: int, kind: Kind, *places: tuple[int, int]) -> None:
-        """Add a factor of ``places``: (0 input, 1 kernel, 2 result; dimension). Beside groups, size 1 adds none."""
+        """Add a factor shared by ``places``, pairs of a value (0 input, 1 kernel, 2 result) and a dimension.
+
+        Adds no factor of size 1 where there are groups."""
         if size > 1 or groups == 1:
             factor = build.factor(size, kind)
             for side, dim in places:

@@ -14,7 +14,7 @@ Calls with side effects are never split by 2 or 3: a callback would run once for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,10 @@ from jaxlib.mlir.dialects import sdy
 
 from shardpass.ir.tensors import shape_of
 from shardpass.ops.border import checked_model
-from shardpass.ops.model import LocalPlan, OpModel, Read, Site, Split
+from shardpass.ops.model import LocalPlan, OpModel, Pointwise, Read, Site
 from shardpass.ops.owners import FAMILY_OF_TARGET
 from shardpass.ops.registry import define, load
-from shardpass.ops.splits.factors import Kind, Rule, RuleBuilder
+from shardpass.ops.splits.factors import DimMap, Factor, Kind, Rule, RuleBuilder
 
 FRONTEND, BATCH_DIMS = "mhlo.frontend_attributes", "num_batch_dims"
 SHARDING_RULE = "sdy.sharding_rule"
@@ -62,18 +62,37 @@ def leading(op: Any, count: int) -> Rule | None:
 
     None where they are not the same dimensions everywhere.
     """
-    shapes = [shape_of(v) for v in (*op.operands, *op.results)]
     batch = shape_of(op.results[0])[:count]
-    if len(batch) < count or any(s[:count] != batch for s in shapes):
+    if len(batch) < count or any(shape_of(v)[:count] != batch for v in (*op.operands, *op.results)):
         return None
-    given = len(op.operands)
-    build = RuleBuilder([len(s) for s in shapes[:given]], [len(s) for s in shapes[given:]])
-    common = [build.factor(size) for size in batch]
-    for index, shape in enumerate(shapes):
+    return shared_rule(op, dict(enumerate(batch)))
+
+
+def shared_rule(
+    op: Any, sizes: Mapping[int, int], shares: Callable[[int, int], bool] = lambda value, dim: True
+) -> Rule:
+    """Build a rule in which the dimensions ``sizes`` of operands and results are each one parallel factor.
+
+    ``shares(value, dim)``: whether dimension ``dim`` of a value, numbered operands first, is of the factor. All other
+    dimensions are replicated.
+    """
+    operands, results = ([shape_of(v) for v in side] for side in (op.operands, op.results))
+    build = RuleBuilder([len(s) for s in operands], [len(s) for s in results])
+    factors = {dim: build.factor(size) for dim, size in sizes.items()}
+    for number, shape in enumerate((*operands, *results)):
         for dim, size in enumerate(shape):
-            factor = common[dim] if dim < count else build.factor(size, Kind.REPLICATED)
-            (build.operand(index, dim, factor) if index < given else build.result(index - given, dim, factor))
+            shared = dim in factors and shares(number, dim)
+            factor = factors[dim] if shared else build.factor(size, Kind.REPLICATED)
+            if number < len(operands):
+                build.operand(number, dim, factor)
+            else:
+                build.result(number - len(operands), dim, factor)
     return build.build()
+
+
+def local_call(rule: Rule | None) -> OpModel[Any] | None:
+    """Return the model of a call that is the same call on tiles; None without a rule."""
+    return None if rule is None else LocalCall(rule)
 
 
 def _batch_dims(op: Any) -> int | None:
@@ -89,31 +108,29 @@ def _has_side_effect(op: Any) -> bool:
     return "has_side_effect" in op.attributes and bool(ir.BoolAttr(op.attributes["has_side_effect"]).value)
 
 
-def _mapping(tensor: Any) -> list[tuple[int, ...]]:
-    mapping = sdy.TensorMappingAttr(tensor)
-    return [tuple(sdy.DimMappingAttr(dim).factor_indices) for dim in mapping.dim_mappings]
+def factors_of(rule: Any) -> tuple[list[DimMap], list[DimMap]]:
+    """Read the factors of each dimension of the operands and the results off an ``sdy.sharding_rule``."""
+    operands, results = (
+        [
+            tuple(tuple(sdy.DimMappingAttr(dim).factor_indices) for dim in sdy.TensorMappingAttr(tensor).dim_mappings)
+            for tensor in side
+        ]
+        for side in (rule.operand_mappings, rule.result_mappings)
+    )
+    return operands, results
 
 
-def written_rule(op: Any) -> Rule | None:
+def written_rule(op: Any) -> Rule:
     """Build the rule from the call's ``sdy.sharding_rule``."""
     rule = sdy.OpShardingRuleAttr(op.attributes[SHARDING_RULE])
-    operands, results = ([_mapping(t) for t in side] for side in (rule.operand_mappings, rule.result_mappings))
+    operands, results = factors_of(rule)
     special = {*rule.reduction_factors, *rule.need_replication_factors, *rule.permutation_factors}
-    blocked = set(rule.blocked_propagation_factors)
-    build = RuleBuilder([len(m) for m in operands], [len(m) for m in results])
+    blocked, factors = set(rule.blocked_propagation_factors), []
     for number, size in enumerate(rule.factor_sizes):
         in_operands = any(number in dim for m in operands for dim in m)
         through = in_operands and number not in special and all(any(number in dim for dim in m) for m in results)
-        build.factor(size, Kind.PARALLEL if through else Kind.REPLICATED, blocked=number in blocked)
-    _write(build.operand, operands)
-    _write(build.result, results)
-    return build.build()
-
-
-def _write(add: Callable[..., None], maps: Sequence[Sequence[tuple[int, ...]]]) -> None:
-    for index, dims in enumerate(maps):
-        for dim, factors in enumerate(dims):
-            add(index, dim, *factors)
+        factors.append(Factor(size, Kind.PARALLEL if through else Kind.REPLICATED, blocked=number in blocked))
+    return Rule(tuple(factors), tuple(operands), tuple(results))
 
 
 def custom_call(op: Any) -> OpModel[Any] | None:
@@ -126,23 +143,16 @@ def custom_call(op: Any) -> OpModel[Any] | None:
         return None
     count = _batch_dims(op)
     if count is not None:
-        rule = leading(op, count)
-        return None if rule is None else LocalCall(rule)
-    rule = written_rule(op) if SHARDING_RULE in op.attributes else None
-    return None if rule is None else LocalCall(rule)
+        return local_call(leading(op, count))
+    return local_call(written_rule(op) if SHARDING_RULE in op.attributes else None)
 
 
 @dataclass(frozen=True, eq=False)
-class LocalCall(OpModel[LocalPlan]):
-    """A call that stays the same call on tiles. Layouts are lists of dimensions, so they stay valid.
+class LocalCall(Pointwise):
+    """The model of a call that is made unchanged on tiles. Its layouts list dimensions, so they stay valid.
 
     Its ``sdy.sharding_rule`` is dropped as the call is split, because that rule states the sizes of whole arrays.
     """
-
-    rule: Rule
-
-    def plan(self, split: Split) -> LocalPlan:
-        return LocalPlan(split)
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
         if SHARDING_RULE in site.op.attributes:

@@ -35,9 +35,9 @@ from shardpass.ir import annotations as names
 from shardpass.ir.bodies import move_body
 from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import retype, shape_of
-from shardpass.ops.families.custom_call import SHARDING_RULE, define_target
-from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
-from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
+from shardpass.ops.families.custom_call import SHARDING_RULE, define_target, factors_of
+from shardpass.ops.model import LocalPlan, OpModel, Pointwise, Shape, Site
+from shardpass.ops.splits.factors import Factor, Kind, Priority, Rule, RuleBuilder
 from shardpass.sharding import Sharding, parse_sharding
 
 TARGET = "CustomSPMDPartitioning"
@@ -45,12 +45,8 @@ Tensor = tuple[Any, Shape]  # its dtype and shape, for JAX
 
 
 @dataclass(frozen=True, eq=False)
-class CustomPartitioned(OpModel[LocalPlan]):
-    rule: Rule
+class CustomPartitioned(Pointwise):
     key: str
-
-    def plan(self, split: Split) -> LocalPlan:
-        return LocalPlan(split)
 
     def emit(self, plan: LocalPlan, site: Site) -> Sequence[Any]:
         site.discard()
@@ -137,21 +133,15 @@ def custom_partitioning(op: Any) -> OpModel[Any] | None:
 def _written_rule(op: Any) -> Rule:
     """Build the rule of case 1, from ``sharding_rule``."""
     rule = sdy.OpShardingRuleAttr(op.attributes[SHARDING_RULE])
-    sides = [
-        [[tuple(sdy.DimMappingAttr(dim).factor_indices) for dim in sdy.TensorMappingAttr(t).dim_mappings] for t in side]
-        for side in (rule.operand_mappings, rule.result_mappings)
-    ]
+    operands, results = factors_of(rule)
     whole = {*rule.need_replication_factors, *rule.blocked_propagation_factors}
-    build = RuleBuilder([len(m) for m in sides[0]], [len(m) for m in sides[1]])
+    factors = []
     for number, size in enumerate(rule.factor_sizes):
-        everywhere = all(any(number in dim for dim in m) for m in sides[1])
+        everywhere = all(any(number in dim for dim in m) for m in results)
         split = Kind.PARALLEL if everywhere and number not in rule.reduction_factors else Kind.REDUCTION
-        build.factor(size, Kind.REPLICATED if number in whole else split)
-    for add, side in zip((build.operand, build.result), sides, strict=True):
-        for index, dims in enumerate(side):
-            for dim, factors in enumerate(dims):
-                add(index, dim, *factors)
-    return build.build(Priority.CONTRACTION, "add", self_completing=True)
+        factors.append(Factor(size, Kind.REPLICATED if number in whole else split))
+    sides = tuple(operands), tuple(results)
+    return Rule(tuple(factors), *sides, Priority.CONTRACTION, "add", self_completing=True)
 
 
 @lru_cache(maxsize=256)

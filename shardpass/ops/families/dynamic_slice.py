@@ -128,12 +128,8 @@ class _Window:
 
     def here(self) -> Any:
         """Build an i1: whether a ``single`` slice is on this device."""
-        out = None
-        for shift in self.shift:
-            if shift is not None:
-                hit = at.compare("EQ", shift, at.splat(self.kind, 0))
-                out = hit if out is None else hlo.and_(out, hit)
-        return out
+        shifts = [shift for shift in self.shift if shift is not None]
+        return at.every(at.compare("EQ", shift, at.splat(self.kind, 0)) for shift in shifts)
 
     def offsets(self) -> list[Any]:
         """Build the offsets of the part in the slice with ``margins`` on both sides."""
@@ -146,13 +142,12 @@ class _Window:
     def overlap(self) -> Any:
         """Build an i1 of the window's shape: which of its elements belong to the slice."""
         widths = self.plan.widths
-        kind, out = retype(self.kind, widths), None
-        for dim, (cut, shift) in enumerate(zip(self.plan.cuts, self.shift, strict=True)):
-            if shift is not None:
-                element = hlo.add(hlo.iota(kind, dim), at.spread(shift, widths))
-                inside = at.within(element, cut.slice)
-                out = inside if out is None else hlo.and_(out, inside)
-        return out
+        kind = retype(self.kind, widths)
+        return at.every(
+            at.within(hlo.add(hlo.iota(kind, dim), at.spread(shift, widths)), cut.slice)
+            for dim, (cut, shift) in enumerate(zip(self.plan.cuts, self.shift, strict=True))
+            if shift is not None
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +232,7 @@ def dynamic_slice(op: Any) -> OpModel[Any]:
 
 @lru_cache(maxsize=4096)
 def _slice_model(source: Shape, target: Shape, combiner: str) -> DynamicSlice:
-    """Build the model. A slice as long as its dimension starts at 0, whatever its position operand."""
+    """Build the model. A slice as long as its dimension starts at 0 for every value of its position operand."""
     build = RuleBuilder([len(source), *([0] * len(source))], [len(target)])
     for dim, (size, part) in enumerate(zip(source, target, strict=True)):
         if size == part:

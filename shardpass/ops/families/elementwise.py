@@ -17,7 +17,7 @@ OTHERS = ("stablehlo.bitcast_convert", "stablehlo.optimization_barrier")  # of t
 
 
 def pointwise(op: Any) -> OpModel[Any] | None:
-    """Give each dimension one parallel factor; scalars beside larger operands (select, clamp) map to none."""
+    """Give each dimension one parallel factor; scalar operands of select and clamp have no factor."""
     results = list(op.results)
     if len(results) != 1 or not is_ranked(results[0]):
         return None
@@ -37,7 +37,7 @@ def _pointwise(shape: Shape, operands: Shapes) -> Pointwise:
 
 
 def bitcast_convert(op: Any) -> OpModel[Any]:
-    """Read an elementwise op; where the width changes, one element's parts are the extra minor dimension."""
+    """Read a bitcast: elementwise, with an extra minor dimension where the width of elements changes."""
     return _bitcast_convert(shape_of(op.operands[0]), shape_of(op.results[0]))
 
 

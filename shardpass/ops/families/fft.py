@@ -41,8 +41,9 @@ def fft(op: Any) -> OpModel[Any] | None:
 
 
 def in_two(op: Any) -> list[Any] | None:
-    """Expand a large transform of several dimensions into one over dimension 0 and one over the others; None
-    for others.
+    """Expand a large transform of several dimensions into two: over dimension 0, then over the other dimensions.
+
+    Returns None for any other transform.
     """
     (operand,), lengths = op.operands, ints(op.attributes["fft_length"])
     kind = op.results[0].type

@@ -76,8 +76,9 @@ class Gather(OpModel[GatherPlan]):
         return GatherPlan(split, slice_sizes=sizes, columns=columns, masked=masked, margins=margins)
 
     def _is_slice(self, split: Split) -> bool:
-        """Return whether XLA rewrites the gather, of one position, as a dynamic_slice; see that family for the
-        clamping.
+        """Return whether the gather has one position: XLA rewrites such a gather as a dynamic_slice.
+
+        The family ``dynamic_slice`` describes how positions are clamped then.
         """
         tile = split.operand_tile(1)
         return bool(self.dims.index_map) and prod(n for d, n in enumerate(tile) if d != self.dims.vector_dim) == 1

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from shardpass.ir.tensors import shape_of
-from shardpass.ops.model import LocalPlan, OpModel, Pointwise, Shape, Site, Split
+from shardpass.ops.families.elementwise import pointwise
+from shardpass.ops.model import LocalPlan, OpModel, Site, Split
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Rule, RuleBuilder
 from shardpass.ops.tiles import positions as at
 
 
-def map_(op: Any) -> OpModel[Any]:
-    return _map_model(shape_of(op.results[0]), len(op.operands))
-
-
-@lru_cache(maxsize=256)
-def _map_model(shape: Shape, count: int) -> Pointwise:
+def map_(op: Any) -> OpModel[Any] | None:
     """Make every dimension parallel: the op is elementwise, and its operands have one shape."""
-    build = RuleBuilder([len(shape)] * count, [len(shape)])
-    for dim, size in enumerate(shape):
-        factor = build.factor(size)
-        build.result(0, dim, factor)
-        for index in range(count):
-            build.operand(index, dim, factor)
-    return Pointwise(build.build())
+    return pointwise(op)
 
 
 @dataclass(frozen=True, eq=False)

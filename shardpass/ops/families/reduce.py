@@ -62,7 +62,7 @@ class JoinedReduce(OpModel[JoinedPlan]):
         return JoinedPlan(split, partial=partial_axes(self.rule, split.factors))
 
     def emit(self, plan: JoinedPlan, site: Site) -> Sequence[Any]:
-        """Build strategy 1. The initial value is the op's: reductions that differ in it share a model."""
+        """Build strategy 1, with the initial value of the op: reductions from different values share a model."""
         if not plan.partial or is_identity(site.op.operands[1], self.rule.combiner):
             return site.keep()
         return [self._started_once(plan.partial, site)]
@@ -153,12 +153,9 @@ def _present(plan: GatheredPlan, site: Site) -> Any:
     """Build an i1 of the operand's tile: whether an element belongs to the whole array rather than to padding."""
     split = plan.split
     shape, tile, axes = split.operand_shapes[0], split.operand_tile(0), split.operands[0]
-    out = None
-    for d in plan.dims:
-        if shape[d] % split.mesh.count(axes[d]):
-            inside = real(tile, d, shape[d], axes[d], split.mesh)
-            out = inside if out is None else hlo.and_(out, inside)
-    return at.splat(at.i1(tile), "true") if out is None else out
+    uneven = [d for d in plan.dims if shape[d] % split.mesh.count(axes[d])]
+    inside = at.every(real(tile, d, shape[d], axes[d], split.mesh) for d in uneven)
+    return at.splat(at.i1(tile), "true") if inside is None else inside
 
 
 def reduce(op: Any) -> OpModel[Any]:
@@ -200,9 +197,7 @@ def _first_long(shape: Shape, reduced: Shape) -> list[int]:
 
 
 def _can_regroup(op: Any) -> bool:
-    """Return whether the reducer may be applied to parts: it has no regions, and is no op known not to be
-    associative.
-    """
+    """Return whether the reducer may be applied to parts: its ops have no regions and may be associative."""
     body = [operation(inner) for inner in op.regions[0].blocks[0].operations]
     return not any(len(inner.regions) for inner in body) and not (
         len(body) == 2 and body[0].name.removeprefix("stablehlo.") in NOT_ASSOCIATIVE

@@ -26,7 +26,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.element_types import element_type
-from shardpass.ir.tensors import dense_i64, i64_array, ints, operation, retype, shape_of
+from shardpass.ir.tensors import dense_i64, i64_array, ints, ints_or, operation, shape_of
 from shardpass.ops.halo.moving import Along
 from shardpass.ops.halo.plans import Line, WindowSlide, gather, plan_slide
 from shardpass.ops.halo.reach import Reach, split_reaches, windowed_factor
@@ -39,6 +39,7 @@ from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles.boxes import cut
 from shardpass.ops.tiles.positions import compare, i32, spread
+from shardpass.ops.tiles.summing import reduced
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +80,13 @@ def padding_of(op: Any, count: int) -> list[tuple[int, int]]:
 def slidings(op: Any) -> tuple[Sliding, ...]:
     windows = ints(op.attributes["window_dimensions"])
 
-    def row(name: str) -> Sequence[int]:
-        return ints(op.attributes[name]) if name in op.attributes else [1] * len(windows)
-
+    count = len(windows)
     rows = zip(
         windows,
-        row("window_strides"),
-        padding_of(op, len(windows)),
-        row("base_dilations"),
-        row("window_dilations"),
+        ints_or(op, "window_strides", count),
+        padding_of(op, count),
+        ints_or(op, "base_dilations", count),
+        ints_or(op, "window_dilations", count),
         strict=True,
     )
     return tuple(Sliding(w, s, low, high, base, wide) for w, s, (low, high), base, wide in rows)
@@ -227,7 +226,7 @@ class ReduceWindowOp(OpModel[ReduceWindowPlan]):
         initial, along, dim = site.op.operands[1], Along(site, scan.line), scan.line.dim
         at = 0 if scan.backward else shape_of(out)[dim] - 1
         totals = along.gather(cut(out, dim, at, at + 1))
-        others = _reduced(_others(along, totals, initial, scan.backward), initial, dim, self.scanner)
+        others = reduced(_others(along, totals, initial, scan.backward), [dim], initial, self.scanner)
         kept = [d for d in range(len(shape_of(out))) if d != dim]
         before = hlo.broadcast_in_dim(out.type, others, i64_array(kept))
         return ir.Operation.create(f"stablehlo.{self.scanner}", results=[out.type], operands=[before, out]).results[0]
@@ -250,10 +249,7 @@ def _reduce_window(
         if about.pads and not joins:
             _stuck(build, count, dim, n, m)
             continue
-        factor = windowed_factor(build, n, m)
-        for index in range(count):
-            build.operand(index, dim, factor)
-            build.result(index, dim, factor)
+        build.along(dim, windowed_factor(build, n, m), count, count)
         if not about.plain and not (joins and about.scans(n)):
             span = (about.window - 1) * about.window_dilation + 1
             reaches.append(Reach(0, dim, n, m, -about.low, about.stride, span, about.base_dilation))
@@ -272,29 +268,11 @@ def _stuck(build: RuleBuilder, count: int, dim: int, size: int, results: int) ->
 
 
 def _others(along: Along, totals: Any, initial: Any, backward: bool) -> Any:
-    """Replace those of ``totals``, one a position, that do not precede the device's own by the initial value."""
+    """Replace the totals of the device's own tile and of the tiles after it by the initial value."""
     shape = shape_of(totals)
     here = spread(along.number(range(along.line.count)), shape)
     matters = compare("GT" if backward else "LT", hlo.iota(i32(shape), along.line.dim), here)
     return hlo.select(matters, totals, spread(initial, shape))
-
-
-def _reduced(value: Any, initial: Any, dim: int, combiner: str) -> Any:
-    shape = [n for d, n in enumerate(shape_of(value)) if d != dim]
-    op = ir.Operation.create(
-        "stablehlo.reduce",
-        results=[retype(value.type, shape)],
-        operands=[value, initial],
-        attributes={"dimensions": i64_array([dim])},
-        regions=1,
-    )
-    block = op.regions[0].blocks.append(initial.type, initial.type)
-    with ir.InsertionPoint(block):
-        made = ir.Operation.create(
-            f"stablehlo.{combiner}", results=[initial.type], operands=list(block.arguments)
-        ).results
-        ir.Operation.create("stablehlo.return", operands=list(made))
-    return op.results[0]
 
 
 define(

@@ -71,8 +71,12 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class ReshapePlan(LocalPlan):
-    """The plan of a reshape. ``rounds``: the exchanges of rows, on one ``flat`` dimension for each group; empty where
-    each device reshapes its own tile.
+    """The plan of a reshape.
+
+    Attributes:
+        rounds: the exchanges of rows, on one flat dimension for each group; empty where each device reshapes its own
+            tile.
+        flat: the shape of the operand's tile with one dimension for each group.
     """
 
     rounds: tuple[Rounds, ...]

@@ -136,7 +136,7 @@ def _rows(shape: Shape) -> int | None:
 
 
 def _counts(op: Any) -> bool:
-    """Return whether a block of bits depends only on the key and on its own number, and the state has the two apart."""
+    """Return whether a block of bits depends only on the key and the block's number, which the state stores apart."""
     state = op.operands[0].type
     algorithm = str(op.attributes["rng_algorithm"])
     return "THREE_FRY" not in algorithm and str(state.element_type) == "ui64" and state.shape[0] in (2, 3)

@@ -165,7 +165,7 @@ class Scatter(OpModel[ScatterPlan]):
         return hlo.select(first, value, at.splat(value.type, str(text)))
 
     def _positions(self, plan: ScatterPlan, site: Site) -> list[Any]:
-        """Build the index columns for this device's tile; out of bounds where nothing may be written."""
+        """Build the index columns for this device's tile, out of bounds for updates that are not applied."""
         columns = at.components(site.op.operands[self.inputs], self.dims.vector_dim)
         rows = _real_rows(plan.uneven, shape_of(columns[0]), plan.split.mesh) if plan.uneven else None
         kind = at.numbers(max(2 * max(self.widths), *(column.bound(plan.split) for column in plan.columns)))
@@ -182,11 +182,7 @@ class Scatter(OpModel[ScatterPlan]):
 
 def _real_rows(uneven: Sequence[UnevenRows], shape: Shape, mesh: PrimeMesh) -> Any:
     """Build an i1 of ``shape``: whether a row of the indices belongs to the whole array rather than to padding."""
-    every = None
-    for rows in uneven:
-        inside = real(shape, rows.place, rows.rows, rows.axes, mesh)
-        every = inside if every is None else hlo.and_(every, inside)
-    return every
+    return at.every(real(shape, rows.place, rows.rows, rows.axes, mesh) for rows in uneven)
 
 
 def scatter(op: Any) -> OpModel[Any]:
@@ -238,7 +234,7 @@ class _ScatterRule:
             build.operand(self.inputs, source, factor)
             self._updates(target, factor)
             if source in self.paired:
-                self._operand_and_result(self.paired[source], factor)
+                build.along(self.paired[source], factor, self.inputs, self.inputs)
         if vector_dim < len(self.indices):
             build.operand(self.inputs, vector_dim, build.factor(self.indices[vector_dim], Kind.REPLICATED))
 
@@ -250,14 +246,9 @@ class _ScatterRule:
             whole = dim in walked and width == size
             free = whole or dim in self.dims.index_map
             factor = build.factor(size, Kind.PARALLEL if free else Kind.REPLICATED)
-            self._operand_and_result(dim, factor)
+            build.along(dim, factor, self.inputs, self.inputs)
             if dim in walked:
                 self._updates(walked[dim], factor if whole else build.factor(width, Kind.REPLICATED))
-
-    def _operand_and_result(self, dim: int, factor: int) -> None:
-        for index in range(self.inputs):
-            self.builder.operand(index, dim, factor)
-            self.builder.result(index, dim, factor)
 
     def _updates(self, dim: int, factor: int) -> None:
         for index in range(self.inputs):

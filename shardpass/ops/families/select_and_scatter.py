@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any
 
 from shardpass.element_types import element_type
-from shardpass.ir.tensors import ints, operation, retype, shape_of
+from shardpass.ir.tensors import ints_or, retype, shape_of
 from shardpass.ops.families.reduce_window import padding_of
 from shardpass.ops.halo.moving import Along
 from shardpass.ops.halo.plans import Halo, Line, plan_halo
@@ -30,6 +30,7 @@ from shardpass.ops.halo.reach import windowed_factor
 from shardpass.ops.halo.transfers import Table, Window, tile_of
 from shardpass.ops.halo.windows import extend
 from shardpass.ops.model import LocalPlan, OpModel, Shape, Site, Split
+from shardpass.ops.reducers import combiner_of
 from shardpass.ops.registry import define
 from shardpass.ops.splits.factors import Kind, Priority, Rule, RuleBuilder
 from shardpass.ops.tiles.boxes import cut_at, zeros
@@ -117,25 +118,14 @@ class SelectAndScatterOp(OpModel[SelectAndScatterPlan]):
         return [out]
 
 
-def adds(op: Any) -> bool:
-    """Return whether the scatter combiner is a sum."""
-    block = op.regions[1].blocks[0]
-    body = [operation(inner) for inner in block.operations]
-    return (
-        len(body) == 2
-        and body[0].name == "stablehlo.add"
-        and list(body[1].operands) == list(body[0].results)
-        and set(body[0].operands) == set(block.arguments)
-    )
-
-
 def select_and_scatter(op: Any) -> OpModel[Any]:
     shape, source = shape_of(op.operands[OPERAND]), shape_of(op.operands[SOURCE])
     rank = len(shape)
-    windows = ints(op.attributes["window_dimensions"]) if "window_dimensions" in op.attributes else (1,) * rank
-    strides = ints(op.attributes["window_strides"]) if "window_strides" in op.attributes else (1,) * rank
+    windows, strides = (ints_or(op, name, rank) for name in ("window_dimensions", "window_strides"))
     element = str(op.results[0].type.element_type)
-    return _select_and_scatter(shape, source, windows, strides, tuple(padding_of(op, rank)), adds(op), element)
+    return _select_and_scatter(
+        shape, source, windows, strides, tuple(padding_of(op, rank)), combiner_of(op, 1) == "add", element
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -154,9 +144,7 @@ def _select_and_scatter(
         plain = (windows[dim], strides[dim], low, high) == (1, 1, 0, 0)
         kind = Kind.PARALLEL if plain or (splits and not low and not high) else Kind.REPLICATED
         factor = windowed_factor(build, n, m, kind=kind)
-        build.operand(OPERAND, dim, factor)
-        build.operand(SOURCE, dim, factor)
-        build.result(0, dim, factor)
+        build.along(dim, factor, operands=2)
         slides = not plain and kind is Kind.PARALLEL
         touching.append(Touching(n, windows[dim], strides[dim]) if slides else None)
     return SelectAndScatterOp(build.build(Priority.CONTRACTION), tuple(touching), element)

@@ -114,16 +114,14 @@ def _slice(source: Shape, target: Shape, starts: Shape, limits: Shape, strides: 
     build = RuleBuilder([len(source)], [len(target)])
     reaches = []
     for dim, (n, m) in enumerate(zip(source, target, strict=True)):
-        factor = windowed_factor(build, n, m)
-        build.operand(0, dim, factor)
-        build.result(0, dim, factor)
+        build.along(dim, windowed_factor(build, n, m))
         if n != m:
             reaches.append(Reach(0, dim, n, m, starts[dim], strides[dim]))
     return SliceOp(build.build(Priority.PASS_THROUGH), starts, limits, strides, tuple(reaches), element)
 
 
 def _thinned(reach: Reach, count: int) -> Reach:
-    """Restate ``reach`` for tiles that apply the stride before the exchange, where all tiles apply it alike."""
+    """Restate ``reach`` for tiles that apply the stride before the exchange, if all tiles can apply the same one."""
     if reach.step == 1 or tile_of(reach.size, count) % reach.step:
         return reach
     first, phase = divmod(reach.first, reach.step)
@@ -223,9 +221,7 @@ def _pad(source: Shape, target: Shape, low: Shape, high: Shape, interior: Shape,
     build = RuleBuilder([len(source), 0], [len(target)])
     reaches = []
     for dim, (n, m) in enumerate(zip(source, target, strict=True)):
-        factor = windowed_factor(build, n, m)
-        build.operand(0, dim, factor)
-        build.result(0, dim, factor)
+        build.along(dim, windowed_factor(build, n, m))
         if low[dim] or high[dim] or interior[dim]:
             reaches.append(Reach(0, dim, n, m, -low[dim], dilation=interior[dim] + 1))
     return PadOp(build.build(Priority.PASS_THROUGH), low, high, interior, tuple(reaches), element)

@@ -47,9 +47,7 @@ def _sort_model(shape: Shape, count: int, along: int) -> Pointwise:
     build = RuleBuilder([len(shape)] * count, [len(shape)] * count)
     for dim, size in enumerate(shape):
         factor = build.factor(size, Kind.REPLICATED if dim == along else Kind.PARALLEL)
-        for index in range(count):
-            build.operand(index, dim, factor)
-            build.result(index, dim, factor)
+        build.along(dim, factor, count, count)
     return Pointwise(build.build())
 
 
@@ -94,7 +92,7 @@ class TopK(OpModel[TopKPlan]):
 
     @staticmethod
     def _in_array(places: Any, plan: TopKPlan, site: Site) -> Any:
-        """Convert positions in the tile to positions in the array; in their type only those of padding may wrap."""
+        """Convert positions in the tile to positions in the array. Only positions of padding may overflow."""
         tile = site.split.operand_tile(0)[-1]
         wide = at.numbers(site.split.mesh.count(plan.over) * tile)
         start = site.start(plan.over, tile, wide)
@@ -148,10 +146,7 @@ def _top_k_model(shape: Shape, k: int, element: str, has_least: bool) -> TopK:
     last = len(shape) - 1
     build = RuleBuilder([len(shape)], [len(shape)] * 2)
     for dim, size in enumerate(shape[:last]):
-        factor = build.factor(size)
-        build.operand(0, dim, factor)
-        for index in (0, 1):
-            build.result(index, dim, factor)
+        build.along(dim, build.factor(size), results=2)
     splits = 0 < k < shape[last] and has_least and 0 not in shape
     build.operand(0, last, build.factor(shape[last], Kind.REDUCTION if splits else Kind.REPLICATED))
     for index in (0, 1):
@@ -160,7 +155,7 @@ def _top_k_model(shape: Shape, k: int, element: str, has_least: bool) -> TopK:
 
 
 def least_text(element: Any) -> str:
-    """Return the least element of the type, as MLIR writes it; "" where it is not known."""
+    """Return the least element of the type, as MLIR writes it; "" for types without a known least element."""
     if isinstance(element, ir.IntegerType):
         return str(identity_text("maximum", element)) if element.width > 1 else ""
     return {"f64": "0x" + 16 * "F", "f32": "0x" + 8 * "F", "f16": "0xFFFF", "bf16": "0xFFFF"}.get(str(element), "")

@@ -15,13 +15,11 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.ir.tensors import enum_word, i64_array, ints, retype, shape_of
 from shardpass.ops.families.replicated import unsplit
+from shardpass.ops.owners import FAMILY_OF_OP
 from shardpass.ops.registry import define
 
-STRETCHING = (
-    "add and atan2 compare complex divide maximum minimum multiply or power remainder select shift_left "
-    "shift_right_arithmetic shift_right_logical subtract xor"
-)
-STRETCHING_CHLO = "next_after polygamma zeta"
+STRETCHING = [name for name, family in FAMILY_OF_OP.items() if name.startswith("chlo.broadcast_")]
+STRETCHING_CHLO = ("next_after", "polygamma", "zeta")  # the others are StableHLO's
 
 
 def broadcast(op: Any) -> list[Any]:
@@ -67,7 +65,7 @@ def stretched(op: Any) -> list[Any]:
     operands = [_stretch(value, shape, places) for value in op.operands]
     if name == "compare":
         return [_compare(op, operands)]
-    full = f"chlo.{name}" if name in STRETCHING_CHLO.split() else f"stablehlo.{name}"
+    full = f"chlo.{name}" if name in STRETCHING_CHLO else f"stablehlo.{name}"
     return [ir.Operation.create(full, results=[op.results[0].type], operands=operands).results[0]]
 
 
@@ -95,7 +93,7 @@ define("stablehlo.dot", unsplit, note=_NOTE.format("dot_general"), expand=dot)
 define("stablehlo.torch_index_select", unsplit, note=_NOTE.format("gather"), expand=torch_index_select)
 define("chlo.constant", unsplit, note=_NOTE.format("stablehlo.constant"), expand=constant)
 define(
-    [f"chlo.broadcast_{name}" for name in (*STRETCHING.split(), *STRETCHING_CHLO.split())],
+    STRETCHING,
     unsplit,
     note="every dimension: broadcast_in_dim of the operands and the op without broadcasting replace it before "
     "propagation",

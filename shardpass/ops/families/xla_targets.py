@@ -19,10 +19,9 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.ir.tensors import is_ranked, shape_of
-from shardpass.ops.families.custom_call import LocalCall, define_target
+from shardpass.ops.families.custom_call import LocalCall, define_target, leading, local_call, shared_rule
 from shardpass.ops.families.sort import top_k
 from shardpass.ops.model import OpModel
-from shardpass.ops.splits.factors import Kind, RuleBuilder
 
 ANNOTATIONS = ("LayoutConstraint", "annotate_device_placement", "MoveToHost", "MoveToDevice")
 CONFIG = "mhlo.backend_config"
@@ -33,16 +32,11 @@ def annotation(op: Any) -> OpModel[Any] | None:
     if len(op.operands) != 1 or len(op.results) != 1 or not is_ranked(op.results[0]):
         return None
     shape = shape_of(op.results[0])
-    if shape_of(op.operands[0]) != shape:
-        return None
-    build = RuleBuilder([len(shape)], [len(shape)])
-    for dim, size in enumerate(shape):
-        build.mapped(size, (0, dim), (0, dim))
-    return LocalCall(build.build())
+    return local_call(leading(op, len(shape))) if shape_of(op.operands[0]) == shape else None
 
 
 def portable_top_k(op: Any) -> OpModel[Any] | None:
-    """Read the call as ``chlo.top_k`` where it selects the greatest elements; as a batch of rows where the least."""
+    """Read the call as ``chlo.top_k`` if it selects the greatest elements, else as a batch of rows."""
     if "mhlo.attributes" not in op.attributes or len(op.operands) != 1 or len(op.results) != 2:
         return None
     attributes = ir.DictAttr(op.attributes["mhlo.attributes"])
@@ -53,7 +47,7 @@ def portable_top_k(op: Any) -> OpModel[Any] | None:
 
 
 def by_rows(op: Any) -> OpModel[Any] | None:
-    """Make all dimensions but the last, ordered one a batch."""
+    """Make all dimensions but the last, which is ordered, batch dimensions."""
     return _beside(op, len(shape_of(op.operands[0])) - 1) if len(op.operands) else None
 
 
@@ -76,14 +70,7 @@ def _beside(op: Any, along: int) -> OpModel[Any] | None:
     beside = [(*shape[:along], *shape[along + 1 :]) for shape in arrays]
     if any(other != beside[0] for other in beside):
         return None
-    given = len(op.operands)
-    build = RuleBuilder([len(s) for s in shapes[:given]], [len(s) for s in shapes[given:]])
-    common = {dim: build.factor(size) for dim, size in enumerate(arrays[0]) if dim != along}
-    for index, shape in enumerate(shapes):
-        for dim, size in enumerate(shape):
-            factor = common[dim] if dim != along else build.factor(size, Kind.REPLICATED)
-            (build.operand(index, dim, factor) if index < given else build.result(index - given, dim, factor))
-    return LocalCall(build.build())
+    return LocalCall(shared_rule(op, {dim: size for dim, size in enumerate(arrays[0]) if dim != along}))
 
 
 for _target in ANNOTATIONS:

@@ -30,7 +30,7 @@ class Along:
         return device_value(np.asarray(table, np.int64)[self.site.split.mesh.index(self.line.axes)], kind)
 
     def permute(self, value: Any, source: Sequence[int]) -> Any:
-        """Build a permute: position p gets the value of position ``source[p]``; zeros where that is -1."""
+        """Build a permute: position p receives the value of position ``source[p]``, or zeros where that is -1."""
         rows, sources = self.site.split.mesh.groups(self.line.axes), np.asarray(source, np.int64)
         receivers = np.flatnonzero(sources >= 0)
         pairs = np.stack([rows[:, sources[receivers]], rows[:, receivers]], axis=-1).reshape(-1, 2)

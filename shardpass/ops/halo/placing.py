@@ -30,8 +30,13 @@ from shardpass.ops.halo.transfers import Exchange, Round, Table
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The boxes of one permute. ``take``: by sender, the box that is sent. ``put``: by receiver, where it is put;
-    positions without a run use the others' numbers.
+    """The boxes of one permute.
+
+    Attributes:
+        take: for each sender, where the box that it sends starts in its tile.
+        put: for each receiver, where the received box starts in the window. Positions without a run have the number of
+            the other positions where all of these are equal.
+        masked: elements beyond a position's run must not overwrite the window.
     """
 
     round: Round

@@ -43,7 +43,7 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
-    """One permute: position p gets, of the tile of ``source[p]`` (-1: of none), ``size`` elements from ``take`` on.
+    """One permute: position p receives ``size`` elements of the tile of ``source[p]``, or nothing where that is -1.
 
     ``take`` is by sender. ``strips``: (number of a strip of the layout, index at which it begins in the received box).
     """
@@ -81,9 +81,7 @@ class StripLayout:
 
 @lru_cache(maxsize=4096)
 def beside(size: int, count: int, window: Window) -> StripLayout:
-    """Plan which strips of neighbouring tiles each device needs for its ``window``, with tiles of ceil(size /
-    count) elements.
-    """
+    """Plan the strips of neighboring tiles that each device needs for its window, in tiles of ceil(size / count)."""
     tile = tile_of(size, count)
     relative = [start - p * tile for p, start in enumerate(window.start)]
     needy = [p for p in range(count) if window.stop[p] > window.start[p]]
@@ -99,7 +97,7 @@ def beside(size: int, count: int, window: Window) -> StripLayout:
 
 
 def _strips(low: int, high: int, tile: int, count: int) -> list[Strip]:
-    """List the strips from ``low`` to ``high``; beyond all tiles lies one strip at each side, which is never sent."""
+    """List the strips from ``low`` to ``high``, with a strip at each side beyond all tiles, which is never sent."""
     left, right = (1 - count) * tile, count * tile
     out = [Strip(-count, 0, min(high, left) - low)] if low < left else []
     # an array of no elements has no tiles, only the two sides
@@ -110,7 +108,7 @@ def _strips(low: int, high: int, tile: int, count: int) -> list[Strip]:
 
 
 def _shipments(strips: tuple[Strip, ...], size: int, count: int, window: Window) -> tuple[Shipment, ...]:
-    """Plan one permute for each distance round the ring at which some position needs a strip."""
+    """Plan one permute for each distance, modulo the number of positions, at which some position needs a strip."""
     tile = tile_of(size, count)
     groups: dict[int, list[int]] = {}
     for number, strip in enumerate(strips):

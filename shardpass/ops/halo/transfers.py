@@ -44,7 +44,7 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Position p needs ``width`` elements from ``start[p]`` on; those from ``stop[p]`` on are arbitrary."""
+    """The elements that position p needs: ``width`` from ``start[p]``, arbitrary from ``stop[p]`` on."""
 
     start: Table
     stop: Table
@@ -70,8 +70,9 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One permute of a transfer: position p gets ``size`` elements from position ``source[p]`` (-1: from none), of
-    which ``extent[p]`` count.
+    """One permute of a transfer: position p receives ``size`` elements from position ``source[p]``; -1: no sender.
+
+    Only the first ``extent[p]`` elements matter.
     """
 
     size: int

@@ -57,7 +57,7 @@ def counted_dims(indices: Any, dims: IndexedDims, operand: Sequence[int], may_pa
 
 
 def counted_dim(indices: Any, vector_dim: int, column: int) -> int | None:
-    """Find the dimension of ``indices`` along which ``column`` counts from 0; None if there is none known."""
+    """Find the dimension of ``indices`` along which ``column`` counts from 0; None if no such dimension is known."""
     shape = shape_of(indices)
     if vector_dim < len(shape) and shape[vector_dim] > 1:
         op = maker(indices)
@@ -131,7 +131,7 @@ def _reshaped(op: Any, value: Any) -> Known:
 
 
 def _compared(op: Any) -> Known:
-    """Answer whether counts are negative: they are not."""
+    """Evaluate the comparison of a count with a number that is not positive: a count is never negative."""
     left, right = known(op.operands[0]), known(op.operands[1])
     if not isinstance(left, Count) or not isinstance(right, Same) or right.number > 0:
         return None

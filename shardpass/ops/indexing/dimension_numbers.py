@@ -50,7 +50,7 @@ class IndexedDims:
         return dict(zip([d for d in range(operand_rank) if d not in gone], self.window, strict=True))
 
     def index_walks(self, indices_rank: int, other_rank: int) -> dict[int, int]:
-        """Map dimensions of the indices (but the index vector's) to those of the other tensor that walk them."""
+        """Map dimensions of the indices, except the index vector, to those of the result or updates."""
         sources = [d for d in range(indices_rank) if d != self.vector_dim]
         return dict(zip(sources, [d for d in range(other_rank) if d not in self.window], strict=True))
 

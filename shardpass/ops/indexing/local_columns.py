@@ -22,7 +22,7 @@ from shardpass.ops.tiles import positions as at
 
 @dataclass(frozen=True, slots=True)
 class LocalColumn:
-    """The change of positions along one operand dimension from the whole array to a tile.
+    """How positions along one operand dimension are converted from the whole array to a tile.
 
     ``last`` is the greatest position that a slice may have. ``axes`` split the dimension into tiles of ``tile``
     elements; () where positions stay those of the whole array. ``margin`` is the width of the tile's margin.

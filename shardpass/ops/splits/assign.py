@@ -68,7 +68,7 @@ class Assignment:
 
 
 class Meaning(NamedTuple):
-    """The consequences of a split, whatever the current shardings of the values.
+    """The consequences of a split that do not depend on the current shardings of the values.
 
     ``own``: seconds of the op's own collectives and of its work on one device.
     """
@@ -132,7 +132,7 @@ class Known:
     def settle(
         self, rule: Rule, sides: Sequence[Side], option: dict[int, Axes], sizes: Sequence[int]
     ) -> dict[int, Axes]:
-        """Return the split that an option comes to, cached (``assignment.settle``)."""
+        """Return the largest part of ``option`` that all shardings express, cached (see the function ``settle``)."""
         key = tuple(sorted(option.items()))
         cached = self._settle_cache.get(key)
         if cached is None:
@@ -165,7 +165,7 @@ def settle(rule: Rule, sides: Sequence[Side], assigned: dict[int, Axes], sizes: 
 
 
 def _fill(order: Sequence[Projected | None]) -> dict[int, Axes]:
-    """Merge the splits of sides in ``order``; a sub-axis serves only one factor (of those that meet)."""
+    """Merge the splits of sides in ``order``; each sub-axis splits only the first factor that it is given for."""
     assigned: dict[int, Axes] = {}
     used: set[int] = set()
     for side in order:

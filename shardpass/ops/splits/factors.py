@@ -116,6 +116,13 @@ class RuleBuilder:
     def result(self, index: int, dim: int, *factors: int) -> None:
         self._results[index][dim] += factors
 
+    def along(self, dim: int, factor: int, operands: int = 1, results: int = 1) -> None:
+        """Map dimension ``dim`` of the first ``operands`` operands and the first ``results`` results to ``factor``."""
+        for index in range(operands):
+            self.operand(index, dim, factor)
+        for index in range(results):
+            self.result(index, dim, factor)
+
     def build(
         self,
         priority: Priority = Priority.PASS_THROUGH,
@@ -150,7 +157,7 @@ def pair_rules(rule: Rule) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
 
 
 def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, sizes: Sequence[int]) -> dict[int, Axes]:
-    """Read the sub-axes of each factor off one tensor's dims. ``sizes``: of the mesh's sub-axes.
+    """Return the sub-axes of each factor in one tensor's dims. ``sizes``: the sizes of the mesh's sub-axes.
 
     Sub-axes that divide no factor are left out, with all that are minor to them.
     """
@@ -170,7 +177,7 @@ def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, si
 
 
 def _nested(rule: Rule, factors: Sequence[int], axes: Axes, sizes: Sequence[int]) -> tuple[dict[int, Axes], list[int]]:
-    """Distribute ``axes`` over ``factors``, each filled evenly before the next, and return the rest beside."""
+    """Distribute ``axes`` over ``factors``, each filled evenly before the next; also return the axes that remain."""
     out: dict[int, Axes] = {}
     rest = list(axes)
     for factor in factors:

@@ -72,7 +72,7 @@ class PrimeMesh:
         return joined(self.mesh, (self.parts[a] for a in axes))
 
     def whole_axes(self, dims: DimAxes) -> tuple[tuple[str, ...], ...] | None:
-        """Return the names of the axes of each dimension; None where one is a sub-axis."""
+        """Return the names of the axes of each dimension; None if a dimension is split over a part of an axis."""
         refs = [self.refs(axes) for axes in dims]
         if any(ref.size is not None for some in refs for ref in some):
             return None
@@ -100,7 +100,7 @@ class PrimeMesh:
         return (self.numbered(on_mesh.unreduced) or ()) if on_mesh is not None else ()
 
     def replicated(self, rank: int) -> Sharding:
-        """Return dims that split nothing: every device has all (of its manual part)."""
+        """Return the dims of a replicated array of ``rank``."""
         return self.sharding(((),) * rank)
 
     def dims(self, sharding: Sharding, rank: int) -> DimAxes | None:
@@ -126,7 +126,7 @@ class PrimeMesh:
         return tuple(axes for axes in dims if axes is not None)
 
     def numbered(self, refs: Sequence[AxisRef]) -> Axes | None:
-        """Convert axis references to prime sub-axes, major to minor; None where a reference cuts across one."""
+        """Convert axis references to prime sub-axes, major to minor; None if a reference cuts a prime sub-axis."""
         axes: list[int] = []
         for ref in refs:
             start, stop = ref.pre, ref.pre * self.mesh.ref_size(ref)

@@ -16,7 +16,7 @@ def spec(dims: DimAxes, mesh: PrimeMesh) -> str:
 
 
 def spec_of(sharding: Sharding, rank: int, mesh: PrimeMesh) -> str:
-    """Format a sharding of an array of ``rank``; as its own text where the mesh cannot express it."""
+    """Format a sharding of an array of ``rank`` by the axes of ``mesh``, or as XLA prints it if the mesh cannot."""
     dims = mesh.dims(sharding, rank)
     return str(sharding) if dims is None else spec(dims, mesh)
 

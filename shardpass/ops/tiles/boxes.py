@@ -21,9 +21,7 @@ def zeros(element: Any, shape: Sequence[int] = ()) -> Any:
 
 
 def is_zero(value: Any) -> bool:
-    """Return whether a scalar is known to be zero (and not -0.0): a constant, perhaps converted, broadcast or
-    reshaped.
-    """
+    """Return whether a value is a constant zero, not -0.0, perhaps converted, broadcast or reshaped."""
     while not isinstance(value.owner, ir.Block):
         op = operation(value.owner)
         if op.name == "stablehlo.constant":
@@ -36,7 +34,7 @@ def is_zero(value: Any) -> bool:
 
 
 def cut(value: Any, dim: int, start: int, stop: int, stride: int = 1) -> Any:
-    """Build ``value[start:stop:stride]`` along ``dim``; returns ``value`` where that is all of it."""
+    """Build ``value[start:stop:stride]`` along ``dim``; returns ``value`` itself for the whole dimension."""
     shape = shape_of(value)
     if (start, stop, stride) == (0, shape[dim], 1):
         return value

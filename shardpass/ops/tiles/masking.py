@@ -36,7 +36,7 @@ WITHOUT_ZERO = ("f8E8M0FNU",)  # powers of two alone
 
 
 def identity_text(combiner: str, element: Any) -> str | None:
-    """Return the combiner's identity as MLIR writes a constant of type ``element``; None where it has none."""
+    """Return the combiner's identity as MLIR writes it for the type ``element``; None if there is no identity."""
     return _identity(combiner, str(element))
 
 

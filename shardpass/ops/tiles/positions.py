@@ -10,7 +10,7 @@ Everything here builds at the current insertion point and location.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -78,6 +78,14 @@ def within(position: Any, count: int) -> Any:
     return hlo.and_(at_least, compare("LT", position, splat(position.type, count)))
 
 
+def every(conditions: Iterable[Any]) -> Any:
+    """Build the conjunction of i1 tensors of one shape; None for no tensors. Consumes ``conditions`` one by one."""
+    out = None
+    for condition in conditions:
+        out = condition if out is None else hlo.and_(out, condition)
+    return out
+
+
 def components(indices: Any, vector_dim: int) -> list[Any]:
     """Split gather's and scatter's indices into columns, each without the dimension of the index vector."""
     shape = shape_of(indices)
@@ -104,7 +112,7 @@ def joined(columns: Sequence[Any], vector_dim: int) -> Any:
 
 
 def nothing_text(element: Any) -> str:
-    """Return the element that changes nothing when added: x + -0.0 is x for every x (0.0 turns -0.0 into 0.0)."""
+    """Return the identity of addition, which is -0.0 for floats: -0.0 + 0.0 would be 0.0."""
     if isinstance(element, ir.ComplexType):
         return "(-0.0, -0.0)"
     if isinstance(element, ir.IntegerType):
@@ -113,7 +121,7 @@ def nothing_text(element: Any) -> str:
 
 
 def adder(element: Any) -> str:
-    """Return the reduction that joins one device's element with ``nothing`` on all others; "" where there is none."""
+    """Return the reduction that joins an element of one device with ``nothing_text`` of the others; "" if none does."""
     if isinstance(element, ir.IntegerType):
         return "or" if element.width == 1 else "add"
     return "add" if str(element) in EXACT_ADDERS else ""

@@ -17,7 +17,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 def stacking(part: Shape, element: ElementType, axes: Axes, mesh: PrimeMesh, cause: str) -> Collective:
-    """Plan the all_gather that ``stacked`` builds of one value from each device. ``part``: the shape of that value."""
+    """Plan the all_gather that ``stacked`` builds. ``part``: the shape of a device's value."""
     parts = mesh.count(axes)
     return Collective(ALL_GATHER, axes, bytes_received(ALL_GATHER, element.bytes(parts * prod(part)), parts), cause)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo as hlo
 
+from shardpass.ir.reductions import write_reducer
 from shardpass.ir.tensors import i64_array, retype, shape_of, splat
 
 
@@ -22,16 +22,18 @@ def zero_text(element: Any) -> str:
 
 def reduced_sum(value: Any, dims: Sequence[int]) -> Any:
     """Sum ``value`` over ``dims``: a reduce from zero."""
-    scalar = retype(value.type, ())
+    return reduced(value, dims, splat(retype(value.type, ()), zero_text(value.type.element_type)), "add")
+
+
+def reduced(value: Any, dims: Sequence[int], initial: Any, combiner: str) -> Any:
+    """Reduce ``value`` over ``dims`` by the op ``combiner``, starting from the scalar ``initial``."""
     kept = [n for d, n in enumerate(shape_of(value)) if d not in dims]
     op = ir.Operation.create(
         "stablehlo.reduce",
         results=[retype(value.type, kept)],
-        operands=[value, splat(scalar, zero_text(scalar.element_type))],
+        operands=[value, initial],
         attributes={"dimensions": i64_array(dims)},
         regions=1,
     )
-    block = op.regions[0].blocks.append(scalar, scalar)
-    with ir.InsertionPoint(block):
-        hlo.return_([hlo.add(*block.arguments)])
+    write_reducer(op.regions[0], initial.type, combiner)
     return op.results[0]
