@@ -54,8 +54,9 @@ class JsonChild:
         self.process: subprocess.Popen[str] | None = None
         self.errors: IO[bytes] | None = None
 
-    def ask(self, question: Any) -> dict[str, Any]:
-        """The answer to ``question``. Raises ChildFailed."""
+    def ask(self, question: Any, timeout: float | None = None) -> dict[str, Any]:
+        """Return the answer to ``question``. Raises ChildFailed after ``timeout`` seconds (by default the child's)."""
+        limit = self.timeout if timeout is None else timeout
         if self.process is None:
             self.errors = tempfile.TemporaryFile()  # noqa: SIM115  (``close`` closes it)
             self.process = subprocess.Popen(
@@ -71,7 +72,7 @@ class JsonChild:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(question) + "\n")
             self.process.stdin.flush()
-        end = time.monotonic() + self.timeout
+        end = time.monotonic() + limit
         while select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
             line = self.process.stdout.readline()
             if line.startswith(MARK):
@@ -82,7 +83,7 @@ class JsonChild:
                     self.process.wait(ENDS)
                 status, words = self.close()
                 raise ChildFailed(f"ended the process (status {status})", words)
-        raise ChildFailed(f"took more than {self.timeout:.0f} s", self.close()[1], hung=True)
+        raise ChildFailed(f"took more than {limit:.0f} s", self.close()[1], hung=True)
 
     def close(self) -> tuple[int, str]:
         """End the process, if there is one. Returns its status and its last words on stderr."""

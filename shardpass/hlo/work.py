@@ -28,24 +28,11 @@ from shardpass.cost.machine import Work
 from shardpass.hlo.read import Computation, HloOp, HloProgram, Shape
 from shardpass.hlo.trip_counts import trip_count
 
-_NAMES_A_BUFFER = frozenset(
-    {
-        "parameter",
-        "constant",
-        "tuple",
-        "get-tuple-element",
-        "bitcast",
-        "after-all",
-        "partition-id",
-        "replica-id",
-        "opt-barrier",
-        "optimization-barrier",
-        "iota",
-        "while",
-        "conditional",
-        "call",
-    }
-)
+_NAMES = """
+    parameter constant tuple get-tuple-element bitcast after-all partition-id replica-id opt-barrier
+    optimization-barrier iota while conditional call
+"""
+_NAMES_A_BUFFER = frozenset(_NAMES.split())
 _COLLECTIVE = re.compile(r"(?:all-|reduce-scatter|collective-|ragged-|send|recv|async-)")
 _TAKES_A_PART = frozenset({"dynamic-slice", "gather", "slice"})
 _CONTRACTED = re.compile(r"\blhs_contracting_dims=\{([\d,]*)\}")

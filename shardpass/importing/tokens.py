@@ -34,17 +34,11 @@ from shardpass.ir.annotations import ORDER, TOKENS, Signature, custom_call_targe
 from shardpass.ir.tensors import i64_array, splat
 from shardpass.ir.walk import CONTROL_FLOW, OpLists
 
-CARRIES = CONTROL_FLOW | {
-    "stablehlo.optimization_barrier",
-    "stablehlo.return",
-    "func.call",
-    "func.return",
-    "sdy.manual_computation",
-    "sdy.named_computation",
-    "sdy.data_flow_edge",
-    "sdy.func_data_flow_edge",
-    "sdy.return",
-}
+_CARRIES = """
+    stablehlo.optimization_barrier stablehlo.return func.call func.return sdy.manual_computation
+    sdy.named_computation sdy.data_flow_edge sdy.func_data_flow_edge sdy.return
+"""
+CARRIES = CONTROL_FLOW.union(_CARRIES.split())
 MADE = ("stablehlo.create_token", "stablehlo.after_all")
 CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_python_gpu_callback")
 

@@ -149,7 +149,8 @@ def module_of_file(given: LargeFile, filename: str, context: Any) -> Any:
     allowed = "unregistered" if context.allow_unregistered_dialects else ""
     with making_files(), temporary_file() as made:
         with given.open() as file:
-            child = served_by_files("shardpass.ir.doors", "serve_file", allowed, source=file, sink=made)
+            call = ("shardpass.ir.doors", "serve", Format.BYTECODE.name, allowed)
+            child = served_by_files(*call, source=file, sink=made)
         if child.returncode:
             what, how = Format.BYTECODE, _hint(Format.BYTECODE, b"")
             raise CANNOT_CONVERT.error(Place(filename), what=what.value, reason=failure_of(child), how=how)
@@ -193,25 +194,17 @@ def serve(name: str, allowed: str) -> None:
     """
     context = make_context()
     context.allow_unregistered_dialects = bool(allowed)
-    made = _HOW[Format[name]](sys.stdin.buffer.read(), context)
+    kind = Format[name]
+    made = _of_bytecode(context) if kind is Format.BYTECODE else _HOW[kind](sys.stdin.buffer.read(), context)
     check_names(made)
     with answer() as out:
         made.operation.write_bytecode(out)
 
 
-def serve_file(allowed: str) -> None:
-    """Run in the child process as ``serve``, for a file of bytecode as stdin, which MLIR maps into memory."""
-    with make_context() as context:
-        context.allow_unregistered_dialects = bool(allowed)
-        module = ir.Module.parseFile("/dev/fd/0")
-        check_names(module)
-        with answer() as out:
-            module.operation.write_bytecode(out)
-
-
-def _of_bytecode(data: bytes, context: Any) -> Any:
+def _of_bytecode(context: Any) -> Any:
+    """Parse bytecode from stdin. MLIR maps a file into memory."""
     with context:
-        return ir.Module.parse(data)
+        return ir.Module.parseFile("/dev/fd/0")
 
 
 def _of_portable(data: bytes, context: Any) -> Any:
@@ -261,29 +254,21 @@ def _drop_notes(op: Any) -> None:
     """Drop layouts and Shardy's texts of shardings, which XLA's importer adds: they are wrong for tiles."""
     for name in [name for name in op.attributes if name in _OF_LAYOUTS and op.name != BITCAST]:
         del op.attributes[name]
-    if FRONTEND in op.attributes and (kept := _not_of_shardy(op.attributes[FRONTEND])) is not None:
-        _replace(op.attributes, kept)
+    _drop_shardy(op.attributes)
     for side in ("arg_attrs", "res_attrs"):
         if side in op.attributes:
-            rows = [_row(row) for row in op.attributes[side]]
+            rows = [entries(row) for row in op.attributes[side]]
+            for row in rows:
+                _drop_shardy(row)
             op.attributes[side] = ir.ArrayAttr.get([ir.DictAttr.get(row) for row in rows])
 
 
-def _row(dictionary: Any) -> dict[str, Any]:
-    row = entries(dictionary)
-    if FRONTEND in row and (kept := _not_of_shardy(row[FRONTEND])) is not None:
-        _replace(row, kept)
-    return row
-
-
-def _not_of_shardy(frontend: Any) -> dict[str, Any] | None:
-    """Return the entries that are not Shardy's; None if all are kept."""
-    all_entries = entries(frontend)
-    kept = {name: value for name, value in all_entries.items() if not name.startswith("xla.sdy.")}
-    return None if len(kept) == len(all_entries) else kept
-
-
-def _replace(attributes: Any, kept: dict[str, Any]) -> None:
+def _drop_shardy(attributes: Any) -> None:
+    """Drop Shardy's entries from the frontend attributes in ``attributes``, of an op or as a dict."""
+    if FRONTEND not in attributes:
+        return
+    frontend = entries(attributes[FRONTEND])
+    kept = {name: value for name, value in frontend.items() if not name.startswith("xla.sdy.")}
     if kept:
         attributes[FRONTEND] = ir.DictAttr.get(kept)
     else:
@@ -291,7 +276,6 @@ def _replace(attributes: Any, kept: dict[str, Any]) -> None:
 
 
 _HOW = {
-    Format.BYTECODE: _of_bytecode,
     Format.PORTABLE: _of_portable,
     Format.EXPORT: _of_export,
     Format.HLO_TEXT: _of_hlo_text,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from itertools import islice
@@ -87,22 +87,18 @@ _NO_KERNELS = (("xla_cpu_use_fusion_emitters", False),)
 _overrides: ContextVar[tuple[tuple[str, object], ...]] = ContextVar("_overrides", default=())
 
 
-@contextmanager
-def compiled_to_keep_nan() -> Iterator[None]:
+def compiled_to_keep_nan() -> AbstractContextManager[None]:
     """Make ``compile_and_load`` build, inside the block, programs that keep NaN on one device."""
-    with _overriding(_NAN_KEPT):
-        yield
+    return _overriding(_NAN_KEPT)
 
 
-@contextmanager
-def drafts() -> Iterator[None]:
+def drafts() -> AbstractContextManager[None]:
     """Make ``compile_and_load`` build, inside the block, programs to read: three times as fast, with slower kernels.
 
     Collectives and products are the same; XLA fuses a little otherwise, so memory is the same within some percent.
     XLA of jax 0.12 has no such option: its drafts are whole compiles.
     """
-    with _overriding(_NO_KERNELS):
-        yield
+    return _overriding(_NO_KERNELS)
 
 
 @contextmanager
@@ -159,14 +155,6 @@ def boundary_shardings(executable: Any) -> tuple[list[str], list[str]]:
         return [repr(_xla.HloSharding.from_proto(proto)) for proto in protos or ()]
 
     return texts(executable.get_parameter_shardings()), texts(executable.get_output_shardings())
-
-
-def parses_as_sharding(text: str) -> str:
-    """Return XLA's canonical print of a sharding text. May abort the process on a malformed text.
-
-    Leans on ``jaxlib.xla_client.HloSharding.from_string``.
-    """
-    return repr(_xla.HloSharding.from_string(text))
 
 
 def hlo_text_to_proto(text: str) -> bytes:

@@ -10,9 +10,9 @@ A name with a NUL is cut off there by the bindings, or has none at all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
+from shardpass.ir.text_locations import located
 from shardpass.ir.walk import every_op, operation
 
 _ESCAPED = re.compile(r'\\[\\"]|((?:\\[0-9A-Fa-f]{2})+)')
@@ -50,7 +50,7 @@ def check_names(module: Any) -> None:
     if not may_hold_bytes(shown.encode()):
         return
     known: set[str] = set()
-    for location in _locations(module):
+    for _, location in located(module):
         text = str(location)
         if "\\" in text and text not in known:
             known.add(text)
@@ -73,11 +73,3 @@ def _decode(text: str, *, nul: bool = True) -> None:
         raw.decode()
         if not nul and 0 in raw:
             raise UnicodeDecodeError("utf-8", raw, 0, len(raw), "a NUL in a name")
-
-
-def _locations(module: Any) -> Iterator[Any]:
-    for op in every_op(module.operation):
-        yield op.location
-        for region in operation(op).regions:
-            for block in region:
-                yield from (argument.location for argument in block.arguments)

@@ -12,25 +12,10 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.table_passes import UNREADABLE_ATTRIBUTE
 from shardpass.ir.integers import integer
-from shardpass.ir.walk import every_op, inputs_of, operation, walk_blocks
-
-__all__ = [
-    "dense_i64",
-    "entries",
-    "enum_word",
-    "every_op",
-    "i64_array",
-    "inputs_of",
-    "ints",
-    "ints_or",
-    "is_ranked",
-    "operation",
-    "retype",
-    "shape_of",
-    "splat",
-    "splat_text",
-    "walk_blocks",
-]
+from shardpass.ir.walk import every_op as every_op
+from shardpass.ir.walk import inputs_of as inputs_of
+from shardpass.ir.walk import operation as operation
+from shardpass.ir.walk import walk_blocks as walk_blocks
 
 SHOWN = 120  # characters of attributes
 

@@ -45,7 +45,7 @@ def name_locations(module: Any, text: bytes, filename: str, offset: int) -> None
     places = _Places(filename, offset, module.context)
     vague = []
     placed_by_calls = False
-    for index, (thing, location) in enumerate(_located(module)):
+    for index, (thing, location) in enumerate(located(module)):
         text_of = str(location)  # a stack of calls is long: print it once
         is_function = isinstance(thing, ir.Operation) and thing.name == "func.func"
         if is_function:
@@ -63,7 +63,7 @@ def name_locations(module: Any, text: bytes, filename: str, offset: int) -> None
         bare = _parse(without_locations(text.decode()))
     if bare is None:
         return
-    positions = [str(location) for _, location in _located(bare)]
+    positions = [str(location) for _, location in located(bare)]
     for index, thing, text_of in vague:
         place = places.named(positions[index])
         if place is not None:
@@ -103,7 +103,7 @@ def _is_private(function: Any) -> bool:
     return "sym_visibility" in function.attributes and "private" in str(function.attributes["sym_visibility"])
 
 
-def _located(module: Any) -> Iterator[tuple[Any, Any]]:
+def located(module: Any) -> Iterator[tuple[Any, Any]]:
     """Yield (op or argument, its location) for all of ``module``, in the order of its text."""
     stack = [module.operation]
     while stack:

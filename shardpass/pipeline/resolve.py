@@ -32,19 +32,10 @@ from shardpass.pipeline.text import Element, OptionText, parse, place_in, split_
 MODULE = "builtin.module"
 
 # MLIR's registry cannot be listed from Python: these are the ones worth suggesting for a slip of the pen
-_MLIRS = (
-    "canonicalize",
-    "control-flow-sink",
-    "cse",
-    "inline",
-    "loop-invariant-code-motion",
-    "print-ir",
-    "sccp",
-    "strip-debuginfo",
-    "symbol-dce",
-    "symbol-privatize",
-    "topological-sort",
-)
+_MLIRS = """
+    canonicalize control-flow-sink cse inline loop-invariant-code-motion print-ir sccp strip-debuginfo
+    symbol-dce symbol-privatize topological-sort
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +160,7 @@ def _check_mlirs(element: Element, source: _Source) -> None:
 
 def near_names(name: str) -> tuple[str, ...]:
     """Return at most three names of passes and pipelines similar to ``name``, best first."""
-    known = [*registry.names(), *NAMED, *_MLIRS]
+    known = [*registry.names(), *NAMED, *_MLIRS.split()]
     near = [k for k in known if k == f"shardpass-{name}"]
     near += [k for k in difflib.get_close_matches(name, known, 3, 0.6) if k not in near]
     return tuple(near[:3])

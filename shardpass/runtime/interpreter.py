@@ -27,6 +27,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from shardpass.diagnostics import table_runtime
 from shardpass.ir.annotations import main_of
+from shardpass.ir.child import failure_of
 from shardpass.ir.chlo import write_out_chlo
 from shardpass.ir.context import make_context, parse_module
 from shardpass.ir.locations import place_of
@@ -261,17 +262,14 @@ def _in_child(module: bytes, runs: Sequence[Sequence[Array]], timeout: float | N
     given = pickle.dumps((module, [list(run) for run in runs]))
     try:
         child = subprocess.run(command, input=given, capture_output=True, timeout=timeout, check=False)
-        out, errors, status = child.stdout, child.stderr.decode(errors="replace"), child.returncode
+        out, reason = child.stdout, failure_of(child)
     except subprocess.TimeoutExpired as late:
-        out, errors, status = late.stdout or b"", f"error: it took more than {timeout} s", 0
+        out, reason = late.stdout or b"", f"it took more than {timeout} s"
     results = BytesIO(out)
     for _ in runs:
         try:
             yield pickle.load(results)
         except (EOFError, pickle.UnpicklingError):
-            lines = [row for row in errors.splitlines() if row.strip()]
-            reported = [row for row in lines if "error" in row.lower()]
-            reason = (reported or lines or [f"its process ended with status {status}"])[-1]
             raise table_runtime.INTERPRETER_FAILED.error(reason=reason.removeprefix("error: ")) from None
 
 

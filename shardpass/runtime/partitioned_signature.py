@@ -129,6 +129,19 @@ def read_signature(module: Any, *, partial_sums: bool = False) -> Signature:
     return signature
 
 
+def whole_signature(module: Any) -> Signature:
+    """Return the signature of an unpartitioned module on one device, where every array is whole.
+
+    Raises ShardpassError (SP505) where NumPy has no array of some type.
+    """
+    kind, place = names.main_of(module).attributes["function_type"].value, place_of(module.operation.location)
+    arguments, results = (
+        tuple(read_boundary(f"{role} {i}", of, Sharding.replicated(), place) for i, of in enumerate(types))
+        for role, types in (("argument", kind.inputs), ("result", kind.results))
+    )
+    return Signature(1, arguments, results)
+
+
 def _read_all(role: str, types: Any, attributes: Any, devices: int, place: Place) -> Iterator[Boundary]:
     for index, (local, row) in enumerate(zip(types, attributes, strict=True)):
         yield _read(f"{role} {index}", local, row, devices, place)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardpass.diagnostics.table_runtime import PEER_FAILED
+from shardpass.ir.child import failure_of
 from shardpass.ir.doors import Given, LargeFile
 from shardpass.runtime.hlo_traffic import received
 
@@ -87,9 +88,7 @@ def build(way: str, given: Given, devices: int, *, donate: bool = True) -> PeerP
         raise PEER_FAILED.error(way=way, reason=f"it took more than {TIMEOUT:.0f} s") from None
     answers = [line for line in child.stdout.decode(errors="replace").splitlines() if line.startswith("@")]
     if child.returncode or not answers:
-        lines = [line for line in child.stderr.decode(errors="replace").splitlines() if line.strip()]
-        reason = lines[-1] if lines else f"its process ended with status {child.returncode}"
-        raise PEER_FAILED.error(way=way, reason=reason[:300])
+        raise PEER_FAILED.error(way=way, reason=failure_of(child))
     return PeerProgram(way, **json.loads(answers[-1].removeprefix("@")))
 
 

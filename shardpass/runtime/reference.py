@@ -18,7 +18,7 @@ from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import every_op, operation
 from shardpass.runtime.compiling import choose_devices, compile_by_client, load, own_copy
 from shardpass.runtime.executable import Executable
-from shardpass.runtime.partitioned_signature import Signature, read_boundary
+from shardpass.runtime.partitioned_signature import Signature, read_boundary, whole_signature
 from shardpass.sharding import Sharding, parse_sharding
 
 MANUAL_OPS = ("sdy.manual_computation",)
@@ -35,18 +35,10 @@ def compile_single(module: Any, device: Any = None) -> Executable:
             SP505, SP510, SP511 as ``compile`` does.
     """
     copy = own_copy(module)
-    place = place_of(copy.operation.location)
     devices = choose_devices(1, jax.local_devices() if device is None else [device])
     with copy.context, ir.Location.unknown():
         strip(copy)
-        kind = names.main_of(copy).attributes["function_type"].value
-    whole = Sharding.replicated()
-
-    def boundaries(role: str, types: Any) -> Any:
-        return tuple(read_boundary(f"{role} {i}", t, whole, place) for i, t in enumerate(types))
-
-    signature = Signature(1, boundaries("argument", kind.inputs), boundaries("result", kind.results))
-    return load(copy, signature, devices)
+    return load(copy, whole_signature(copy), devices)
 
 
 def manual_region(module: Any) -> str:

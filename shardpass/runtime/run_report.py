@@ -218,12 +218,8 @@ def _same(reference: Reference) -> Reference:
 def _specified(original: Any, inputs: Sequence[Array]) -> tuple[Reference, Sequence[Array]] | None:
     """Return the interpreter's reference with its results; None where it cannot run the program."""
     reference = specification_of(original)
-    try:
-        return None if reference is None else (reference, reference.run(inputs))
-    except ShardpassError as error:
-        if error.code != table_runtime.INTERPRETER_FAILED.id:
-            raise
-        return None
+    results = None if reference is None else _if_interpreted(reference.run, inputs)
+    return None if reference is None or results is None else (reference, results)
 
 
 def _as_specified(ran: _Ran, by_xla: Sequence[Array], specified: Sequence[Array]) -> _Ran:
@@ -231,12 +227,18 @@ def _as_specified(ran: _Ran, by_xla: Sequence[Array], specified: Sequence[Array]
     if not _apart(ran.results, specified) or _apart(ran.results, by_xla):
         return ran
     run = _interpreted(ran.module)
+    results = _if_interpreted(run, ran.inputs)
+    return ran if results is None else _Ran(ran.module, _interpreted, run, ran.inputs, results)
+
+
+def _if_interpreted(run: Run, inputs: Sequence[Array]) -> Sequence[Array] | None:
+    """Return the results of ``run`` on the interpreter; None where the interpreter fails."""
     try:
-        return _Ran(ran.module, _interpreted, run, ran.inputs, run(ran.inputs))
+        return run(inputs)
     except ShardpassError as error:
         if error.code != table_runtime.INTERPRETER_FAILED.id:
             raise
-        return ran
+        return None
 
 
 def _apart(results: Sequence[Array], wanted: Sequence[Array]) -> list[Difference]:

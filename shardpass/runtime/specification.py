@@ -21,16 +21,14 @@ from jaxlib.mlir import ir
 from shardpass.diagnostics import ShardpassError, table_runtime
 from shardpass.ir import annotations as names
 from shardpass.ir.doors import LargeFile
-from shardpass.ir.locations import place_of
 from shardpass.ir.tensors import operation
 from shardpass.ir.trip_counts import trip_count
 from shardpass.ir.walk import BRANCHES
 from shardpass.runtime.interpreter import own_copy, run_tiles
-from shardpass.runtime.partitioned_signature import Signature, read_boundary
+from shardpass.runtime.partitioned_signature import whole_signature
 from shardpass.runtime.reference import strip
 from shardpass.runtime.special import Reference
 from shardpass.runtime.tiles import Array
-from shardpass.sharding import Sharding
 
 NAME = "the unpartitioned program on one device, by StableHLO's interpreter"
 MOST = 1_000_000
@@ -60,14 +58,8 @@ def specification_of(original: Any) -> Reference | None:
 
 def _interpreted(text: bytes, inputs: Sequence[Array]) -> list[Array]:
     module = own_copy(text)
-    place, whole = place_of(module.operation.location), Sharding.replicated()
-    kind = names.main_of(module).attributes["function_type"].value
-    signature = Signature(
-        1,
-        tuple(read_boundary(f"argument {i}", t, whole, place) for i, t in enumerate(kind.inputs)),
-        tuple(read_boundary(f"result {i}", t, whole, place) for i, t in enumerate(kind.results)),
-    )
-    return [row[0] for row in run_tiles(module, signature, [[np.asarray(array)] for array in inputs])]
+    tiles = [[np.asarray(array)] for array in inputs]
+    return [row[0] for row in run_tiles(module, whole_signature(module), tiles)]
 
 
 def steps(module: Any) -> float:

@@ -10,29 +10,7 @@ from tools.fuzz.mutations import NUMBERS
 from tools.fuzz.sharding import generated, mutated
 
 _AXES = (("x=4,y=2", 8), ("x=2,y=2,z=2", 8), ("mesh['x'=4,'y'=6]", 24), ("data=12", 12), ("x=1", 1))
-_TOKENS = (
-    "{",
-    "}",
-    "[",
-    "]",
-    "(",
-    ")",
-    ",",
-    "'x'",
-    '"x"',
-    "?",
-    "None",
-    "P(",
-    ":(1)2",
-    "p0",
-    "2",
-    "-1",
-    "x",
-    "=",
-    "é",
-    "\\",
-    "\n",
-)
+_TOKENS = """{ } [ ] ( ) , 'x' "x" ? None P( :(1)2 p0 2 -1 x = é \\"""
 
 
 def _named_text(rng: Random, axes: str) -> str:
@@ -68,7 +46,7 @@ def _sub_axes(rng: Random, names: list[str]) -> list[str]:
 def _odd_text(rng: Random, text: str) -> str:
     for _ in range(rng.choice((0, 0, 0, 1, 2))):
         at = rng.randint(0, len(text))
-        text = text[:at] + rng.choice((*_TOKENS, *NUMBERS[:6])) + text[rng.choice((at, at + 1, at + 3)) :]
+        text = text[:at] + rng.choice((*_TOKENS.split(), "\n", *NUMBERS[:6])) + text[rng.choice((at, at + 1, at + 3)) :]
     return text
 
 

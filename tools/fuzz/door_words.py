@@ -12,52 +12,9 @@ from tools.fuzz.mutations import NAMES, NUMBERS
 
 # ---------------------------------------------------------------- pipelines
 
-_SPEECH = (
-    "4",
-    "true",
-    "false",
-    "off",
-    "none",
-    "max",
-    "16GiB",
-    "h100",
-    "cpu",
-    "rink",
-    "best",
-    "all",
-    "memory",
-    "1,2",
-    "x=2",
-)
-_MLIRS = (
-    "cse",
-    "canonicalize",
-    "symbol-dce",
-    "inline",
-    "sccp",
-    "no-such-pass",
-    "strip-debuginfo",
-    "loop-invariant-code-motion",
-)
-_ODD = (
-    "{",
-    "}",
-    "(",
-    ")",
-    ",",
-    "=",
-    " ",
-    '"',
-    "'",
-    "builtin.module(",
-    "func.func(",
-    "any(",
-    "{}",
-    "()",
-    "\0",
-    "é",
-    "\\",
-)
+_SPEECH = "4 true false off none max 16GiB h100 cpu rink best all memory 1,2 x=2"
+_MLIRS = "cse canonicalize symbol-dce inline sccp no-such-pass strip-debuginfo loop-invariant-code-motion"
+_ODD = "{|}|(|)|,|=| |\"|'|builtin.module(|func.func(|any(|{}|()|\0|é|\\"  # between bars
 
 
 @cache
@@ -77,12 +34,14 @@ def _element(rng: Random, depth: int = 0) -> str:
         inner = ",".join(_element(rng, depth + 1) for _ in range(rng.randint(0, 3)))
         return f"{rng.choice(('builtin.module', 'func.func', 'any', 'x.y'))}({inner})"
     if how < 0.35:
-        return rng.choice(_MLIRS) + rng.choice(("", "", "", "{max-iterations=3}", "{top-down=maybe}"))
+        return rng.choice(_MLIRS.split()) + rng.choice(("", "", "", "{max-iterations=3}", "{top-down=maybe}"))
     named = how < 0.65
     name = rng.choice(sorted(NAMED if named else _options()))
     known = sorted({o for options in _options().values() for o in options}) if named else _options()[name]
     said = [
-        rng.choice((f"{option}={rng.choice(_SPEECH)}", f"{option}={rng.choice(NUMBERS)}", option, f'{option}="a b"'))
+        rng.choice(
+            (f"{option}={rng.choice(_SPEECH.split())}", f"{option}={rng.choice(NUMBERS)}", option, f'{option}="a b"')
+        )
         for option in rng.choices(known or ["no-such"], k=rng.choice((0, 0, 1, 1, 2)))
     ]
     return name + (f"{{{' '.join(said)}}}" if said or rng.random() < 0.1 else "")
@@ -94,7 +53,11 @@ def _pipeline_text(rng: Random) -> str:
         text = f"builtin.module({text})"
     for _ in range(rng.choice((0, 0, 1, 2))):
         at = rng.randint(0, len(text))
-        text = text[:at] + rng.choice(_ODD) * rng.choice((1, 1, 1, 200)) + text[rng.choice((at, at, at + 1, at + 5)) :]
+        text = (
+            text[:at]
+            + rng.choice(_ODD.split("|")) * rng.choice((1, 1, 1, 200))
+            + text[rng.choice((at, at, at + 1, at + 5)) :]
+        )
     return text.replace("\0", "")  # no command line holds one
 
 

@@ -35,6 +35,7 @@ from tools.prove.redistribution_problems import Problem
 
 DEVICES = 24
 SECONDS_PER_PROBLEM = 120
+SECONDS_TO_START = 120
 CHILD = module_command("tools.fuzz.redistribute")
 
 
@@ -102,7 +103,7 @@ def run(name: str, first: int, count: int, *, xla: bool = True) -> Iterator[Outc
 
 def _start(child: JsonChild) -> None:
     try:
-        child.ask(None)
+        child.ask(None, SECONDS_TO_START)
     except ChildFailed as failure:
         raise NoChild(failure.words) from None
 

@@ -53,10 +53,6 @@ def test_refusals_are_runtime_errors():
         jax_private.compile_and_load("this is no module", jax.devices()[:1])
 
 
-def test_sharding_text():
-    assert jax_private.parses_as_sharding("{devices=[2,1]<=[2,1]T(0,1)}") == "{devices=[2,1]<=[2]}"
-
-
 def test_hlo_text_of_mlir():
     table = "%0 = stablehlo.constant dense<[7, 8, 9]> : tensor<3xi32>"
     text = f"func.func @main() -> tensor<3xi32> {{ {table} return %0 : tensor<3xi32> }}"
