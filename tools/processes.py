@@ -51,7 +51,7 @@ class JsonChild:
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], timeout: float = 300) -> None:
         self.command, self.env, self.timeout = list(command), dict(env), timeout
-        self.process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self.errors: IO[bytes] | None = None
 
     def ask(self, question: Any, timeout: float | None = None) -> dict[str, Any]:
@@ -64,21 +64,23 @@ class JsonChild:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self.errors,
-                text=True,
                 env=self.env,
             )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.write(json.dumps(question).encode() + b"\n")
             self.process.stdin.flush()
         end = time.monotonic() + limit
-        while select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
-            line = self.process.stdout.readline()
-            if line.startswith(MARK):
-                found: dict[str, Any] = json.loads(line.removeprefix(MARK))
-                return found
-            if not line:
+        stdout, pending = self.process.stdout.fileno(), b""  # below Python's buffer, of which select knows nothing
+        while select.select([stdout], [], [], max(0.0, end - time.monotonic()))[0]:
+            data = os.read(stdout, 1 << 16)
+            *lines, pending = (pending + data).split(b"\n")
+            for line in lines:
+                if line.startswith(MARK.encode()):
+                    found: dict[str, Any] = json.loads(line[len(MARK) :])
+                    return found
+            if not data:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(ENDS)
                 status, words = self.close()

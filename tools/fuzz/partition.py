@@ -31,6 +31,7 @@ BATCH = 100  # programs that a child examines
 OPS = 12
 REPORT_EVERY = 250  # programs, where there is no terminal that shows a bar
 SECONDS_PER_PROGRAM = 120
+SECONDS_TO_START = 300
 # three quarters of the time are XLA's, and half of that is what LLVM would spend on making the code fast
 XLA_FLAGS = "--xla_backend_optimization_level=0"
 FAILURES = ("wrong", "error", "abort")
@@ -46,7 +47,11 @@ def serve(reference: bool) -> None:
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 12)
     for line in sys.stdin:
-        program = pickle.loads(base64.b64decode(json.loads(line)))
+        given = json.loads(line)
+        if given is None:
+            answer({})
+            continue
+        program = pickle.loads(base64.b64decode(given))
         try:
             outcome = examine(program, reference)
         except Exception as error:  # whatever it is, the next program is another matter
@@ -64,6 +69,8 @@ def run_all(programs: Sequence[Program], reference: bool = False) -> Iterator[Ou
             if number % BATCH == 0:
                 child.close()
             try:
+                if child.process is None:
+                    child.ask(None, SECONDS_TO_START)
                 found = child.ask(base64.b64encode(pickle.dumps(program)).decode())
                 yield Outcome(program.seed, found["kind"], found["detail"])
             except ChildFailed as failure:

@@ -35,7 +35,7 @@ from tools.prove.redistribution_problems import Problem
 
 DEVICES = 24
 SECONDS_PER_PROBLEM = 120
-SECONDS_TO_START = 120
+SECONDS_TO_START = 300
 CHILD = module_command("tools.fuzz.redistribute")
 
 
