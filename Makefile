@@ -8,6 +8,8 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 MINUTES ?= 60
 PART ?= 1
+# compiled once, by whichever process is first
+export PYTHONDONTWRITEBYTECODE :=
 NEWEST ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3)
 .DEFAULT_GOAL := help
 
@@ -41,7 +43,7 @@ lint: $(STAMP) ## ruff, mypy and import-linter
 	$(BIN)/lint-imports --no-cache
 
 unit: $(STAMP) ## pytest (PART=10 for one test of ten, others each day)
-	$(BIN)/python -m pytest -n $(JOBS) --part $(PART) -m 'not slow' test
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --part $(PART) -m 'not slow' test
 
 lit: $(STAMP) ## lit and FileCheck
 	$(BIN)/lit -v --print-result-after=failed -j $(JOBS) test/lit
@@ -52,7 +54,7 @@ test: $(STAMP) ## what each change must pass, with this Python
 # whole sweeps, each process started as a user starts it, no test left out
 .PHONY: night nightly
 night: $(STAMP) lint ## everything, with this Python: whole sweeps, slow tests, real processes (hours)
-	SHARDPASS_TEST_WHOLE=1 SHARDPASS_TEST_PROCESSES=real $(BIN)/python -m pytest -n $(JOBS) test
+	SHARDPASS_TEST_WHOLE=1 SHARDPASS_TEST_PROCESSES=real $(BIN)/python -m pytest -n $(JOBS) --dist worksteal test
 	$(BIN)/lit -v -j $(JOBS) --param processes=all test/lit
 	$(BIN)/python -m tools.prove.validate_rules --reference
 	$(BIN)/python -m tools.fuzz.all --minutes $(MINUTES)

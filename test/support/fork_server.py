@@ -1,8 +1,8 @@
 """Start the Python processes of a test session as forks of one that has jax and shardpass loaded.
 
 ``install`` changes what ``subprocess.Popen`` does for ``python -m``, ``python -c`` and ``python FILE.py``, in tests, in
-what they test, and in forks: the process that starts is fork_client.py, which this server gives a fork. These start as
-usual:
+what they test, and in forks: the process that starts is fork_client.py, which this server gives a fork. The workers of
+a session are forks too, and share its server. These start as usual:
 
 - code that looks at ``sys.modules``, at signals or at the memory of its process
 - a process with settings of its own, such as limits, or with another Python environment
@@ -35,7 +35,7 @@ from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any
 
-from support.forks import Reports
+from support.forks import Reports, flags_of
 
 ROOT = Path(__file__).parents[2]
 CLIENT = Path(__file__).with_name("fork_client.py")
@@ -63,8 +63,8 @@ class ForkServer:
         if not self.enabled or not isinstance(given, list | tuple) or not set(options) <= OPTIONS:
             return None
         words = [os.fspath(word) for word in given]
-        safe = words[1:2] == ["-P"]
-        program = words[2 if safe else 1 :]
+        flags = flags_of(words[1:])
+        program = words[1 + len(flags) :]
         if program[:1] == ["-mpytest"]:
             program[:1] = ["-m", "pytest"]
         if words[0] != sys.executable or not program or not (program[0] in ("-m", "-c") or program[0].endswith(".py")):
@@ -73,7 +73,7 @@ class ForkServer:
             return None
         environment = dict(os.environ if options.get("env") is None else options["env"])
         folder = Path(options.get("cwd") or ".").resolve()
-        if not safe and folder != ROOT and (folder / "shardpass").exists():
+        if "-P" not in flags and folder != ROOT and (folder / "shardpass").exists():
             return None
         if environment.get("PYTHONPATH") != os.environ.get("PYTHONPATH"):
             found = (entry for entry in _searched(environment) if os.path.exists(f"{entry}/shardpass"))
@@ -82,7 +82,7 @@ class ForkServer:
         if not self._is_alike(environment):
             return None
         self._start()
-        return [*self._client(*options.get("pass_fds", ())), *(["-P"] if safe else []), *program]
+        return [*self._client(*options.get("pass_fds", ())), *flags, *program]
 
     def commands(self) -> str:
         """Returns the folder of ``python`` and of the commands of shardpass, for the PATH of a shell."""
@@ -241,11 +241,11 @@ def _started(client: socket.socket, reports: Reports, base: list[str]) -> tuple[
     os._exit(1)
 
 
-def _become(program: Any, streams: list[int], reports: Reports, base: list[str]) -> None:
+def _become(request: Any, streams: list[int], reports: Reports, base: list[str]) -> None:
     """Becomes, in a fork, the program of a request."""
     import jax
 
-    arguments, folder, environment, numbers, session = program
+    arguments, folder, environment, numbers, session = request
     if session:
         os.setsid()
     beyond = max(*numbers, *streams) + 1
@@ -264,13 +264,15 @@ def _become(program: Any, streams: list[int], reports: Reports, base: list[str])
         jax.config.update(COLLECTIVES.lower(), environment[COLLECTIVES])
     install()
     tempfile.tempdir = None  # which TMPDIR names
-    safe = arguments[0] == "-P"
-    first = [] if safe else [{"-c": "", "-m": folder}.get(arguments[0], os.path.dirname(os.path.abspath(arguments[0])))]
+    flags = flags_of(arguments)
+    program = arguments[len(flags) :]
+    own = {"-c": "", "-m": folder}.get(program[0], os.path.dirname(os.path.abspath(program[0])))
+    first = [] if "-P" in flags else [own]
     sys.path[:] = [*first, *_searched(environment), *base]
     at_start = PathFinder.find_spec("sitecustomize", _searched(environment))
     if at_start is not None and at_start.loader is not None:
         at_start.loader.exec_module(module_from_spec(at_start))
-    reports.run_and_leave(arguments[safe:], numbers)
+    reports.run_and_leave(arguments, numbers)
 
 
 def _searched(environment: Mapping[str, str]) -> list[str]:

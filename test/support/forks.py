@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 
 REPORT = 1000  # the descriptor on which a fork names the modules that it imported
 LINE = 4000  # bytes of one report, which the pipe takes whole
+FLAGS = ("-P", "-u", "-B")  # of Python: no folder of its own, no buffers, no files of bytecode
 BINDINGS = "._mlir_libs."  # they lack names if they are loaded before the module of their dialect, which loads them
 
 
@@ -71,16 +72,25 @@ def _report(names: Iterable[str]) -> None:
         text = text[end:].lstrip()
 
 
+def flags_of(arguments: Sequence[str]) -> list[str]:
+    """Returns the flags of Python at the start of ``arguments``."""
+    return list(itertools.takewhile(FLAGS.__contains__, arguments))
+
+
 def run(arguments: Sequence[str]) -> int:
     """Runs ``SCRIPT ...``, ``-m MODULE ...`` or ``-c CODE ...`` as Python does, and returns the exit status."""
+    flags = flags_of(arguments)
+    sys.dont_write_bytecode |= "-B" in flags
+    at_once = "-u" in flags or bool(os.environ.get("PYTHONUNBUFFERED"))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    sys.stdin, sys.stdout, sys.stderr = _stream(0, "r"), _stream(1, "w"), _stream(2, "w", "backslashreplace")
+    sys.stdin, sys.stdout = _stream(0, "r", at_once), _stream(1, "w", at_once)
+    sys.stderr = _stream(2, "w", at_once, "backslashreplace")
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     sys.stderr.reconfigure(line_buffering=True)
     status = 0
     try:
-        _run(arguments)
+        _run(arguments[len(flags) :])
     except SystemExit as leaving:
         if leaving.code is not None and not isinstance(leaving.code, int):
             print(leaving.code, file=sys.stderr)
@@ -110,8 +120,8 @@ def _run(arguments: Sequence[str]) -> None:
         runpy.run_path(arguments[0], run_name="__main__")
 
 
-def _stream(descriptor: int, mode: str, errors: str = "surrogateescape") -> io.TextIOWrapper:
-    at_once = mode == "w" and bool(os.environ.get("PYTHONUNBUFFERED"))
+def _stream(descriptor: int, mode: str, at_once: bool, errors: str = "surrogateescape") -> io.TextIOWrapper:
+    at_once = at_once and mode == "w"
     file = open(descriptor, mode + "b", 0 if at_once else -1, closefd=False)  # noqa: SIM115
     return io.TextIOWrapper(file, "utf-8", errors, write_through=at_once)  # type: ignore[type-var]  # a raw file
 
