@@ -107,10 +107,10 @@ def _mesh_groups(text: str, devices: int) -> list[list[int]]:
         match = re.match(rf"{_DEVICE_IDS}\{{((?:{one}(?:,(?=')|(?=\}})))*)\}}", rest)
         if match is None or math.prod(size for _, size in axes) != devices:
             continue
-        numbered = ",".join(f"'{k}'={size}" for k, (_, size) in enumerate(axes))
+        numbered = ",".join(f"'x{k}'={size}" for k, (_, size) in enumerate(axes))  # plain names need no grammar
         mesh = parse_mesh(f"mesh[{numbered}]{match[1] or ''}")
         over = [
-            AxisRef(str(index[name]), int(pre or 1), int(size) if size else None)
+            AxisRef(f"x{index[name]}", int(pre or 1), int(size) if size else None)
             for name, pre, size in re.findall(rf"{one}(?:,|$)", match[2])
         ]
         groups: list[list[int]] = Sharding.tiled(mesh, ()).groups(over).tolist()

@@ -33,8 +33,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from shardpass.redistribute.between.cells import Demand
 from shardpass.redistribute.between.idle import Port, Start, idle
@@ -116,6 +114,8 @@ class _Program:
 
     def least(self, waits: Mapping[Port, float], starts: Sequence[Start], known: float = 0.0) -> float:
         """Return the least T in seconds. ``waits``: the idle time of each port. ``known``: a bound on T."""
+        from scipy.optimize import linprog  # 0.6 s, which most commands need not spend
+
         rows = [([*terms, (0, -1.0)], -waits[port] / self.scale) for port, terms in self.ports.items()]
         for (tier, receiver), terms in self.late.items():
             inner, outer = min(self.latencies[: tier + 1]), min(self.latencies[tier + 1 :])
@@ -133,6 +133,8 @@ class _Program:
         return float(solved.fun) * self.scale
 
     def _matrix(self, rows: Sequence[Row]) -> tuple[object, list[float]]:
+        from scipy.sparse import coo_array
+
         entries = [(r, column, value) for r, (terms, _) in enumerate(rows) for column, value in terms]
         row, column, value = zip(*entries, strict=True)
         return coo_array((value, (row, column)), shape=(len(rows), self.count)).tocsr(), [limit for _, limit in rows]

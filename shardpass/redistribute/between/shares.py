@@ -16,8 +16,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from shardpass.redistribute.between.cells import Demand
 from shardpass.redistribute.between.idle import Port, idle
@@ -42,6 +40,9 @@ def shares(wanted: Sequence[Demand], ways: Sequence[Sequence[Tree]], ports: Port
     """Divide the bytes of each demand among its trees so that the busiest port finishes as early as possible."""
     if all(len(trees) == 1 for trees in ways):
         return [[(trees[0], float(demand.bytes))] for demand, trees in zip(wanted, ways, strict=True)]
+    from scipy.optimize import linprog  # 0.6 s, which most commands need not spend
+    from scipy.sparse import coo_array
+
     rows: dict[Port, int] = {}
     entries: list[tuple[int, int, float]] = []
     owner = [k for k, trees in enumerate(ways) for _ in trees]

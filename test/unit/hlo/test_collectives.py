@@ -1,5 +1,7 @@
 """Which collectives run, how often, and what devices receive, worked out by hand."""
 
+import sys
+
 import pytest
 
 from shardpass.hlo.collectives import HloCollectives
@@ -99,6 +101,13 @@ def test_groups(op, groups):
     text, _, expected = groups.partition("|")
     found = rows(f"%a = f32[8] {op}(%p), {text}", header="HloModule m, num_partitions=8")
     assert str(found[0].groups if found else ()) == expected
+
+
+def test_groups_over_axes_of_a_mesh_need_no_grammar(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shardpass.sharding.notations.syntax", None)  # whose import would fail
+    header = "HloModule m, num_partitions=6"
+    (found,) = rows("%a = f32[8] all-gather(%p), replica_groups=mesh['i'=2,'j'=3] {'j'}", header=header)
+    assert found.groups == ((0, 1, 2), (3, 4, 5))
 
 
 @pytest.mark.parametrize(
