@@ -8,7 +8,8 @@ one run without faults. It prints which test notices first, and the faults that 
 
 A fault that no test notices is a gap in the tests, or changes nothing that can be seen (an equivalent one: a faster
 detour, a bound on a cache); a reader has to say which. Faults are drawn by lines, from a seed. All tests must pass
-without a fault. A run that takes much longer than without the fault is ended, and counts as noticed.
+without a fault. A run that takes much longer than without the fault is ended, and counts as noticed. Sweeps are whole;
+with SHARDPASS_TEST_WHOLE=0 in the environment, tests are those that ``make test`` draws today.
 """
 
 from __future__ import annotations

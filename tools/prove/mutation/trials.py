@@ -105,7 +105,7 @@ def _run(tree: Path, package: str, tests: Sequence[str], answer: Path, trace: Pa
 
     os.chdir(tree)
     os.environ["PYTHONPATH"] = str(tree)  # of processes that tests start; here pytest's pythonpath says it
-    os.environ["SHARDPASS_TEST_WHOLE"] = "1"  # no fault is missed by the day's draw
+    os.environ.setdefault("SHARDPASS_TEST_WHOLE", "1")  # no fault is missed by the day's draw
     sys.dont_write_bytecode = trace is None  # a change within a second has the same stamp as what it replaces
     assert package not in sys.modules, "the package of the tree is imported after the fork"
     recorder = Recorder(trace)
