@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.report.rows import short
 
-DROP, REPLACE, ADD = "drop", "replace", "add"
+DROP, REPLACE, ADD, NAME = "drop", "replace", "add", "name"
 NOW, EDITED, DECIDED, PINNED = "now", "with these edits", "shardpass's program", "pinned"
 LATE, INTERRUPTED = "late", "interrupted"
-ANNOTATION, UNEVEN, LOOKUP = "annotation", "uneven size", "lookup"
+ANNOTATION, UNEVEN, LOOKUP, CAUSE = "annotation", "uneven size", "lookup", "cause"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Finding:
     """An edit of annotations that reduces cost, with the figures before and after.
 
     Attributes:
-        action: DROP, REPLACE or ADD.
+        action: DROP, REPLACE or ADD; NAME of a cause without an edit, with the figures of the program as it is.
         sentence: the mistake, in a sentence with its figures.
         annotations: what the edit changes; of one kind and, where there are several, by one rule.
         code: the edit in JAX's text, a line each.
@@ -85,7 +85,7 @@ class Finding:
         before, after: figures without the edit, with the edits before it applied; and with it.
         lines: the lines whose bytes the edit changes, those that save most first.
         kind: UNEVEN where the annotation meets a size that the devices do not divide, LOOKUP where rows of the array
-            are looked up, else ANNOTATION.
+            are looked up, CAUSE of a cause without an edit, else ANNOTATION.
     """
 
     action: str

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from shardpass.cost.collective import PERMUTE
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.printable import joined
-from shardpass.report.findings import DECIDED, EDITED, INTERRUPTED, LATE, NOW, PINNED, Finding, Findings, headline
+from shardpass.report.findings import DECIDED, EDITED, INTERRUPTED, LATE, NAME, NOW, PINNED, Finding, Findings, headline
 from shardpass.report.groups import LINE, Folded, Group, fold
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, DecidedFact, MemoryFacts, short
@@ -254,7 +254,8 @@ def finding_lines(one: Finding, number: int, width: int) -> Iterator[str]:
             yield from wrapped(code, width, "   ", "     ")
         if len(one.code) > MOST_CODE:
             yield f"   and {len(one.code) - MOST_CODE} more by the same rule"
-    yield from wrapped(figures_text(one), width, "   ", "   ")
+    if one.action != NAME:
+        yield from wrapped(figures_text(one), width, "   ", "   ")
     lines = [f"{short(line.place)} {show_bytes(line.before)} -> {show_bytes(line.after)}" for line in one.lines]
     if lines:
         more = f" and {counted(len(lines) - MOST_CHANGED, 'line')} more" if len(lines) > MOST_CHANGED else ""

@@ -21,7 +21,7 @@ from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.context import parse_module
 from shardpass.report.explanation import Explanation
-from shardpass.report.findings import EDITED, INTERRUPTED, NOW, Finding, Findings, Gap
+from shardpass.report.findings import EDITED, INTERRUPTED, NAME, NOW, Finding, Findings, Gap
 from shardpass.report.hlo.programs import explain_built
 from shardpass.report.naming import Sources
 from shardpass.report.rows import DecidedFact
@@ -124,8 +124,9 @@ def _gap(explanation: Explanation, machine: Machine, findings: Findings, wanted:
     if findings.why_not or findings.stopped == INTERRUPTED or not isinstance(explanation.given, bytes | str):
         return None
     rows = [(NOW, figures(explanation))]
-    if findings:
-        rows.append((EDITED, findings[-1].after))
+    edits = [one for one in findings if one.action != NAME]
+    if edits:
+        rows.append((EDITED, edits[-1].after))
     data = explanation.given.encode() if isinstance(explanation.given, str) else explanation.given
     target = explanation.built.target if explanation.partitioner == XLA else None
     usual = GAP_SECONDS + IN_FULL * _whole(explanation)

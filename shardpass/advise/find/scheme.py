@@ -30,8 +30,17 @@ def label(context: Context, edit: Edit) -> str:
     lost = [change for change in _given_up(context, edit) if change.site.kind in (ARGUMENT, CONSTRAINT)]
     if lost:
         return f"the edit gives up splits: {show_bytes(_more(context, lost))} more of {_names(lost)} on each device"
-    moved = [change for change in edit if change.site.kind == ARGUMENT and _is_moved(context, change)]
+    moved = list(_moved(context, edit))
     return f"the edit splits {_names(moved)} otherwise, wherever it is placed" if moved else ""
+
+
+def moves(context: Context, edit: Edit) -> bool:
+    """Return whether ``edit`` splits an argument that is split along another dimension, or over other axes."""
+    return any(True for _ in _moved(context, edit))
+
+
+def _moved(context: Context, edit: Edit) -> Iterator[Change]:
+    return (change for change in edit if change.site.kind == ARGUMENT and _is_moved(context, change))
 
 
 def _more(context: Context, changes: Iterable[Change]) -> int:

@@ -5,9 +5,9 @@ partitioner makes of the program with another one.
 
 1. Each kind of proposal (``propose``) yields edits. A model of a partitioner that propagates and searches nothing
    (``price``) prices at most ``TRIES`` ops' worth of edits.
-2. The price orders the edits of one kind and decides nothing between kinds: of edits that it finds useless a quarter
-   saves. The best of each kind are compiled as drafts (``jax_private.drafts``, a third of a compile), beside a
-   draft of the program itself, as a draft differs from the program that runs.
+2. The price orders the edits and leaves none out: of edits that it finds useless a quarter saves. The best of each kind
+   are compiled as drafts (``jax_private.drafts``, a third of a compile), then all others, until DRAFTING of the
+   time is spent; beside a draft of the program itself, as a draft differs from the program that runs.
 3. Of the drafts that save, ``rank.best`` chooses. The axes of its specs are refined: one less, or in another order.
 4. The choice is compiled in full: the user's text with the diff is traced again where that can be done, else the module
    with the edit. Where it saves (``verify.saves``) it is a finding and stays applied; else the next is tried. The
@@ -39,14 +39,15 @@ from itertools import islice, permutations
 from jaxlib.mlir import ir
 
 from shardpass.advise.find.budget import COMPILES, IN_FULL, Budget
+from shardpass.advise.find.causes import Cause, causes
 from shardpass.advise.find.kinds import Kinds, misfit
 from shardpass.advise.find.price import Model
 from shardpass.advise.find.propose import KINDS, SPREAD, Kind
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.specs import divides
 from shardpass.advise.find.propose.states import thinner
-from shardpass.advise.find.rank import HALF, NEAR, Trial, best, first_of_each
-from shardpass.advise.find.scheme import harm, label
+from shardpass.advise.find.rank import HALF, NEAR, Trial, best, in_turn
+from shardpass.advise.find.scheme import harm, label, moves
 from shardpass.advise.find.sentences import action_of, sentence
 from shardpass.advise.find.source import Edits
 from shardpass.advise.find.text import JaxText, Written, code_of
@@ -61,7 +62,7 @@ from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
 from shardpass.ir.replica_groups import meshes_of
 from shardpass.report.explanation import Explanation
-from shardpass.report.findings import INTERRUPTED, LATE, Annotated, Figures, Finding, Findings
+from shardpass.report.findings import CAUSE, INTERRUPTED, LATE, NAME, Annotated, Figures, Finding, Findings
 from shardpass.report.groups import group
 from shardpass.report.naming import Sources
 from shardpass.report.rows import Row
@@ -69,17 +70,16 @@ from shardpass.sharding import Mesh
 
 TRIES = 20_000  # ops that are priced in all
 FEWEST, MOST = 32, 240  # edits that are priced
-OF_A_KIND = 4  # edits that may be drafted
-MOST_DRAFTS = 14  # of the first round
+DRAFTING = 0.6  # of the time, until the end of the first round of drafts
 MOST_REFINED = 4
-MOST_AGAIN = 3  # drafts on top of a finding
+MOST_AGAIN = 6  # drafts on top of a finding
 MOST_TRIED = 3  # full compiles for one finding
 MOST_FINDINGS = 3
+MOST_CAUSES = 2
 MOST_THINNER = 2  # findings of memory alone
 MOST_THIN = 8  # drafts for one of these
-CHEAPER = 0.995  # of the price: an edit that the model finds no cheaper is drafted where its kind always is
 NEXT = 0.05  # of the time, that a draft on top of a finding saves
-PRICING = 0.5  # of the time, for prices
+PRICING = 0.25  # of the time, for prices
 MOST_NAMED = 5  # arrays of which most is sent
 MOST_LINES = 4  # whose values are constrained
 SAME = 0.01  # of the price: a difference that does not decide between edits
@@ -143,6 +143,8 @@ class _Search:
         self.rows, self.figures = asked.base.rows, figures(asked.base)
         self.changes: list[Change] = []
         self.findings: list[Finding] = []
+        self.causes: list[Cause] = []
+        self.leading: tuple[Finding, ...] = ()  # a cause in front of the findings
         self.compiled = 0
         self.is_cut = False  # whether time ended the proposals
 
@@ -160,13 +162,46 @@ class _Search:
         arrays = [row.array for row in sorted(self.rows, key=lambda row: -row.bytes_received)][:MOST_NAMED]
         folded = self.model.task.folded
         self.context = Context(sites.used_alike(folded.of, folded.results), self._lines(), arrays)
+        self.causes = causes(self.context, self.rows, self.figures.memory)
+        stopped = ""
         try:
             self._look(plain)
+            stopped = LATE if self.is_cut or self._is_late() else ""
         except KeyboardInterrupt:
             if not self.asked.interruptible:
                 raise
-            return Findings(tuple(self.findings), self.compiled, stopped=INTERRUPTED)
-        return Findings(tuple(self.findings), self.compiled, stopped=LATE if self.is_cut or self._is_late() else "")
+            stopped = INTERRUPTED
+        if not self.findings:
+            self._lead()
+        left = [self._named(one, self.figures) for one in self.causes if self._is_left(one)]
+        return Findings((*self.leading, *self.findings, *left[:MOST_CAUSES]), self.compiled, stopped=stopped)
+
+    def _lead(self) -> None:
+        """Put the first cause in front that costs more than the first finding saves."""
+        base = figures(self.asked.base)
+        for one in self.causes:
+            if not self._is_left(one):
+                continue
+            thinner = (base.memory - self.figures.memory) / max(1, base.memory)
+            fewer = max((base.bytes - self.figures.bytes) / max(1, base.bytes), thinner)
+            if not self.findings or one.bytes > fewer * base.bytes:
+                self.causes.remove(one)
+                self.leading = (self._named(one, base),)
+                self.asked.show(*self.leading)
+                return
+
+    def _is_left(self, cause: Cause) -> bool:
+        """Return whether the findings leave more than half of what ``cause`` costs."""
+        base = self.asked.base
+        if not cause.bytes:
+            return self.figures.memory > figures(base).memory - HALF * cause.held
+        was, now = (
+            sum(row.bytes_received for row in rows if row.place == cause.place) for rows in (base.rows, self.rows)
+        )
+        return now >= HALF * was
+
+    def _named(self, cause: Cause, now: Figures) -> Finding:
+        return Finding(NAME, cause.sentence, (), (cause.advice,), now, now, place=cause.place, kind=CAUSE)
 
     def _look(self, plain: Pending | None) -> None:
         """Look for all findings. ``plain``: the draft of the program itself."""
@@ -175,7 +210,7 @@ class _Search:
         self.asked.budget.allow(max(COMPILES * self.asked.budget.elsewhere, IN_FULL * self.asked.whole))
         if draft is None:
             return
-        drafted = self._drafted(trials)
+        drafted = self._drafted(trials, len(trials), DRAFTING)
         saving = _that_save(draft, drafted)
         first = best(draft, saving) if saving else None
         if first is not None and first.after is not None and first.harm:
@@ -208,10 +243,10 @@ class _Search:
                     continue
                 left -= 1
                 price = round(self._price(edit) / base / SAME) * SAME if base else 1.0
-                if price < CHEAPER or (kind.always and math.isfinite(price)):
-                    trials.append(Trial(edit, kind, price, harm(self.context, edit)))
+                if math.isfinite(price):
+                    trials.append(Trial(edit, kind, price, harm(self.context, edit), moves(self.context, edit)))
             self.is_cut = bool(streams) and self.asked.budget.is_over(PRICING)
-        return first_of_each(trials, OF_A_KIND)
+        return in_turn(trials)
 
     @property
     def _most_priced(self) -> int:
@@ -267,12 +302,12 @@ class _Search:
         explanation = _compiled(pending)
         return None if explanation is None else figures(explanation)
 
-    def _drafted(self, trials: Iterable[Trial], most: int = MOST_DRAFTS) -> list[Trial]:
-        """Compile drafts of at most ``most`` edits; return those that compile, with their figures."""
+    def _drafted(self, trials: Iterable[Trial], most: int, part: float = 1.0) -> list[Trial]:
+        """Compile drafts of at most ``most`` edits, until ``part`` of the time is spent; return those that compile."""
         left = islice(trials, most)
         result: list[Trial] = []
         following = self._next_draft(left)
-        while following is not None and not (self._is_late() and result):
+        while following is not None and not (result and self.asked.budget.is_over(part)):
             trial, pending = following
             following = self._next_draft(left)  # while the other is compiled
             after = self._figures(pending)
@@ -297,7 +332,7 @@ class _Search:
             if self._is_late():
                 break
             others = [one for one in drafted if not _share(one.edit, kept.edit) and not one.harm]
-            others = sorted(_that_save(plain, others), key=lambda one: one.after.seconds if one.after else 0.0)
+            others = sorted(_that_save(plain, others), key=lambda one: -one.worth(plain))
             saving = _that_save(draft, self._drafted(others[:MOST_AGAIN], MOST_AGAIN), NEXT)
             drafted = others
         return draft
@@ -353,9 +388,9 @@ class _Search:
         base = self._price(self.changes) or 1.0
         prices = (self._price([*self.changes, *edit]) / base for _, _, edit in thinning[: self._most_priced])
         trials = [
-            Trial(edit, kind, price - saved, 0) for (saved, kind, edit), price in zip(thinning, prices, strict=False)
+            Trial(edit, kind, price - saved) for (saved, kind, edit), price in zip(thinning, prices, strict=False)
         ]
-        return first_of_each(trials, OF_A_KIND)
+        return in_turn(trials)
 
     def _may_keep(self, trial: Trial) -> bool:
         return not self._is_late() and self._verified(trial, trial.saves_memory)
@@ -391,6 +426,8 @@ class _Search:
             self.findings.append(finding)
             self.changes += edit
             self.rows, self.figures = rows, finding.after
+            if len(self.findings) == 1:
+                self._lead()
             self.asked.show(finding)
             return True
         return False
@@ -437,7 +474,7 @@ class _Search:
             before,
             after,
             diff,
-            edit[0].site.place,
+            self.text.place_of(edit),
             changed_lines(self.rows, rows),
             kind,
         )

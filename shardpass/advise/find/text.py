@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from shardpass.advise.find.propose.program import Edit
 from shardpass.advise.find.source import Edits, Files, Replacement, SourceFile, called, overlap
-from shardpass.advise.place.sites import ARGUMENT, CHUNKS, CONSTRAINT, CUT, RESULT, VALUE, Site, Sites
+from shardpass.advise.place.sites import ARGUMENT, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, VALUE, Site, Sites
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.place.write import Change
 from shardpass.diagnostics import Place
@@ -85,6 +85,8 @@ def code_of(change: Change) -> str:
         return f"in_shardings: {name} = {spec or 'None'}{padded}"
     if site.kind == RESULT:
         return f"out_shardings: {name} = {spec or 'None'}{padded}"
+    if site.kind == CAST:
+        return f"with_sharding_constraint({name}, {spec}) before the cast"
     if site.kind == VALUE:
         made = f"with_sharding_constraint({name}, {spec})"
         return f"{name} = {made}" if name.isidentifier() else made
@@ -104,9 +106,9 @@ class JaxText:
     def written(self, edit: Edit) -> Written | None:
         """Return the edit of the user's files on top of those kept; None if its place is not certain.
 
-        Padding has no place in the text, as the array's shape comes from elsewhere.
+        Padding has no place in the text, as the array's shape comes from elsewhere, and what is cast may have no name.
         """
-        if any(change.padded is not None for change in edit):
+        if any(change.padded is not None or change.site.kind == CAST for change in edit):
             return None
         kinds = {change.site.kind for change in edit}
         parts: list[_Part | None]
@@ -142,17 +144,25 @@ class JaxText:
             file = self._files.at(site.place.file)
             added = None if file is None else self._added(file, site, change.spec or ())
             return None if file is None or added is None else _Part(file, added)
-        others = [one for one in self.sites.constraints if all(one is not changed.site for changed in edit)]
         frames = site.frame, *site.calls
-        for level, frame in enumerate(frames):
-            if any(frame in (other.frame, *other.calls) for other in others):
-                continue  # an edit there changes others too
-            file = self._files.at(frame.place.file)
-            if file is None:
-                return None
-            made = self._constraint(file, frame, change) if not level else self._call(file, frames, level, change)
-            return None if made is None else _Part(file, made, is_certain=not level)
-        return None
+        level = self._level(edit, site)
+        file = None if level is None else self._files.at(frames[level].place.file)
+        if level is None or file is None:
+            return None
+        made = self._constraint(file, site.frame, change) if not level else self._call(file, frames, level, change)
+        return None if made is None else _Part(file, made, is_certain=not level)
+
+    def _level(self, edit: Edit, site: Site) -> int | None:
+        """Return the number of the frame of ``site``, from the inside, at which an edit changes no others."""
+        others = [one for one in self.sites.constraints if all(one is not changed.site for changed in edit)]
+        every = {frame for other in others for frame in (other.frame, *other.calls)}
+        return next((level for level, frame in enumerate((site.frame, *site.calls)) if frame not in every), None)
+
+    def place_of(self, edit: Edit) -> Place:
+        """Return the line to edit: of a constraint in a helper, that of the call which is meant."""
+        site = edit[0].site
+        level = self._level(edit, site) if site.kind == CONSTRAINT else None
+        return site.calls[level - 1].place if level else site.place
 
     def _constraint(self, file: SourceFile, frame: Frame, change: Change) -> list[Replacement] | None:
         """Edit the call of ``with_sharding_constraint`` at ``frame``."""

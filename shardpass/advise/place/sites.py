@@ -35,6 +35,7 @@ from shardpass.program.read import Handles, read_program
 from shardpass.report.naming import GRADIENT, Names, Sources
 
 ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT, CHUNKS = "argument", "result", "constraint", "value", "cut", "chunks"
+CAST = "cast"
 
 _INDEX = re.compile(r"(?<!^result)\[\d+\]")  # that of a result in the tuple of results stays
 _EACH_INDEX = re.compile(r"(\[\d+\])")
@@ -46,8 +47,9 @@ class Site:
     """Values that share one annotation.
 
     Attributes:
-        kind: ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT: the slices that cut one value along one dimension, or CHUNKS:
-            the reshapes, and those of the gradients, that divide the first dimension by one number.
+        kind: ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT: the slices that cut one value along one dimension, CHUNKS: the
+            reshapes, and those of the gradients, that divide the first dimension by one number, or CAST: an operand
+            of casts, ``array``.
         names: the paths of arguments or results; of a constraint or a value, the array's name in the user's text.
         array: the type of each of the values.
         spec: the annotation; None without an annotation.

@@ -16,7 +16,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from shardpass.advise.place.marks import numbered_ops
 from shardpass.advise.place.padding import pad_argument, pad_result
-from shardpass.advise.place.sites import ARGUMENT, CHUNKS, CONSTRAINT, CUT, RESULT, Site, piece_of
+from shardpass.advise.place.sites import ARGUMENT, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, Site, piece_of
 from shardpass.advise.place.specs import Spec
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.constraints import Notation
@@ -68,6 +68,8 @@ def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
                     writer.chunk(number, change.site.pieces[0][1], change.site.cut)
                 elif change.site.kind == CUT:
                     writer.cut(number, prod(dict(mesh.axes)[name] for name in (change.spec or ())[change.site.cut]))
+                elif change.site.kind == CAST and sharding is not None:
+                    writer.operand(number, place, sharding)
                 elif sharding is not None:
                     writer.constrain(writer.ops[number].results[place], sharding)
         for change in changes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shardpass.advise.find.propose import cuts, names, states, unplaced, values, written
+from shardpass.advise.find.propose import alike, casts, cuts, names, states, unplaced, values, written
 from shardpass.advise.find.propose.program import Context, Edit
 
 
@@ -44,7 +44,9 @@ KINDS = (
     Kind("result", 2, written.results),
     Kind("constraint", 2, written.constraints),
     Kind("argument", 3, written.arguments),
-    Kind("family", 3, states.families),
+    Kind("shared", 2, alike.shared),
+    Kind("family", 2, alike.families),
+    Kind("cast", 2, casts.casts, always=True),
     Kind("zero", 3, states.zero),
     Kind("size", 3, states.sizes, together=True),
     Kind("value", 4, values.values),

@@ -8,10 +8,9 @@
 3. Whole states are split over an axis, or over all, by the first dimension that divides (ZeRO).
 4. An argument is split over one axis more, by its largest whole dimension that divides: all arrays of one root of
    paths together.
-5. All arguments of one type and one annotation change together.
-6. Parameters that a loop takes slices of, stacked along the first dimension and split there, are gathered whole before
+5. Parameters that a loop takes slices of, stacked along the first dimension and split there, are gathered whole before
    the loop. All states that are split there over one tuple of axes are split within the layer instead.
-7. Whole parameters and states that share the size of a dimension, as that of a vocabulary, are split there together: an
+6. Whole parameters and states that share the size of a dimension, as that of a vocabulary, are split there together: an
    embedding, the head and the moments of both.
 """
 
@@ -21,8 +20,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from shardpass.advise.find.propose.program import ROOT, Context, Edit, joined, one_of_each
-from shardpass.advise.find.propose.specs import axes_of, divides, over, tile, variants
+from shardpass.advise.find.propose.program import ROOT, Context, Edit, joined
+from shardpass.advise.find.propose.specs import axes_of, divides, over, tile
 from shardpass.advise.place.sites import ARGUMENT, Site
 from shardpass.advise.place.specs import Spec
 from shardpass.advise.place.write import Change
@@ -144,24 +143,6 @@ def thinner(context: Context, edit: Edit) -> float:
         * len(one.site.positions)
         for one in edit
     )
-
-
-def families(context: Context) -> Iterator[Edit]:
-    """Yield edits of all arguments of one type and one annotation, which do not enlarge their tiles."""
-    groups: dict[object, list[Site]] = defaultdict(list)
-    for site in context.sites.arguments:
-        if site.spec is not None and axes_of(site.spec):
-            groups[site.array, site.spec].append(site)
-    lists = []
-    for some in groups.values():
-        array, spec = some[0].array, some[0].spec
-        if len(some) > 1:
-            most = tile(array, spec, context.axes) * 1.001
-            specs = (
-                one for one in variants(spec or (), array.shape, context.axes) if tile(array, one, context.axes) <= most
-            )
-            lists.append([joined(context.with_results(site, one) for site in some) for one in specs])
-    yield from one_of_each(lists)
 
 
 def _whole_states(context: Context) -> Iterator[Site]:

@@ -1,6 +1,6 @@
 """Edits of what is written: constraints dropped, annotations with an axis more, less, or elsewhere.
 
-1. A constraint is dropped: alone, with all constraints of its line (a helper's), with all that split nothing, or with
+1. A constraint is dropped: alone, with all of its spec that a call makes, with all that split nothing, or with
    all others.
 2. An annotation of results becomes that of the arguments that they update; of other results it is dropped. An argument
    and the result that updates it stay alike, as a loop hands the result on as the argument.
@@ -11,9 +11,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
+from shardpass.advise.find.propose.alike import by_name
 from shardpass.advise.find.propose.program import Context, Edit, one_of_each
 from shardpass.advise.find.propose.specs import axes_of, variants, with_axis
 from shardpass.advise.place.padding import padded_shape
@@ -25,14 +25,11 @@ FEWEST_SPLIT = 8  # elements of a dimension for each device, for padding to be t
 
 
 def drops(context: Context) -> Iterator[Edit]:
-    """Yield edits that drop constraints: each alone, all on a line, all that split nothing, and all."""
+    """Yield edits that drop constraints: each alone, all of one spec, all that split nothing, and all."""
     constraints = context.sites.constraints
     for site in constraints:
         yield (Change(site, None),)
-    lines = defaultdict(list)
-    for site in constraints:
-        lines[site.place.file, site.place.line].append(Change(site, None))
-    yield from (tuple(some) for some in lines.values() if len(some) > 1)
+    yield from (tuple(Change(site, None) for site in some) for some in by_name(constraints))
     whole = [site for site in constraints if not axes_of(site.spec)]
     for some in (whole, constraints):
         if len(some) > 1:

@@ -10,7 +10,7 @@ import pytest
 from shardpass.advise.find.budget import Budget
 from shardpass.advise.find.gap import _read
 from shardpass.advise.find.propose import KINDS, SPREAD
-from shardpass.advise.find.rank import Trial, best, first_of_each
+from shardpass.advise.find.rank import Trial, best, in_turn
 from shardpass.advise.place.sites import Sites, read
 from shardpass.advise.place.write import Change
 from shardpass.report.findings import Figures
@@ -20,8 +20,10 @@ BASE = Figures(1000, 1000, 0, 1.0)
 KIND = {kind.name: kind for kind in (*KINDS, SPREAD)}
 
 
-def trial(name: str, seconds: float, *, harm: int = 0, size: int = 100, price: float = 0.5) -> Trial:
-    return Trial((), KIND[name], price, harm, Figures(size, 1000, 0, seconds))
+def trial(
+    name: str, seconds: float, *, harm: int = 0, size: int = 1000, price: float = 0.5, memory: int = 1000
+) -> Trial:
+    return Trial((), KIND[name], price, harm, after=Figures(size, memory, 0, seconds))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,8 @@ def trial(name: str, seconds: float, *, harm: int = 0, size: int = 100, price: f
         ([trial("drop", 0.20, harm=1), trial("value", 0.55)], 1),  # keeps the scheme, and saves 0.45 for 0.8
         ([trial("drop", 0.20, harm=1), trial("value", 0.65)], 0),  # 0.35 is less than half of 0.8
         ([trial("drop", 0.20, size=2000), trial("value", 0.55)], 1),  # more bytes received breaks the scheme too
+        ([trial("value", 0.50), trial("batch", 0.50, size=700)], 1),  # 0.8 for 0.5
+        ([trial("value", 0.50, memory=400), trial("batch", 0.50)], 0),  # 0.5 and half of 0.6 for 0.5
     ],
 )
 def test_the_first_edit(trials: list[Trial], chosen: int) -> None:
@@ -44,7 +48,9 @@ def test_the_first_edit(trials: list[Trial], chosen: int) -> None:
         (Figures(700, 1000, 0, 0.7), 0, True),
         (Figures(700, 1000, 0, 0.7), 100, False),  # a tenth of the memory is given up for less than half of the time
         (Figures(400, 1000, 0, 0.7), 100, True),
-        (Figures(700, 1000, 0, 0.7), 10, True),  # a hundredth
+        (Figures(900, 1000, 0, 0.3), 100, False),  # time alone is no reason
+        (Figures(700, 1000, 0, 0.7), 10, True),  # a hundredth of the memory, for a fifth
+        (Figures(900, 1000, 0, 0.7), 10, False),
         (Figures(700, 1020, 0, 0.4), 10, False),  # and a device holds more
         (Figures(1030, 900, 0, 0.4), 10, False),  # or receives more
     ],
@@ -63,7 +69,19 @@ def test_memory_is_bought_with_time_by_edits_of_stacked_parameters_alone() -> No
 def test_the_cheapest_of_every_kind_comes_before_the_second_of_any() -> None:
     trials = [trial("value", 1.0, price=price) for price in (0.1, 0.2, 0.3)]
     other = trial("batch", 1.0, price=0.9)
-    assert first_of_each([*trials, other], 2) == [trials[0], other, trials[1]]
+    assert in_turn([*trials, other]) == [trials[0], other, *trials[1:]]
+
+
+def test_an_edit_is_drafted_later_by_the_edits_of_its_kind_before_it() -> None:
+    values = [trial("value", 1.0, price=price) for price in (0.10, 0.11, 0.12)]
+    drops = [trial("drop", 1.0, price=price) for price in (0.13, 0.14)]
+    assert in_turn([*values, *drops]) == [values[0], drops[0], values[1], drops[1], values[2]]
+
+
+def test_an_edit_that_splits_an_array_otherwise_saves_a_tenth() -> None:
+    moving = Trial((), KIND["argument"], 0.5, moves=True)
+    assert moving.saves(BASE, Figures(890, 1000, 0, 1.0))
+    assert not moving.saves(BASE, Figures(950, 1000, 0, 0.95))
 
 
 def test_of_states_of_one_price_those_of_most_places_come_first() -> None:
@@ -71,9 +89,9 @@ def test_of_states_of_one_price_those_of_most_places_come_first() -> None:
     with reading.module.context:
         changes = tuple(Change(site, ((), ())) for site in Sites(reading).arguments)
     one, three = (Trial(edit, KIND["state"], 0.9, 0) for edit in (changes[:1], changes))
-    assert first_of_each([one, three], 2) == [three, one]
+    assert in_turn([one, three]) == [three, one]
     others = [Trial(edit, KIND["argument"], 0.9, 0) for edit in (changes, changes[:1])]
-    assert first_of_each(others, 2) == others[::-1]
+    assert in_turn(others) == others[::-1]
 
 
 def test_seconds_of_other_processes_are_spent_and_the_users_number_stays() -> None:

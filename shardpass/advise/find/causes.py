@@ -1,0 +1,283 @@
+"""Causes: what the text of a program costs where another annotation does not mend it, each by its line.
+
+Found in the traced program, for the collectives that the compiled program has:
+
+1. Gradients that are summed over devices in each trip of a loop, and only added up from trip to trip: one sum after the
+   loop is enough.
+2. An op that works along a dimension which devices share: a lookup of rows, a reshape that joins the dimension with
+   one in front of it, a sort.
+3. An array that is sent after it was cast to a wider type or repeated, as the heads of keys and values are.
+4. A large array that stays whole over an axis, with a dimension that the axis does not divide.
+
+Example: ``x[permutation]`` of a batch over 'data'. Any device may need any row, so XLA gathers the whole batch.
+
+Cost: a walk over the program, and one back from each array that is sent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import prod
+
+from shardpass.advise.find.propose.program import Context
+from shardpass.advise.find.propose.specs import axes_of
+from shardpass.cost import collective as kinds
+from shardpass.diagnostics import NOWHERE, Place
+from shardpass.program.program import Block, Op, OpKind
+from shardpass.report.rows import BACKWARD, Row
+from shardpass.report.text import show_bytes
+
+LEAST = 0.15  # of what is received, that a cause costs
+LARGE = 0.1  # of the memory, that an array whose size does not divide takes
+STEPS = 12  # ops that are gone back through
+HALF = 0.5
+
+_MOVED = frozenset({kinds.ALL_GATHER, kinds.ALL_TO_ALL, kinds.PERMUTE})
+_SUMS = (kinds.ALL_REDUCE, kinds.REDUCE_SCATTER)
+_CHEAP = frozenset(
+    f"stablehlo.{name}"
+    for name in ("convert", "reshape", "transpose", "broadcast_in_dim", "multiply", "add", "subtract", "divide",
+                 "optimization_barrier")
+)  # fmt: skip
+_LINEAR = frozenset(f"stablehlo.{name}" for name in ("convert", "reshape", "transpose", "multiply", "divide"))
+_ROWS = "rows are looked up along a dimension that {axes} splits"
+_WITHIN = "look rows up along a dimension that is whole on each device, or store them in that order"
+_ALONG = {
+    "gather": (_ROWS, _WITHIN),
+    "scatter": (_ROWS, _WITHIN),
+    "scatter-add": (_ROWS, _WITHIN),
+    "reshape": (
+        "the reshape joins or cuts a dimension that {axes} splits, and puts the rows of a device far apart",
+        "reshape dimensions that are whole, or split the outermost of those that are joined",
+    ),
+    "sort": ("the sort is along a dimension that {axes} splits", "sort along a dimension that is whole"),
+    "cumsum": ("the sum of prefixes is along a dimension that {axes} splits", "split another dimension there"),
+    "rev": ("the dimension that is reversed is split over {axes}", "split another dimension there"),
+    "slice": ("the cut is along a dimension that {axes} splits", "cut along a dimension that is whole"),
+    "dynamic_slice": ("the cut is along a dimension that {axes} splits", "cut along a dimension that is whole"),
+    "conv_general_dilated": ("the windows move along a dimension that {axes} splits", "split the batch or channels"),
+}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What costs, and what to do about it, as clauses. ``bytes``: that are received for it; ``held``: held for it."""
+
+    sentence: str
+    advice: str
+    place: Place = NOWHERE
+    bytes: int = 0
+    held: int = 0
+
+
+def causes(context: Context, rows: Sequence[Row], memory: int) -> list[Cause]:
+    """Return the causes that cost much of what ``rows`` receive, or of the ``memory``; what costs most first."""
+    total = sum(row.bytes_received for row in rows)
+    flow = _Flow(context)
+    sent = [*_summed(flow, rows), *_along(flow, rows), *_enlarged(flow, rows)]
+    large = [one for one in sent if one.bytes >= max(1, LEAST * total)]
+    uneven = [one for one in _uneven(context) if one.held >= LARGE * memory]
+    return sorted(large, key=lambda one: -one.bytes) + sorted(uneven, key=lambda one: -one.held)
+
+
+class _Flow:
+    """Where values of the program come from, those of manual regions too."""
+
+    def __init__(self, context: Context) -> None:
+        self.context, self.program, self.names = context, context.sites.program, context.sites.names
+        self.makers: dict[int, Op] = {}
+        self.carried: dict[int, int] = {}  # by the argument of a loop's body, what the loop starts from
+        self.ops: list[Op] = []
+        self.at: dict[tuple[str, int, str], list[Op]] = defaultdict(list)  # by line and name, without derivatives
+        self._read(self.program.body)
+
+    def _read(self, block: Block) -> None:
+        for op in block.ops:
+            self.ops.append(op)
+            self.makers.update(dict.fromkeys(op.results, op))
+            if op.number >= 0 and not self.names.is_backward(op):
+                place = self.names.frame(op).place
+                name = "sharding_constraint" if op.kind is OpKind.CONSTRAINT else op.name.removeprefix("stablehlo.")
+                self.at[place.file, place.line, name].append(op)
+            for inner in (*op.blocks, *op.inside):
+                if op.is_loop:
+                    self.carried.update(zip(inner.arguments, op.operands, strict=False))
+                self._read(inner)
+
+    def bytes(self, value: int) -> int:
+        array = self.program.arrays[value]
+        return 0 if array is None else array.bytes
+
+    def least(self, value: int, steps: int = STEPS) -> int:
+        """Return the fewest bytes from which ``value`` is made by cheap ops."""
+        op = self.makers.get(value)
+        if op is None and value in self.carried and steps:
+            return min(self.bytes(value), self.least(self.carried[value], steps - 1))
+        if op is None or not steps or not (op.name in _CHEAP or op.kind is OpKind.CONSTRAINT) or not op.operands:
+            return self.bytes(value)
+        return min(self.bytes(value), sum(self.least(operand, steps - 1) for operand in op.operands))
+
+    def is_table(self, value: int) -> bool:
+        """Return whether ``value`` is a state, as the table of an embedding is, in another form at most."""
+        for _ in range(STEPS):
+            op = self.makers.get(value)
+            if op is None or not (op.name in _CHEAP or op.kind is OpKind.CONSTRAINT):
+                break
+            value = op.operands[0]
+        array = self.program.arrays[value]
+        return value in self.program.body.arguments and array in self.context.state_types
+
+
+def _summed(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
+    """Yield a cause for each loop in whose trips sums over devices are taken of what is only added up."""
+    for loop in (op for op in flow.ops if op.is_loop and (op.trips or 2) > 1):
+        trips, (*_, body) = loop.trips or 2, (*loop.blocks, *loop.inside)
+        lines, sizes = set[tuple[str, int]](), set[int]()
+        is_own = False  # whether the program itself asks for the sums, in a shard_map
+        for carried, value in zip(body.arguments, body.returned, strict=False):
+            origin = _added(flow, carried, value)
+            if origin is None:
+                continue
+            is_own |= origin.name == "stablehlo.all_reduce"
+            array = flow.program.arrays[value]
+            sizes.add(prod(array.shape) if array is not None else 0)
+            inner = chain(*(block.every_op() for block in origin.blocks)) if origin.is_loop else (origin,)
+            lines |= {_line(flow.names.frame(op).place) for op in inner if op.number >= 0}
+        sums = [
+            row
+            for row in rows
+            if row.kind in _SUMS and row.times >= trips and row.times % trips == 0
+            if ("shard_map" in row.names if is_own else row.direction == BACKWARD and _line(row.place) in lines)
+            if any(size % count == 0 for count in _counts(row.result) for size in sizes)
+        ]
+        if sums:
+            cost = sum(row.bytes_received for row in sums) * (trips - 1) // trips
+            first = max(sums, key=lambda row: row.bytes_received)
+            where = _named(flow.names.frame(loop).place) if loop.number >= 0 else ""
+            yield Cause(
+                f"what the loop{where} adds up is summed over {_axes(first)} in each of its {trips} trips, which costs "
+                f"{show_bytes(cost)} received",
+                "add up in the loop what each device computes, and sum over devices once, after the loop",
+                first.place,
+                cost,
+            )
+
+
+def _added(flow: _Flow, carried: int, value: int) -> Op | None:
+    """Return the op that makes what a loop adds to ``carried`` for ``value``; None where the loop does otherwise."""
+    add = _behind(flow, value, frozenset({"stablehlo.convert"}))
+    if add is None or add.name != "stablehlo.add" or carried not in add.operands:
+        return None
+    others = [operand for operand in add.operands if operand != carried]
+    return _behind(flow, others[0], _LINEAR) if others else None
+
+
+def _behind(flow: _Flow, value: int, passed: frozenset[str]) -> Op | None:
+    """Return the op that makes ``value``, gone back through ``passed`` ops by their largest operand."""
+    op = flow.makers.get(value)
+    for _ in range(STEPS):
+        if op is None or not (op.name in passed or op.kind is OpKind.CONSTRAINT):
+            break
+        made = [operand for operand in op.operands if _is_variable(flow, operand)]
+        op = flow.makers.get(made[0]) if made else None
+    return op
+
+
+def _is_variable(flow: _Flow, value: int) -> bool:
+    """Return whether ``value`` is neither a constant nor a scalar that is repeated."""
+    op = flow.makers.get(value)
+    if op is not None and op.name == "stablehlo.broadcast_in_dim":
+        array = flow.program.arrays[op.operands[0]]
+        return array is not None and array.rank > 0
+    return op is None or op.name != "stablehlo.constant"
+
+
+def _along(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
+    """Yield a cause for each line whose op works along a dimension that devices share."""
+    groups: dict[tuple[Place, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        name = row.names.rpartition("/")[2]
+        tables = (op.operands[0] for op in flow.at[*_line(row.place), name] if op.operands)
+        if name in _ALONG and row.place != NOWHERE and not (name == "gather" and any(map(flow.is_table, tables))):
+            groups[row.place, name].append(row)
+    for (place, name), some in groups.items():
+        first, cost = max(some, key=lambda row: row.bytes_received), sum(row.bytes_received for row in some)
+        words, advice = _ALONG[name]
+        of = f"of `{first.array}` " if first.array else ""
+        clause = words.format(axes=_axes(first)).replace(" ", f" {of}", 1) if of and name == "gather" else ""
+        clause = clause or f"{words.format(axes=_axes(first))}{f' (`{first.array}`)' if first.array else ''}"
+        yield Cause(f"{clause}, which costs {show_bytes(cost)} received", advice, place, cost)
+
+
+def _enlarged(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
+    """Yield a cause for each array that is sent after it was cast or repeated."""
+    groups: dict[tuple[Place, int, int], list[Row]] = defaultdict(list)
+    own = [op for op in flow.ops if op.kind is OpKind.UNTOUCHED and op.name.removeprefix("stablehlo.") in _MOVED]
+    for row in rows:
+        if row.kind not in _MOVED:
+            continue
+        if "shard_map" in row.names:
+            sent = [op.operands[0] for op in own if op.name.removeprefix("stablehlo.") == row.kind]
+        else:
+            ops = flow.at[*_line(row.place), row.names.rpartition("/")[2]]
+            sent = [operand for op in ops for operand in op.operands]
+        for value in sent:
+            array = flow.program.arrays[value]
+            count = 0 if array is None else prod(array.shape)
+            if not any(count % size == 0 and size > 1 for size in _counts(row.result)) or count < 2:
+                continue
+            least, whole = flow.least(value), flow.bytes(value)
+            if 0 < least <= HALF * whole:
+                groups[row.place, least, whole].append(row)
+                break
+    for (place, least, whole), some in groups.items():
+        first, cost = max(some, key=lambda row: row.bytes_received), sum(row.bytes_received for row in some)
+        name = f"`{first.array}`" if first.array else "an array"
+        yield Cause(
+            f"{name} is sent after it was cast or repeated, {show_bytes(whole)} made of {show_bytes(least)}, "
+            f"which costs {show_bytes(cost * (whole - least) // whole)} received",
+            "send what it is made of, and cast or repeat it after that",
+            place,
+            cost * (whole - least) // whole,
+        )
+
+
+def _uneven(context: Context) -> Iterator[Cause]:
+    """Yield a cause for each argument that is whole over an axis which does not divide one of its sizes."""
+    for site in context.sites.arguments:
+        for name, shards in context.axes.items():
+            sizes = [(dim, size) for dim, size in enumerate(site.array.shape) if size > shards and size % shards]
+            if not sizes or name in axes_of(site.spec):
+                continue
+            dim, size = sizes[0]
+            held = site.bytes // prod(context.axes[one] for one in axes_of(site.spec)) * (shards - 1) // shards
+            up = -(-size // shards) * shards
+            yield Cause(
+                f"`{site.pattern}` is whole over {name}: its dimension {dim} is {size}, no multiple of {shards}, which "
+                f"costs {show_bytes(held)} held",
+                f"make dimension {dim} {up} by padding, or split another dimension over {name}",
+                held=held,
+            )
+
+
+def _line(place: Place) -> tuple[str, int]:
+    return place.file, place.line
+
+
+def _named(place: Place) -> str:
+    return "" if place == NOWHERE else f" at line {place.line}"
+
+
+def _axes(row: Row) -> str:
+    return " and ".join(row.axes) or "devices"
+
+
+def _counts(types: str) -> Iterable[int]:
+    """Return the numbers of elements of the tensor types of a row: "tensor<4x8xf32>, ..."."""
+    for one in types.split(", "):
+        sizes = one.removeprefix("tensor<").rstrip(">").split("x")[:-1]
+        if all(size.isdigit() for size in sizes):
+            yield prod(map(int, sizes))

@@ -1,0 +1,79 @@
+"""Edits of places that one name or rule of the user's text annotates, all together.
+
+Users write a spec once, as ``ACT = P("data", "model")`` or as a rule for the name of a dimension, and use it in many
+annotations. What belongs together is seen from the program:
+
+1. constraints of one spec, whatever their shapes;
+2. constraints of one spec that one call makes, as the call of a layer or of a helper;
+3. arguments and constraints of one type and one spec; what a loop takes a slice of has one dimension more, in front.
+
+All get the same other spec (``variants``), where it divides them. Arguments are left out where their tiles would grow.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from shardpass.advise.find.propose.program import Context, Edit, joined, one_of_each
+from shardpass.advise.find.propose.specs import divides, tile, variants
+from shardpass.advise.place.sites import ARGUMENT, Site
+from shardpass.advise.place.specs import Spec
+from shardpass.advise.place.write import Change
+
+LARGER = 1.001
+
+
+def shared(context: Context) -> Iterator[Edit]:
+    """Yield edits that give another spec to all constraints of one spec, or to those that one call makes."""
+    yield from _edits(context, by_name(context.sites.constraints))
+
+
+def families(context: Context) -> Iterator[Edit]:
+    """Yield edits that give another spec to all arguments and constraints of one type and spec."""
+    groups: dict[object, list[Site]] = defaultdict(list)
+    for site in (*context.sites.arguments, *context.sites.constraints):
+        if site.spec is None:
+            continue
+        shape, element = site.array.shape, site.array.element
+        groups[shape, element, site.spec].append(site)
+        if site.kind == ARGUMENT and len(shape) > 2 and not site.spec[0]:
+            groups[shape[1:], element, site.spec[1:]].append(site)
+    large = sorted(groups.values(), key=lambda some: -sum(site.bytes for site in some))
+    yield from _edits(context, (some for some in large if any(site.kind == ARGUMENT for site in some)))
+
+
+def by_name(constraints: Sequence[Site]) -> Iterator[list[Site]]:
+    """Yield the constraints of one spec, and those of these that share a call, without duplicates."""
+    groups: dict[object, list[Site]] = defaultdict(list)
+    for site in constraints:
+        groups[site.spec].append(site)
+        for frame in dict.fromkeys((site.frame, *site.calls)):
+            groups[site.spec, frame].append(site)
+    known = {frozenset(some): some for some in groups.values() if len(some) > 1}
+    yield from sorted(known.values(), key=lambda some: -sum(site.bytes for site in some))
+
+
+def _edits(context: Context, groups: Iterator[list[Site]]) -> Iterator[Edit]:
+    yield from one_of_each(_variants(context, some) for some in groups if len(some) > 1)
+
+
+def _variants(context: Context, sites: list[Site]) -> Iterator[Edit]:
+    least = min(sites, key=lambda site: site.array.rank)
+    rank = least.array.rank
+    for spec in variants(least.spec or (), least.array.shape, context.axes):
+        changes = [(site, (((),) * (site.array.rank - rank)) + spec) for site in sites]
+        fitting = [one for one in changes if _fits(context, *one)]
+        if len(fitting) > 1:
+            yield joined(_change(context, *one) for one in fitting)
+
+
+def _fits(context: Context, site: Site, spec: Spec) -> bool:
+    if not divides(spec, site.array.shape, context.axes):
+        return False
+    before, after = (tile(site.array, one, context.axes) for one in (site.spec, spec))
+    return site.kind != ARGUMENT or after <= before * LARGER
+
+
+def _change(context: Context, site: Site, spec: Spec) -> Edit:
+    return context.with_results(site, spec) if site.kind == ARGUMENT else (Change(site, spec),)
