@@ -43,23 +43,21 @@ _CHEAP = frozenset(
                  "optimization_barrier")
 )  # fmt: skip
 _LINEAR = frozenset(f"stablehlo.{name}" for name in ("convert", "reshape", "transpose", "multiply", "divide"))
-_ROWS = "rows are looked up along a dimension that {axes} splits"
-_WITHIN = "look rows up along a dimension that is whole on each device, or store them in that order"
+_WHOLE = "work there along a dimension that is whole on each device, or split another one"
 _ALONG = {
-    "gather": (_ROWS, _WITHIN),
-    "scatter": (_ROWS, _WITHIN),
-    "scatter-add": (_ROWS, _WITHIN),
-    "reshape": (
-        "the reshape joins or cuts a dimension that {axes} splits, and puts the rows of a device far apart",
-        "reshape dimensions that are whole, or split the outermost of those that are joined",
-    ),
-    "sort": ("the sort is along a dimension that {axes} splits", "sort along a dimension that is whole"),
-    "cumsum": ("the sum of prefixes is along a dimension that {axes} splits", "split another dimension there"),
-    "rev": ("the dimension that is reversed is split over {axes}", "split another dimension there"),
-    "slice": ("the cut is along a dimension that {axes} splits", "cut along a dimension that is whole"),
-    "dynamic_slice": ("the cut is along a dimension that {axes} splits", "cut along a dimension that is whole"),
-    "conv_general_dilated": ("the windows move along a dimension that {axes} splits", "split the batch or channels"),
-}
+    "gather": "rows are looked up",
+    "scatter": "rows are looked up",
+    "scatter-add": "rows are looked up",
+    "reshape": "the reshape joins or divides dimensions",
+    "sort": "the sort is",
+    "cumsum": "the sum of prefixes is",
+    "rev": "the order is reversed",
+    "concatenate": "parts are put together",
+    "split": "the array is cut",
+    "slice": "the array is cut",
+    "dynamic_slice": "the array is cut",
+    "conv_general_dilated": "windows move",
+}  # by the op's name in a name stack: what it does along a dimension
 
 
 @dataclass(frozen=True)
@@ -205,11 +203,13 @@ def _along(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
             groups[row.place, name].append(row)
     for (place, name), some in groups.items():
         first, cost = max(some, key=lambda row: row.bytes_received), sum(row.bytes_received for row in some)
-        words, advice = _ALONG[name]
-        of = f"of `{first.array}` " if first.array else ""
-        clause = words.format(axes=_axes(first)).replace(" ", f" {of}", 1) if of and name == "gather" else ""
-        clause = clause or f"{words.format(axes=_axes(first))}{f' (`{first.array}`)' if first.array else ''}"
-        yield Cause(f"{clause}, which costs {show_bytes(cost)} received", advice, place, cost)
+        of = f" of `{first.array}`" if first.array else ""
+        yield Cause(
+            f"{_ALONG[name]} along a dimension{of} that {_axes(first)} splits, which costs {show_bytes(cost)} received",
+            _WHOLE,
+            place,
+            cost,
+        )
 
 
 def _enlarged(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:

@@ -8,7 +8,9 @@ partitioner makes of the program with another one.
 2. The price orders the edits and leaves none out: of edits that it finds useless a quarter saves. The best of each kind
    are compiled as drafts (``jax_private.drafts``, a third of a compile), then all others, until DRAFTING of the
    time is spent; beside a draft of the program itself, as a draft differs from the program that runs.
-3. Of the drafts that save, ``rank.best`` chooses. The axes of its specs are refined: one less, or in another order.
+3. Pairs of those of one kind that save most are drafted too, as what is sent to experts and what comes back have a
+   constraint each. Of the drafts that save, ``rank.best`` chooses. The axes of its specs are refined: one less, or in
+   another order.
 4. The choice is compiled in full: the user's text with the diff is traced again where that can be done, else the module
    with the edit. Where it saves (``verify.saves``) it is a finding and stays applied; else the next is tried. The
    drafts that saved, and that change other places, are then drafted again on top of it.
@@ -34,7 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, permutations
+from itertools import combinations, islice, permutations
 
 from jaxlib.mlir import ir
 
@@ -72,6 +74,7 @@ TRIES = 20_000  # ops that are priced in all
 FEWEST, MOST = 32, 240  # edits that are priced
 DRAFTING = 0.6  # of the time, until the end of the first round of drafts
 MOST_REFINED = 4
+MOST_UNIONS = 4  # drafts of two edits of one kind
 MOST_AGAIN = 6  # drafts on top of a finding
 MOST_TRIED = 3  # full compiles for one finding
 MOST_FINDINGS = 3
@@ -211,6 +214,7 @@ class _Search:
         if draft is None:
             return
         drafted = self._drafted(trials, len(trials), DRAFTING)
+        drafted += self._drafted(_unions(draft, _that_save(draft, drafted)), MOST_UNIONS)
         saving = _that_save(draft, drafted)
         first = best(draft, saving) if saving else None
         if first is not None and first.after is not None and first.harm:
@@ -295,7 +299,7 @@ class _Search:
     def _module(self, edit: Edit) -> bytes | None:
         try:
             return with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
-        except (ShardpassError, ir.MLIRError):
+        except (ShardpassError, ir.MLIRError, RuntimeError):  # the last: of an op that a change before it removed
             return None
 
     def _figures(self, pending: Pending | None) -> Figures | None:
@@ -488,6 +492,14 @@ def _that_save(draft: Figures, trials: Iterable[Trial], least: float = 0.0) -> l
         if trial.after is not None and trial.saves(draft, trial.after)
         if trial.after.seconds <= draft.seconds * (1 - least)
     ]
+
+
+def _unions(draft: Figures, saving: Sequence[Trial]) -> Iterator[Trial]:
+    """Yield pairs of edits of one kind that both save and that change other places, those worth most first."""
+    most = sorted((one for one in saving if not one.harm), key=lambda one: -one.worth(draft))[: 2 * MOST_UNIONS]
+    for one, other in combinations(most, 2):
+        if one.kind is other.kind and not _share(one.edit, other.edit):
+            yield replace(one, edit=(*one.edit, *other.edit), moves=one.moves or other.moves, after=None)
 
 
 def _with_axes(edit: Edit, names: tuple[str, ...], other: tuple[str, ...]) -> Edit:

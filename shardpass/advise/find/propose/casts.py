@@ -13,6 +13,7 @@ from shardpass.advise.find.propose.program import Context, Edit, one_of_each
 from shardpass.advise.find.propose.specs import every_spec
 from shardpass.advise.place.sites import CAST, Site
 from shardpass.advise.place.write import Change
+from shardpass.program.program import OpKind
 
 MOST = 6
 
@@ -32,10 +33,10 @@ def _sites(context: Context) -> list[Site]:
     program, names, origin = context.sites.program, context.sites.names, context.sites.reading.origin
     alike = defaultdict(list)
     for op in program.body.every_op():
-        if op.name != "stablehlo.convert" or op.number not in origin or names.is_backward(op) or op.mesh.manual:
+        if op.name != "stablehlo.convert" or op.kind is not OpKind.SPLIT or op.number not in origin:
             continue
         narrow, wide = program.array(op.operands[0]), program.array(op.results[0])
-        if narrow.rank and narrow.bytes < wide.bytes:
+        if narrow.rank and narrow.bytes < wide.bytes and not names.is_backward(op) and not op.mesh.manual:
             alike[names.frame(op), narrow].append(op)
     sites = (
         Site(

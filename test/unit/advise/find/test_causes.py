@@ -1,0 +1,122 @@
+"""Causes without an edit: each in a small program with the collectives that XLA makes of it, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardpass.advise.find.causes import Cause, causes
+from shardpass.advise.find.propose.program import Context
+from shardpass.advise.place.sites import Sites, read
+from shardpass.diagnostics import Place
+from shardpass.report.naming import Sources
+from shardpass.report.rows import BACKWARD, Row
+
+MODULE = """
+module @step attributes {{mhlo.num_partitions = 8 : i32}} {{
+  sdy.mesh @mesh = <["data"=4, "model"=2]>
+  func.func @main({arguments}) -> {results} {{
+{body}
+  }}
+}}
+"""
+MIB = 1 << 20
+
+
+def found(arguments: str, results: str, body: str, *rows: Row, memory: int = 1 << 40) -> list[Cause]:
+    text = MODULE.format(arguments=arguments, results=results, body=body)
+    reading = read(text, "step.mlir", Sources(()))
+    with reading.module.context:
+        return causes(Context(Sites(reading)), rows, memory)
+
+
+def row(kind: str, names: str, line: int, result: str, times: int = 1, **more: str) -> Row:
+    return Row(
+        kind, ("data",), 4, MIB, result=result, names=names, place=Place("train.py", line, 5), times=times, **more
+    )
+
+
+JOINED = (
+    '%0: tensor<16x32x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}, {}]>} loc("x")',
+    "tensor<512x8xf32>",
+    """    %1 = stablehlo.reshape %0 : (tensor<16x32x8xf32>) -> tensor<512x8xf32>
+      loc("jit(step)/reshape"("train.py":7:5))
+    return %1 : tensor<512x8xf32>""",
+)
+
+
+def test_a_reshape_that_joins_what_devices_share() -> None:
+    gather = row("all_gather", "jit(step)/reshape", 7, "tensor<16x32x8xf32>", array="x")
+    (one,) = found(*JOINED, gather)
+    assert (one.place.line, one.bytes) == (7, MIB)
+    assert "dimension of `x` that data splits" in one.sentence
+
+
+def test_what_costs_little_of_all_is_no_cause() -> None:
+    gather = row("all_gather", "jit(step)/reshape", 7, "tensor<16x32x8xf32>")
+    others = [row("all_reduce", "jit(step)/dot_general", line, "tensor<8x8xf32>") for line in range(20, 27)]
+    assert not found(*JOINED, gather, *others)  # an eighth
+
+
+@pytest.mark.parametrize("is_table", [True, False])
+def test_rows_of_a_batch_and_not_of_a_table(is_table: bool) -> None:
+    """An argument of the type of a result is a table of parameters, whose rows are summed wherever it is split."""
+    values, types = ("%2, %0", "tensor<16x8xf32>, tensor<64x8xf32>") if is_table else ("%2", "tensor<16x8xf32>")
+    body = f"""    %2 = "stablehlo.gather"(%0, %1) <{{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+      collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 8>}}> :
+      (tensor<64x8xf32>, tensor<16x1xi32>) -> tensor<16x8xf32> loc("jit(step)/gather"("train.py":9:5))
+    return {values} : {types}"""
+    arguments = """%0: tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x"),
+                   %1: tensor<16x1xi32> loc("rows")"""
+    sent = row("all_reduce", "jit(step)/gather", 9, "tensor<16x8xf32>", array="x")
+    assert len(found(arguments, f"({types})", body, sent)) == (not is_table)
+
+
+LOOP = """    %c = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %end = stablehlo.constant dense<4> : tensor<i32>
+    %zero = stablehlo.constant dense<0.0> : tensor<8x4xf32>
+    %r:2 = stablehlo.while(%i = %c, %acc = %zero) : tensor<i32>, tensor<8x4xf32> cond {{
+      %p = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    }} do {{
+      %g = stablehlo.dot_general %0, %1, contracting_dims = [0] x [0] :
+        (tensor<64x8xf32>, tensor<64x4xf32>) -> tensor<8x4xf32> loc("transpose(jvp())/dot_general"("train.py":5:5))
+      %s = stablehlo.{combine} %acc, %g : tensor<8x4xf32>
+      %n = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %n, %s : tensor<i32>, tensor<8x4xf32>
+    }}
+    return %r#1 : tensor<8x4xf32>"""
+
+
+@pytest.mark.parametrize(("combine", "costs"), [("add", [3 * MIB]), ("multiply", [])])
+def test_gradients_that_are_summed_in_each_trip(combine: str, costs: list[int]) -> None:
+    """Of four sums of 1 MiB, one is enough where the loop adds up; where it multiplies, each is needed."""
+    arguments = """%0: tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x"),
+                   %1: tensor<64x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("y")"""
+    summed = row("all_reduce", "transpose(jvp())/dot_general", 5, "tensor<8x4xf32>", times=4, direction=BACKWARD)
+    body = LOOP.format(combine=combine)
+    assert [one.bytes for one in found(arguments, "tensor<8x4xf32>", body, summed)] == costs
+
+
+def test_heads_that_are_repeated_before_they_are_sent() -> None:
+    """Two heads become eight, and a cast doubles them: an eighth of what is sent would do."""
+    arguments = '%0: tensor<64x2x16xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}, {}]>} loc("keys")'
+    body = """    %1 = stablehlo.convert %0 : (tensor<64x2x16xbf16>) -> tensor<64x2x16xf32>
+    %2 = stablehlo.broadcast_in_dim %1, dims = [0, 1, 3] : (tensor<64x2x16xf32>) -> tensor<64x2x4x16xf32>
+    %3 = stablehlo.dot_general %2, %2, contracting_dims = [0] x [0] :
+      (tensor<64x2x4x16xf32>, tensor<64x2x4x16xf32>) -> tensor<2x4x16x2x4x16xf32>
+      loc("jit(step)/dot_general"("train.py":8:5))
+    return %3 : tensor<2x4x16x2x4x16xf32>"""
+    sent = row("all_gather", "jit(step)/dot_general", 8, "tensor<64x2x4x16xf32>", array="keys")
+    (one,) = found(arguments, "tensor<2x4x16x2x4x16xf32>", body, sent)
+    assert one.bytes == MIB * 7 // 8
+
+
+def test_a_large_array_with_a_size_that_no_axis_divides() -> None:
+    arguments = '%0: tensor<16x6x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}, {}]>} loc("cache")'
+    body = "    return %0 : tensor<16x6x32xf32>"
+    held = 16 * 6 * 32 * 4 // 2 * 3 // 4  # half of it on each device; a quarter would do
+    (one,) = found(arguments, "tensor<16x6x32xf32>", body, memory=held * 2)
+    assert one.held == held
+    assert "dimension 1 is 6, no multiple of 4" in one.sentence
+    assert not found(arguments, "tensor<16x6x32xf32>", body, memory=held * 20)
