@@ -1,6 +1,6 @@
 """Causes: what the text of a program costs where another annotation does not mend it, each by its line.
 
-Found in the traced program, for the collectives that the compiled program has:
+Each is read off the traced program, for the collectives that the compiled program has:
 
 1. Gradients that are summed over devices in each trip of a loop, and only added up from trip to trip: one sum after the
    loop is enough.
@@ -62,13 +62,13 @@ _ALONG = {
 
 @dataclass(frozen=True)
 class Cause:
-    """What costs, and what to do about it, as clauses. ``bytes``: that are received for it; ``held``: held for it."""
+    """What costs, and what to do about it, as clauses. ``bytes``: received for it; ``memory``: used for it."""
 
     sentence: str
     advice: str
     place: Place = NOWHERE
     bytes: int = 0
-    held: int = 0
+    memory: int = 0
 
 
 def causes(context: Context, rows: Sequence[Row], memory: int) -> list[Cause]:
@@ -77,8 +77,8 @@ def causes(context: Context, rows: Sequence[Row], memory: int) -> list[Cause]:
     flow = _Flow(context)
     sent = [*_summed(flow, rows), *_along(flow, rows), *_enlarged(flow, rows)]
     large = [one for one in sent if one.bytes >= max(1, LEAST * total)]
-    uneven = [one for one in _uneven(context) if one.held >= LARGE * memory]
-    return sorted(large, key=lambda one: -one.bytes) + sorted(uneven, key=lambda one: -one.held)
+    uneven = [one for one in _uneven(context) if one.memory >= LARGE * memory]
+    return sorted(large, key=lambda one: -one.bytes) + sorted(uneven, key=lambda one: -one.memory)
 
 
 class _Flow:
@@ -130,7 +130,7 @@ class _Flow:
 
 
 def _summed(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
-    """Yield a cause for each loop in whose trips sums over devices are taken of what is only added up."""
+    """Yield a cause for each loop in whose trips what is only added up is summed over devices."""
     for loop in (op for op in flow.ops if op.is_loop and (op.trips or 2) > 1):
         trips, (*_, body) = loop.trips or 2, (*loop.blocks, *loop.inside)
         lines, sizes = set[tuple[str, int]](), set[int]()
@@ -253,13 +253,13 @@ def _uneven(context: Context) -> Iterator[Cause]:
             if not sizes or name in axes_of(site.spec):
                 continue
             dim, size = sizes[0]
-            held = site.bytes // prod(context.axes[one] for one in axes_of(site.spec)) * (shards - 1) // shards
+            memory = site.bytes // prod(context.axes[one] for one in axes_of(site.spec)) * (shards - 1) // shards
             up = -(-size // shards) * shards
             yield Cause(
                 f"`{site.pattern}` is whole over {name}: its dimension {dim} is {size}, no multiple of {shards}, which "
-                f"costs {show_bytes(held)} held",
+                f"costs {show_bytes(memory)} of memory",
                 f"make dimension {dim} {up} by padding, or split another dimension over {name}",
-                held=held,
+                memory=memory,
             )
 
 

@@ -75,6 +75,8 @@ def misfit(sites: Sites, lines: Collection[tuple[str, int]]) -> str:
         if op.name != "stablehlo.reshape" or (place.file, place.line) not in lines or sites.names.is_backward(op):
             continue
         whole, parts = (sites.program.array(value).shape for value in (op.operands[0], op.results[0]))
+        if len(parts) != len(whole) + 1:
+            continue
         for dim, size in enumerate(whole):
             if whole[:dim] + whole[dim + 1 :] != parts[:dim] + parts[dim + 2 :]:
                 continue

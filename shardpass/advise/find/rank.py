@@ -6,9 +6,9 @@ batch, or undoes ZeRO or FSDP.
 
 1. An edit breaks the scheme where ``scheme.harm`` counts bytes, or where more bytes are received. One for which bytes
    are counted is left out where a device receives or holds more with it, or does not save HALF of what is received or
-   held: time alone, which is modelled, is no reason to give up a split. Where these bytes are less than SMALL of the
-   memory, a FIFTH is enough. An edit that splits an annotated array otherwise saves a TENTH of the time, of what is
-   received, or of what is held.
+   of the memory: time alone, which is modelled, is no reason to give up a split. Where these bytes are less than SMALL
+   of the memory, a FIFTH is enough. An edit that splits an annotated array otherwise saves a TENTH of the time, of what is
+   received, or of the memory.
 2. Edits that keep the scheme come first, unless the best of them is worth less than half (``HALF``) of an edit that
    breaks the scheme.
 3. Of these, all that are worth NEAR of the best count as equal. The order is then the rank of the kind, the number of
@@ -60,17 +60,18 @@ class Trial:
     def worth(self, base: Figures) -> float:
         """Return what the edit saves: parts of the time, of what is received, and half of that of the memory."""
         assert self.after is not None
-        time, sent, held = _saved(base, self.after)
-        return time + max(0.0, sent) + held / 2
+        time, sent, memory = _saved(base, self.after)
+        return time + max(0.0, sent) + memory / 2
 
     def saves(self, base: Figures, after: Figures) -> bool:
         """Return whether the edit is worth a report."""
         if not saves(base, after):
             return False
-        time, sent, held = _saved(base, after)
+        time, sent, memory = _saved(base, after)
         if self.harm:
-            return max(sent, held) >= (FIFTH if self.harm <= SMALL * base.memory else HALF) and not worsens(base, after)
-        return not self.moves or max(time, sent, held) >= TENTH
+            least = FIFTH if self.harm <= SMALL * base.memory else HALF
+            return max(sent, memory) >= least and not worsens(base, after)
+        return not self.moves or max(time, sent, memory) >= TENTH
 
     def saves_memory(self, base: Figures, after: Figures) -> bool:
         """Return whether the edit is worth a report by its memory alone."""
@@ -104,8 +105,8 @@ def in_turn(trials: Iterable[Trial]) -> list[Trial]:
 def _saved(base: Figures, after: Figures) -> tuple[float, float, float]:
     """Return the parts of the time, of what is received, and of the memory that are saved."""
     pairs = (base.seconds, after.seconds), (base.bytes, after.bytes), (base.memory, after.memory)
-    time, sent, held = (1 - now / was if was else 0.0 for was, now in pairs)
-    return time, sent, held
+    time, sent, memory = (1 - now / was if was else 0.0 for was, now in pairs)
+    return time, sent, memory
 
 
 def _urgency(trial: Trial) -> tuple[float, bool, int]:

@@ -197,7 +197,7 @@ class _Search:
         """Return whether the findings leave more than half of what ``cause`` costs."""
         base = self.asked.base
         if not cause.bytes:
-            return self.figures.memory > figures(base).memory - HALF * cause.held
+            return self.figures.memory > figures(base).memory - HALF * cause.memory
         was, now = (
             sum(row.bytes_received for row in rows if row.place == cause.place) for rows in (base.rows, self.rows)
         )

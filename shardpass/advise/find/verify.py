@@ -20,6 +20,7 @@ LEAST = 0.02  # of the time of a step or of its bytes, that an edit saves
 LEAST_MEMORY = 0.01  # of what a device holds, that an edit for memory alone saves
 MORE_MEMORY = 0.05  # of what a device holds, that it may hold more with an edit that saves little
 PER_TIME = 1.0  # likewise, of the part of the time that an edit saves
+TRADED = 1.5  # of the part of the memory that an edit saves, that may be lost in time where it may cost time
 MORE_BYTES = 1.02  # what an edit that saves work or memory alone may receive
 
 
@@ -69,10 +70,10 @@ def saves(before: Figures, after: Figures) -> bool:
 def saves_memory(before: Figures, after: Figures, trades: bool = False) -> bool:
     """Return whether an edit saves memory, LEAST_MEMORY of it, without costing time or bytes.
 
-    ``trades``: it may cost time, by no more than the part of the memory that it saves.
+    ``trades``: it may cost time, by no more than TRADED times the part of the memory that it saves.
     """
     saved = 1 - after.memory / before.memory if before.memory else 0.0
-    most = 1 + max(LEAST / 2, saved if trades else 0.0)
+    most = 1 + max(LEAST / 2, TRADED * saved if trades else 0.0)
     slower = after.seconds > before.seconds * most or after.bytes > before.bytes * MORE_BYTES
     return not slower and saved > LEAST_MEMORY
 

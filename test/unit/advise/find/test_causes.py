@@ -117,6 +117,6 @@ def test_a_large_array_with_a_size_that_no_axis_divides() -> None:
     body = "    return %0 : tensor<16x6x32xf32>"
     held = 16 * 6 * 32 * 4 // 2 * 3 // 4  # half of it on each device; a quarter would do
     (one,) = found(arguments, "tensor<16x6x32xf32>", body, memory=held * 2)
-    assert one.held == held
+    assert one.memory == held
     assert "dimension 1 is 6, no multiple of 4" in one.sentence
     assert not found(arguments, "tensor<16x6x32xf32>", body, memory=held * 20)

@@ -263,3 +263,18 @@ def test_heads_that_do_not_divide_are_named_with_the_numbers_that_would(heads: i
         named, elsewhere = (misfit(Sites(reading), {("train.py", line)}) for line in (7, 8))
     assert elsewhere == ""
     assert (f"{heads} is no multiple of 4, as {fitting} would be" in named) if fitting else named == ""
+
+
+def test_a_reshape_that_drops_the_last_dimension_has_no_heads() -> None:
+    text = """
+module @step attributes {mhlo.num_partitions = 4 : i32} {
+  sdy.mesh @mesh = <["tensor"=4]>
+  func.func @main(%0: tensor<16x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"tensor"}, {}]>}) -> tensor<16xf32> {
+    %1 = stablehlo.reshape %0 : (tensor<16x1xf32>) -> tensor<16xf32> loc("train.py":7:5)
+    return %1 : tensor<16xf32>
+  }
+}
+"""
+    reading = read(text, "step.mlir", Sources(()))
+    with reading.module.context:
+        assert misfit(Sites(reading), {("train.py", 7)}) == ""
