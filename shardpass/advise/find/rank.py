@@ -7,8 +7,8 @@ batch, or undoes ZeRO or FSDP.
 1. An edit breaks the scheme where ``scheme.harm`` counts bytes, or where more bytes are received. One for which bytes
    are counted is left out where a device receives or holds more with it, or does not save HALF of what is received or
    of the memory: time alone, which is modelled, is no reason to give up a split. Where these bytes are less than SMALL
-   of the memory, a FIFTH is enough. An edit that splits an annotated array otherwise saves a TENTH of the time, of what is
-   received, or of the memory.
+   of the memory, a FIFTH is enough. An edit that splits an annotated array otherwise saves a TENTH of the time, of
+   what is received, or of the memory.
 2. Edits that keep the scheme come first, unless the best of them is worth less than half (``HALF``) of an edit that
    breaks the scheme.
 3. Of these, all that are worth NEAR of the best count as equal. The order is then the rank of the kind, the number of

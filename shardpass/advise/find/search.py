@@ -299,7 +299,7 @@ class _Search:
     def _module(self, edit: Edit) -> bytes | None:
         try:
             return with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
-        except (ShardpassError, ir.MLIRError, RuntimeError):  # the last: of an op that a change before it removed
+        except (ShardpassError, ir.MLIRError):
             return None
 
     def _figures(self, pending: Pending | None) -> Figures | None:
