@@ -57,4 +57,4 @@ def failure_of(child: subprocess.CompletedProcess[bytes]) -> str:
     rows = [row.strip() for row in child.stderr.decode("utf-8", "replace").splitlines() if row.strip()]
     errors = [row for row in rows if "error" in row.lower() and not row.startswith("File ")]
     message = " ".join((errors or rows or [""])[-1].split())[:400]
-    return message or f"its process ended with {child.returncode}"
+    return message or f"its process ended with status {child.returncode}"

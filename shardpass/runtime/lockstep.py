@@ -34,7 +34,9 @@ from jaxlib.mlir.dialects import stablehlo
 
 from shardpass.ir.blocks import copied_block
 from shardpass.ir.collectives import OPS
+from shardpass.ir.integers import integer
 from shardpass.ir.tensors import every_op, operation, shape_of
+from shardpass.ops.tiles.boxes import cut, zeros
 
 Values = list[Any]  # of one value of the program, on each device
 Table = dict[Any, Values]
@@ -151,8 +153,7 @@ class Lockstep:
 
     def _first(self, earlier: Any, later: Any) -> Any:
         """Emit the earlier note, or the later one where that is 0."""
-        one = stablehlo.slice(earlier, *map(ir.DenseI64ArrayAttr.get, ([0], [1], [1])))
-        some = stablehlo.compare(one, _integers([0]), stablehlo.ComparisonDirectionAttr.get("NE"))
+        some = stablehlo.compare(cut(earlier, 0, 0, 1), _integers([0]), stablehlo.ComparisonDirectionAttr.get("NE"))
         return self._select(some, earlier, later)
 
     def _select(self, which: Any, yes: Any, no: Any) -> Any:
@@ -255,7 +256,12 @@ def _all_to_all(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
 def _permute(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
     sources = {int(target): int(source) for source, target in np.array(op.attributes["source_target_pairs"])}
     (values,) = operands
-    return [[values[sources[d]] if d in sources else zeros_like(values[d]) for d in range(run.devices)]]
+    return [
+        [
+            values[sources[d]] if d in sources else zeros(values[d].type.element_type, shape_of(values[d]))
+            for d in range(run.devices)
+        ]
+    ]
 
 
 def _all_reduce(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
@@ -270,7 +276,12 @@ def _reduce_scatter(run: Lockstep, op: Any, operands: list[Values]) -> list[Valu
 def _broadcast(run: Lockstep, op: Any, operands: list[Values]) -> list[Values]:
     (values,) = operands
     first = {device: group[0] for group in groups(op) for device in group}
-    return [[values[first[d]] if d in first else zeros_like(values[d]) for d in range(run.devices)]]
+    return [
+        [
+            values[first[d]] if d in first else zeros(values[d].type.element_type, shape_of(values[d]))
+            for d in range(run.devices)
+        ]
+    ]
 
 
 _COLLECTIVES: dict[str, Callable[[Lockstep, Any, list[Values]], list[Values]]] = {
@@ -309,15 +320,13 @@ def groups(op: Any) -> list[list[int]]:
 
 
 def _device_id(device: int) -> Any:
-    ui32 = ir.IntegerType.get_unsigned(32)
-    return stablehlo.constant(ir.DenseElementsAttr.get(np.array(device, np.uint32), type=ui32))
+    return integer(ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32)), device)
 
 
 def _taken(choice: Any, count: int) -> Any:
     """Emit the number of the branch that a case takes: the last one for a choice outside of its branches."""
     ui32 = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
-    last = stablehlo.constant(ir.DenseElementsAttr.get(np.array(count - 1, np.uint32), type=ui32.element_type))
-    return stablehlo.minimum(stablehlo.convert(ui32, choice), last)
+    return stablehlo.minimum(stablehlo.convert(ui32, choice), integer(ui32, count - 1))
 
 
 def _integers(numbers: Sequence[int]) -> Any:
@@ -326,8 +335,7 @@ def _integers(numbers: Sequence[int]) -> Any:
 
 
 def _is_zero(noted: Any) -> Any:
-    first = stablehlo.slice(noted, *map(ir.DenseI64ArrayAttr.get, ([0], [1], [1])))
-    same = stablehlo.compare(first, _integers([0]), stablehlo.ComparisonDirectionAttr.get("EQ"))
+    same = stablehlo.compare(cut(noted, 0, 0, 1), _integers([0]), stablehlo.ComparisonDirectionAttr.get("EQ"))
     return stablehlo.reshape(ir.RankedTensorType.get([], ir.IntegerType.get_signless(1)), same)
 
 
@@ -337,30 +345,8 @@ def concatenate(values: Sequence[Any], dim: int) -> Any:
 
 def pieces(value: Any, dim: int, count: int) -> list[Any]:
     """Slice ``count`` equal parts along ``dim``."""
-    shape = shape_of(value)
-    size = shape[dim] // count
-    slices = []
-    for k in range(count):
-        start, limit = [0] * len(shape), list(shape)
-        start[dim], limit[dim] = k * size, (k + 1) * size
-        slices.append(stablehlo.slice(value, *map(ir.DenseI64ArrayAttr.get, (start, limit, [1] * len(shape)))))
-    return slices
-
-
-def zeros_like(value: Any) -> Any:
-    element = value.type.element_type
-    if isinstance(element, ir.ComplexType):
-        part = ir.FloatAttr.get(element.element_type, 0.0)
-        real = stablehlo.constant(ir.DenseElementsAttr.get_splat(_like(value, element.element_type), part))
-        return stablehlo.complex(real, real)
-    zero: Any = (
-        ir.IntegerAttr.get(element, 0) if isinstance(element, ir.IntegerType) else ir.FloatAttr.get(element, 0.0)
-    )
-    return stablehlo.constant(ir.DenseElementsAttr.get_splat(value.type, zero))
-
-
-def _like(value: Any, element: Any) -> Any:
-    return ir.RankedTensorType.get(list(shape_of(value)), element)
+    size = shape_of(value)[dim] // count
+    return [cut(value, dim, k * size, (k + 1) * size) for k in range(count)]
 
 
 def combine(op: Any, values: Sequence[Any]) -> Any:

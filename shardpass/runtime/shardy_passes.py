@@ -22,10 +22,6 @@ SHARDY = (
     DROP,
 )
 
-_MESH = re.compile(r"sdy\.mesh @(\w+) = <\[([^\]]*)\]")
-
-_AXIS = re.compile(r'"?([\w.]+)"=(\d+)')
-
 
 def shardy_module(text: str) -> Any:
     """Build the per-device module of Shardy's own passes, under the contract of shardpass's partitioned modules.
@@ -37,6 +33,7 @@ def shardy_module(text: str) -> Any:
     from jaxlib.mlir import ir
 
     from shardpass.importing.inline_calls import inline_calls
+    from shardpass.ir.annotations import main_of
     from shardpass.ir.context import parse_module
 
     module = parse_module(
@@ -46,14 +43,14 @@ def shardy_module(text: str) -> Any:
         inline_calls(module)
         _widen_indices(module)
         meshes = _meshes(module)
-        types = _main(module).attributes["function_type"].value
+        types = main_of(module).attributes["function_type"].value
         whole = [*types.inputs, *types.results]
         shardings: list[str] = []
         for spellings in SHARDY:
             if spellings == LOCAL:
                 shardings = _boundary_shardings(module, meshes)
             passes(spellings).run(module.operation)
-        _annotate(module, whole, shardings, len(types.inputs))
+        _annotate(module, whole, shardings)
     return module
 
 
@@ -83,47 +80,35 @@ def _widen_indices(module: Any) -> None:
 
 
 def _meshes(module: Any) -> dict[str, Any]:
-    """Return the meshes; for Shardy's mesh without axes, of replicated values, any other serves."""
-    from shardpass.sharding import Mesh
+    """Return the meshes of ``module``; in place of a mesh without axes, for replicated values, the largest."""
+    from shardpass.ir.replica_groups import meshes_of
 
-    meshes = {name: _AXIS.findall(axes) for name, axes in _MESH.findall(str(module.operation))}
-    largest = max(meshes.values(), key=len, default=[])
-    return {name: Mesh(tuple((a, int(n)) for a, n in axes or largest)) for name, axes in meshes.items()}
-
-
-def _main(module: Any) -> Any:
-    return next(op for op in module.body.operations if op.operation.name == "func.func")
+    meshes = meshes_of(module)
+    axes = {name: getattr(mesh, "axes", ()) for name, mesh in meshes.items()}
+    largest = max(meshes, key=lambda name: len(axes[name]), default="")
+    return {name: mesh if axes[name] else meshes[largest] for name, mesh in meshes.items()}
 
 
 def _boundary_shardings(module: Any, meshes: dict[str, Any]) -> list[str]:
     """Return mhlo text of the sharding of each argument and result of main."""
+    from shardpass.ir.annotations import Signature, main_of
     from shardpass.sharding import Sharding
     from shardpass.sharding.notations.sdy import parse_sdy
 
-    main = _main(module)
-    kind = main.attributes["function_type"].value
-    shardings = []
-    for name, types in (("arg_attrs", kind.inputs), ("res_attrs", kind.results)):
-        rows = main.attributes[name] if name in main.attributes else [None] * len(types)
-        for row in rows:
-            attribute = row["sdy.sharding"] if row is not None and "sdy.sharding" in row else None
-            shardings.append(str(Sharding.replicated() if attribute is None else parse_sdy(str(attribute), meshes)))
-    return shardings
+    signature = Signature(main_of(module))
+    attributes = [row.get("sdy.sharding") for row in (*signature.arguments, *signature.results)]
+    return [str(Sharding.replicated() if text is None else parse_sdy(str(text), meshes)) for text in attributes]
 
 
-def _annotate(module: Any, whole: list[Any], shardings: list[str], arguments: int) -> None:
+def _annotate(module: Any, whole: list[Any], shardings: list[str]) -> None:
     from jaxlib.mlir import ir
 
-    rows = [
-        ir.DictAttr.get(
-            {
-                "mhlo.sharding": ir.StringAttr.get("{manual}"),
-                "shardpass.sharding": ir.StringAttr.get(sharding),
-                "shardpass.global_type": ir.TypeAttr.get(kind),
-            }
-        )
-        for kind, sharding in zip(whole, shardings, strict=True)
-    ]
-    main = _main(module)
-    main.attributes["arg_attrs"] = ir.ArrayAttr.get(rows[:arguments])
-    main.attributes["res_attrs"] = ir.ArrayAttr.get(rows[arguments:])
+    from shardpass.ir import annotations as names
+
+    signature = names.Signature(names.main_of(module))
+    for row, kind, sharding in zip((*signature.arguments, *signature.results), whole, shardings, strict=True):
+        row.clear()
+        row[names.SHARDING] = ir.StringAttr.get(names.MANUAL)
+        row[names.TILED_SHARDING] = ir.StringAttr.get(sharding)
+        row[names.GLOBAL_TYPE] = ir.TypeAttr.get(kind)
+    signature.write()
