@@ -9,7 +9,7 @@ import pytest
 from shardpass.cli import explain, opt
 from shardpass.cli.common import argument_parser
 from shardpass.cli.script import is_script
-from shardpass.diagnostics.pages import tables
+from shardpass.diagnostics.core import codes
 from shardpass.redistribute import plan_redistribution
 from tools.processes import environment, module_command
 
@@ -137,7 +137,7 @@ def test_a_file_of_that_name_is_that_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    for _, row in tables():
+    for row in codes():
         assert explain.main([row.id]) == 0
         shown = capsys.readouterr().out
         assert shown.startswith(f"{row.id} ({row.severity})")

@@ -30,8 +30,8 @@ def explained(folder: Path, source: str) -> Any:
     return shardpass.explain(module["jitted"], *module["arguments"], partitioner="xla")
 
 
-def transformer(leftover: str = "pass", tokens: str = 'P("data")') -> str:
-    return TRANSFORMER.replace("#LEFTOVER", leftover).replace("#TOKENS", tokens)
+def transformer(layers: int, leftover: str = "pass", tokens: str = 'P("data")') -> str:
+    return TRANSFORMER.replace("#LAYERS", str(layers)).replace("#LEFTOVER", leftover).replace("#TOKENS", tokens)
 
 
 def check_diff(folder: Path, source: str, report: Any) -> None:
@@ -46,16 +46,16 @@ def check_diff(folder: Path, source: str, report: Any) -> None:
 
 @pytest.fixture(scope="module")
 def leftover(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return explained(tmp_path_factory.mktemp("leftover"), transformer(leftover=CONSTRAINT))
+    return explained(tmp_path_factory.mktemp("leftover"), transformer(2, leftover=CONSTRAINT))
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return explained(tmp_path_factory.mktemp("whole"), transformer(tokens="P()"))
+    return explained(tmp_path_factory.mktemp("whole"), transformer(1, tokens="P()"))
 
 
 def test_a_leftover_constraint_in_a_transformer(tmp_path: Path, leftover: Any) -> None:
-    source, report = transformer(leftover=CONSTRAINT), leftover
+    source, report = transformer(2, leftover=CONSTRAINT), leftover
     first = report.findings[0]
     assert first.action == "drop"
     assert first.place.line == source.splitlines().index(f"    {CONSTRAINT}") + 1
@@ -67,10 +67,10 @@ def test_a_leftover_constraint_in_a_transformer(tmp_path: Path, leftover: Any) -
 
 def test_tokens_that_nothing_splits_in_a_transformer(tmp_path: Path, whole: Any) -> None:
     """Each of 4 groups of devices computes the whole batch: with the batch split, a quarter of all products."""
-    source, report = transformer(tokens="P()"), whole
+    source, report = transformer(1, tokens="P()"), whole
     first = report.findings[0]
     assert [one.code for one in report.findings][:1] == [("in_shardings: tokens = P('data')",)]
-    assert applied(source, first.diff) == transformer()
+    assert applied(source, first.diff) == transformer(1)
     check_diff(tmp_path, source, report)
     assert first.after.flops * 4 == first.before.flops
     assert first.after.memory < first.before.memory
@@ -124,6 +124,6 @@ def test_check_reports_edits_of_a_module_in_gspmds_notation(tmp_path: Path, caps
 
 def test_shardpasss_own_program_has_none(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
-    file.write_text(transformer())
+    file.write_text(transformer(1))
     module = runpy.run_path(str(file))
     assert shardpass.explain(module["jitted"], *module["arguments"]).findings is None
