@@ -25,7 +25,7 @@ from jaxlib.mlir import ir
 from shardpass.advise.place.marks import marked_ops, without_marks
 from shardpass.advise.place.specs import Spec
 from shardpass.diagnostics import NOWHERE, Place, collect
-from shardpass.ir.annotations import text
+from shardpass.ir.annotations import custom_call_target, text
 from shardpass.ir.context import parse_module
 from shardpass.ir.frames import NO_FRAME, Frame, user_frames
 from shardpass.ir.tensors import operation
@@ -37,6 +37,7 @@ from shardpass.report.naming import GRADIENT, Names, Sources
 ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT, CHUNKS = "argument", "result", "constraint", "value", "cut", "chunks"
 CAST = "cast"
 
+_CONSTRAINTS = ("sdy.sharding_constraint", "sdy.reshard")
 _INDEX = re.compile(r"(?<!^result)\[\d+\]")  # that of a result in the tuple of results stays
 _EACH_INDEX = re.compile(r"(\[\d+\])")
 _FLAT = re.compile(r"\[\d+\]$")
@@ -97,6 +98,8 @@ class Reading:
     Attributes:
         origin: by the op's number, that in the user's module.
         calls: by the op's number in the user's module, the user's frames from the inside.
+        constraints: the numbers there of what the user wrote as constraints. Import makes others, of the shardings at
+            the borders of a shard_map.
     """
 
     module: Any
@@ -104,6 +107,7 @@ class Reading:
     handles: Handles
     origin: Mapping[int, int]
     calls: Mapping[int, tuple[Frame, ...]]
+    constraints: frozenset[int]
     names: Names
 
 
@@ -125,10 +129,12 @@ def reading_of(module: Any, sources: Sources, check: Callable[[Any], None] | Non
 
     Raises as ``read``.
     """
-    calls = {}
+    calls, constraints = {}, set()
     with module.context:
         for number, op in marked_ops(module):
             calls[number] = user_frames(op.location)
+            if op.name in _CONSTRAINTS or custom_call_target(op) == "Sharding":
+                constraints.add(number)
     with collect():
         run_in_place(module, "shardpass-import")
     if check is not None:
@@ -137,7 +143,8 @@ def reading_of(module: Any, sources: Sources, check: Callable[[Any], None] | Non
         program, handles = read_program(module, "propagate")
         origin, locations = without_marks(handles.ops)
         arguments = [str(argument.location) for argument in handles.arguments[None]]
-    return Reading(module, program, handles, origin, calls, Names(program, locations, arguments, sources))
+    names = Names(program, locations, arguments, sources)
+    return Reading(module, program, handles, origin, calls, frozenset(constraints), names)
 
 
 class Sites:
@@ -215,7 +222,8 @@ class Sites:
         ops_of: dict[tuple[tuple[Frame, ...], Array, Spec], list[Op]] = {}
         origin = self.reading.origin
         for op in self.program.body.every_op():
-            if op.kind is not OpKind.CONSTRAINT or op.number not in origin or self.names.frame(op).place == NOWHERE:
+            is_users = op.kind is OpKind.CONSTRAINT and origin.get(op.number) in self.reading.constraints
+            if not is_users or self.names.frame(op).place == NOWHERE:
                 continue
             array = self.program.arrays[op.results[0]]
             annotation = self.program.annotations.get(op.results[0], NO_ANNOTATION)

@@ -75,3 +75,25 @@ def test_what_is_cast_is_constrained_before_the_cast() -> None:
     made = [line for line in edited.splitlines() if "sharding_constraint" in line]
     assert "tensor<64x64xi8>" in made[0]
     assert edited.index("sharding_constraint") < edited.index("convert")
+
+
+BORDERS = """
+module @step attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["data"=8]>
+  func.func @main(%0: tensor<64x64xf32> loc("x")) -> tensor<64x64xf32> {
+    %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"data"}, {}]>] out_shardings=[<@mesh, [{"data"}, {}]>]
+        manual_axes={"data"} (%a: tensor<8x64xf32>) {
+      %2 = stablehlo.negate %a : tensor<8x64xf32>
+      sdy.return %2 : tensor<8x64xf32>
+    } : (tensor<64x64xf32>) -> tensor<64x64xf32> loc("train.py":7:5)
+    %3 = sdy.sharding_constraint %1 <@mesh, [{"data"}, {}]> : tensor<64x64xf32> loc("train.py":9:5)
+    return %3 : tensor<64x64xf32>
+  }
+}
+"""
+
+
+def test_the_borders_of_a_shard_map_are_no_constraints_of_the_user() -> None:
+    reading = read(BORDERS, "step.mlir", Sources(()))
+    with reading.module.context:
+        assert [site.place.line for site in Sites(reading).constraints] == [9]
