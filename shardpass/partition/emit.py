@@ -330,7 +330,7 @@ def _unannotate(op: Any, in_region: bool) -> None:
         del attributes[names.SHARDING]
     if in_region and names.SCOPE in attributes:
         del attributes[names.SCOPE]
-    for name in (names.CONFLICT, names.PINNED, names.SPLIT, names.WAITS):
+    for name in (names.PINNED, *names.DECIDED):
         if name in attributes:
             del attributes[name]
 
@@ -373,6 +373,7 @@ def _misfit(op: Any, actual: Any, expected: Any, sharding: Sharding) -> Exceptio
 
 def _describe(row: dict[str, Any], kind: Any, sharding: Sharding) -> None:
     """Write on an argument or result which whole array it is a tile of."""
+    row.pop(names.COPY, None)
     row[names.SHARDING] = ir.StringAttr.get(names.MANUAL)
     row[names.GLOBAL_TYPE] = ir.TypeAttr.get(kind)
     row[names.TILED_SHARDING] = ir.StringAttr.get(str(sharding))

@@ -16,6 +16,8 @@ from shardpass.ir.annotations import (
     BARRIER,
     CONFLICT,
     CONSTRAINTS,
+    COPY,
+    DECIDED,
     EXACT,
     FIT,
     FREE,
@@ -174,6 +176,9 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
     for value, row in zip(program.body.arguments, signature.arguments, strict=True):
         if value in shardings.of:
             _annotate(row, shardings.of[value])
+        row.pop(COPY, None)
+        if value in shardings.copies:
+            row[COPY] = ir.StringAttr.get(str(shardings.copies[value]))
     for sharding, row in zip(shardings.results, signature.results, strict=True):
         if sharding is not None:
             _annotate(row, sharding)
@@ -196,9 +201,11 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
         attributes[SHARDING] = texts[of_op]
     for op in program.body.every_op():
         attributes = handles.ops[op.number].attributes
-        for name in (SPLIT, WAITS):
+        for name in DECIDED:
             if name in attributes:
                 del attributes[name]
+        if len(op.results) == 1 and op.results[0] in shardings.copies:
+            attributes[COPY] = ir.StringAttr.get(str(shardings.copies[op.results[0]]))
         if op.number in shardings.ways:
             attributes[SPLIT] = ir.StringAttr.get(split_text(op, shardings.ways[op.number]))
         if len(op.results) == 1 and op.results[0] in shardings.partial:

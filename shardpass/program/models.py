@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shardpass.ir.annotations import CONFLICT, PINNED, SCOPE, SHARDING, SPLIT, WAITS
+from shardpass.ir.annotations import DECIDED, PINNED, SCOPE, SHARDING
 from shardpass.ir.tensors import operation
 from shardpass.ops.border import checked_model
 from shardpass.ops.model import OpModel
 from shardpass.ops.registry import OpDef
 
-NOT_FACTS = frozenset(
-    {SHARDING, SCOPE, CONFLICT, PINNED, SPLIT, WAITS}
-)  # they say how this op is split, not what it does
+NOT_FACTS = frozenset({SHARDING, SCOPE, PINNED, *DECIDED})  # they say how this op is split, not what it does
 
 
 class Models:

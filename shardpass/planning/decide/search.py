@@ -18,7 +18,8 @@ gone when it does: every layer then sums activations, where gathering the weight
    that can be hidden (``slack``) counted in part: a gather of a weight waits for nothing, an exchange of activations
    holds up the next layer, and the sum does not see it. Such a plan is chosen if it is faster by ``FASTER``.
 6. With effort 2 a small program's plan is then changed value by value (``Search.neighbors``), as long as that pays: the
-   rules of ``trade`` and copies that ops share are not in the tables.
+   rules of ``trade`` and copies that ops share are not in the tables. With effort 1, only where a cheaper plan was
+   refused and there are few changes.
 7. With ``settle_results``, open results of main keep the shardings that propagation gives them, as JAX's do, unless
    another sharding receives less and saves ``MATERIAL``.
 
@@ -64,6 +65,7 @@ from shardpass.program.shardings import Factors, Shardings
 from shardpass.propagation.engine import describe
 from shardpass.propagation.implied import fix_implied
 from shardpass.propagation.program import Propagated
+from shardpass.sharding import Sharding
 
 SPLICED = "slices that are joined again become one op after the decision"  # of which tables do not know
 TRADED = "a cheaper plan receives or stores more than its saving may cost, or does not fit"
@@ -76,6 +78,7 @@ FASTER = 1e-2  # of a makespan, for a higher sum
 BUSY = 0.8  # of a makespan: where more of it is communication, all of that serves the bound
 NEAR = 1e-2  # of a makespan above its bound: a better plan is not sought, but with effort 2
 TRIES = 1 << 14  # ops in all plans of single changes
+TINY, FEW_TRIES = 32, 1 << 10  # ops of a program, and in all of its plans of single changes with effort 1
 HIDEABLE = 0.03  # of a makespan: where less of it can be hidden, the sum decides
 ROUNDING = 1e-9  # of a makespan
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated sharding is kept
@@ -94,12 +97,14 @@ class SearchChange:
 class Point:
     """The splits of all values of the folded program, and the ways of its ops (by number) that are decided too.
 
-    ``partial``: the axes over which values wait as partial sums.
+    ``partial``: the axes over which values wait as partial sums. ``copies``: of values that the user fixed, those that
+    users share.
     """
 
     splits: tuple[DimAxes, ...]
     ways: Mapping[int, Factors] = field(default_factory=dict)
     partial: Mapping[int, Axes] = field(default_factory=dict)
+    copies: Mapping[int, Sharding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,9 @@ def decide(
             if (weighed := search.weighed(best.plan, *weights)) is not None:
                 best.consider(weighed, weighed=True)
     if effort > 1:
-        best.improve()
+        best.improve(TRIES)
+    elif best.why == TRADED and program.count <= TINY and search.changes * program.count <= FEW_TRIES:
+        best.improve(FEW_TRIES)
     return best.decision
 
 
@@ -206,7 +213,7 @@ class _Best:
             return False
         if refused(self.plain, plan) or (weighed and refused(before, plan)):
             self.why = self.why or TRADED
-            return False
+            return bool(point.copies) and self.consider(replace(point, copies={}), weighed)
         self.point, self.plan, self.why = point, plan, HIDDEN if weighed else self.why
         count = sum(one != other for one, other in zip(point.splits, search.first.splits, strict=True))
         change = SearchChange(f"{count} values at once", price(self.plain), price(plan))
@@ -219,9 +226,9 @@ class _Best:
         )
         return True
 
-    def improve(self) -> None:
-        """Change single values of a small program as long as its plan gets faster."""
-        left = TRIES // max(1, self.program.count)
+    def improve(self, tries: int) -> None:
+        """Change single values of a small program as long as its plan gets faster. ``tries``: ops in all plans."""
+        left = tries // max(1, self.program.count)
         again = True
         while again:
             again = False
@@ -307,6 +314,7 @@ class Search:
             },
             ways=point.ways,
             partial=point.partial,
+            copies=point.copies,
         )
         return self.folded.unfolded(shardings)
 
@@ -464,7 +472,8 @@ class Search:
         self.engine.assign(solution.splits)
         values = {index: value for value, index in self.propagated.index.items()}
         partial = {values[index]: axes for index, axes in solution.partial.items()}
-        point = Point(self.engine.snapshot(), solution.ways, partial)
+        copies = {value: self.counts.meshes[value].sharding(split) for value, split in solution.copies.items()}
+        point = Point(self.engine.snapshot(), solution.ways, partial, copies)
         self.engine.restore(self.first.splits)
         if point in (self.first, *self.candidates):
             return None
@@ -472,6 +481,14 @@ class Search:
         if self.why:
             self.candidates.append(Point(point.splits))
         return point
+
+    @property
+    def changes(self) -> int:
+        """The number of ``neighbors`` of any splits, at most."""
+        if self.solver is None or self.solved is None:
+            return 0
+        domains = self.solver.network.domains
+        return sum(len(domain) - 1 for variable, domain in domains.items() if variable not in self.kept)
 
     def neighbors(self, splits: tuple[DimAxes, ...]) -> Iterator[tuple[DimAxes, ...]]:
         """Yield ``splits`` with one open value, and those that are tied to it, split otherwise."""

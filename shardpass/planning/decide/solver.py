@@ -47,6 +47,7 @@ class Solution(NamedTuple):
     result: Result
     ways: dict[int, Factors]
     partial: Mapping[int, Axes] = {}  # of values of the engine that wait, the axes that they are partial over
+    copies: Mapping[int, DimAxes] = {}  # of values of the program, the copy that their users share
 
 
 class Solver:
@@ -134,7 +135,7 @@ class Solver:
         ways_of = self.network.ways
         values = most_split(tables, dict(ways_of.values()), self.network.program.mesh, known)
         ways = {op: strategies[values[variable]].factors for op, (variable, strategies) in ways_of.items()}
-        return Solution(out, Result(values, price, bound, why), ways, partial)
+        return Solution(out, Result(values, price, bound, why), ways, partial, self.network.copies_at(values))
 
     def among_equals(self, present: Mapping[int, int], price: float) -> Iterator[Table]:
         """Yield tables that decide between assignments of equal price. ``price``: of the present assignment."""

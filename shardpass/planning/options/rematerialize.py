@@ -36,10 +36,14 @@ DEPTH = 4
 
 
 class Movers:
-    """Brings arrays to shardings: from the nearest copy, or by computing them again."""
+    """Brings arrays to shardings: from the nearest copy, or by computing them again.
 
-    def __init__(self, copies: Copies, borders: Mapping[int, Borders]) -> None:
-        self.copies, self.borders = copies, borders
+    ``shared``: of values, the copy that several users start from; ``used``: those that were made.
+    """
+
+    def __init__(self, copies: Copies, borders: Mapping[int, Borders], shared: Mapping[int, Sharding]) -> None:
+        self.copies, self.borders, self.shared = copies, borders, shared
+        self.used: dict[int, Sharding] = {}
         self.makers: dict[int, Op] = {}
 
     def made_by(self, op: Op) -> None:
@@ -64,6 +68,7 @@ class Movers:
         if placed.sharding == target:
             return placed.copy
         if not self.copies.has(placed.array, target):
+            self._share(value, placed, target, cause, steps)
             price, source = self.copies.nearest(placed, target)
             if self._price(placed, target, price, DEPTH) < price:
                 self._again(placed, target, cause, steps)
@@ -73,6 +78,15 @@ class Movers:
                 steps.append(Reshard(start, target, placed.type, placed.mesh, received, cause, placed.array))
             self.copies.add(placed.array, target)
         return Copy(placed.array, target)
+
+    def _share(self, value: int, placed: PlacedArray, target: Sharding, cause: str, steps: list[Step]) -> None:
+        """Make the copy of ``value`` that its users share, where ``target`` is nearer to that than to all others."""
+        shared = self.shared.get(value)
+        if shared is None or shared == target or self.copies.has(placed.array, shared):
+            return
+        if self.copies.between(placed, shared, target) < self.copies.price(placed, target):
+            self.used[value] = shared
+            self.bring(value, shared, cause, steps)
 
     def _again(self, placed: PlacedArray, target: Sharding, cause: str, steps: list[Step]) -> None:
         op, wanted = self.makers[placed.array], self._operand_dims(placed, target)

@@ -249,6 +249,11 @@ class ProgramTables:
             )
         )
 
+    def copies_at(self, values: Values) -> dict[int, DimAxes]:
+        """Return the copies that users share in an assignment, by value of the program."""
+        chosen = {value: place.domain[values[place.variable]] for value, place in self._copies.items()}
+        return {value: split for value, split in chosen.items() if split != self._copies[value].domain[0]}
+
     def _times(self, value: int) -> float:
         return self.counts.times.get(value, 1.0)
 

@@ -81,10 +81,10 @@ def plan_program(
 
 
 def plan_decided(program: Program, shardings: Shardings, decided: Decided) -> tuple[ProgramPlan, Shardings]:
-    """Return the plan, and ``shardings`` reduced to the ways of ops that change the plan."""
+    """Return the plan, and ``shardings`` reduced to the ways of ops and the shared copies that change the plan."""
     planner = _Planner(program, shardings, decided)
     plan = without_unused(planner.run(), False)
-    return plan, replace(shardings, ways=planner.ways, partial=planner.summands.over)
+    return plan, replace(shardings, ways=planner.ways, partial=planner.summands.over, copies=planner.movers.used)
 
 
 class _Planner:
@@ -95,7 +95,7 @@ class _Planner:
         self.copies = Copies(decided.prices, decided.clock)
         self.borders = borders(program)
         self.hoists = Hoists(self.copies, program)
-        self.movers = Movers(self.copies, self.borders)
+        self.movers = Movers(self.copies, self.borders, shardings.copies)
         self.choices = Choices(decided, self.copies)
         self.summands = Summands(program, shardings)
         self.accumulations = accumulations(program) if shardings.partial else {}

@@ -84,7 +84,8 @@ class Folded:
         }
         ways = {op: decided.ways[rep] for op, rep in self.ops.items() if rep in decided.ways}
         partial = {value: decided.partial[rep] for value, rep in enumerate(self.of) if rep in decided.partial}
-        return Shardings(of, results, conflicts, ways, partial)
+        copies = {value: decided.copies[rep] for value, rep in enumerate(self.of) if rep in decided.copies}
+        return Shardings(of, results, conflicts, ways, partial, copies)
 
 
 def fold(program: Program, barriers: Mapping[int, str]) -> Folded:
