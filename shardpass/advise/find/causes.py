@@ -7,7 +7,8 @@ Each is read off the traced program, for the collectives that the compiled progr
 2. An op that works along a dimension which devices share: a lookup of rows, a reshape that joins the dimension with
    one in front of it, a sort.
 3. An array that is sent after it was cast to a wider type or repeated, as the heads of keys and values are.
-4. A large array that stays whole over an axis, with a dimension that the axis does not divide.
+4. A large array that stays whole over an axis which splits others of its kind, states or batches, with a dimension that
+   the axis does not divide.
 
 Example: ``x[permutation]`` of a batch over 'data'. Any device may need any row, so XLA gathers the whole batch.
 
@@ -42,12 +43,11 @@ _CHEAP = frozenset(
     for name in ("convert", "reshape", "transpose", "broadcast_in_dim", "multiply", "add", "subtract", "divide",
                  "optimization_barrier")
 )  # fmt: skip
+_FORMS = _CHEAP | {f"stablehlo.{name}" for name in ("compare", "select", "clamp", "concatenate")}
 _LINEAR = frozenset(f"stablehlo.{name}" for name in ("convert", "reshape", "transpose", "multiply", "divide"))
 _WHOLE = "work there along a dimension that is whole on each device, or split another one"
 _ALONG = {
     "gather": "rows are looked up",
-    "scatter": "rows are looked up",
-    "scatter-add": "rows are looked up",
     "reshape": "the reshape joins or divides dimensions",
     "sort": "the sort is",
     "cumsum": "the sum of prefixes is",
@@ -118,15 +118,20 @@ class _Flow:
             return self.bytes(value)
         return min(self.bytes(value), sum(self.least(operand, steps - 1) for operand in op.operands))
 
-    def is_table(self, value: int) -> bool:
-        """Return whether ``value`` is a state, as the table of an embedding is, in another form at most."""
+    def is_table(self, op: Op) -> bool:
+        """Return whether ``op`` looks up rows of a state, or rows of an argument by another, as an embedding does."""
+        table, *rows = (self.source(operand) for operand in op.operands[:2])
+        inputs, array = self.program.body.arguments, self.program.arrays[table]
+        return table in inputs and (array in self.context.state_types or (bool(rows) and rows[0] in inputs))
+
+    def source(self, value: int) -> int:
+        """Return the value of which ``value`` is another form, by the first operand of each op."""
         for _ in range(STEPS):
             op = self.makers.get(value)
-            if op is None or not (op.name in _CHEAP or op.kind is OpKind.CONSTRAINT):
+            if op is None or not op.operands or not (op.name in _FORMS or op.kind is OpKind.CONSTRAINT):
                 break
             value = op.operands[0]
-        array = self.program.arrays[value]
-        return value in self.program.body.arguments and array in self.context.state_types
+        return value
 
 
 def _summed(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
@@ -198,8 +203,8 @@ def _along(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
     groups: dict[tuple[Place, str], list[Row]] = defaultdict(list)
     for row in rows:
         name = row.names.rpartition("/")[2]
-        tables = (op.operands[0] for op in flow.at[*_line(row.place), name] if op.operands)
-        if name in _ALONG and row.place != NOWHERE and not (name == "gather" and any(map(flow.is_table, tables))):
+        is_table = name == "gather" and any(map(flow.is_table, flow.at[*_line(row.place), name]))
+        if name in _ALONG and row.place != NOWHERE and not is_table:
             groups[row.place, name].append(row)
     for (place, name), some in groups.items():
         first, cost = max(some, key=lambda row: row.bytes_received), sum(row.bytes_received for row in some)
@@ -250,7 +255,9 @@ def _uneven(context: Context) -> Iterator[Cause]:
     for site in context.sites.arguments:
         for name, shards in context.axes.items():
             sizes = [(dim, size) for dim, size in enumerate(site.array.shape) if size > shards and size % shards]
-            if not sizes or name in axes_of(site.spec):
+            is_state = site.array in context.state_types
+            alike = (one for one in context.sites.arguments if (one.array in context.state_types) == is_state)
+            if not sizes or name in axes_of(site.spec) or not any(name in axes_of(one.spec) for one in alike):
                 continue
             dim, size = sizes[0]
             memory = site.bytes // prod(context.axes[one] for one in axes_of(site.spec)) * (shards - 1) // shards

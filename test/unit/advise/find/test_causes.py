@@ -57,18 +57,21 @@ def test_what_costs_little_of_all_is_no_cause() -> None:
     assert not found(*JOINED, gather, *others)  # an eighth
 
 
-@pytest.mark.parametrize("is_table", [True, False])
-def test_rows_of_a_batch_and_not_of_a_table(is_table: bool) -> None:
-    """An argument of the type of a result is a table of parameters, whose rows are summed wherever it is split."""
-    values, types = ("%2, %0", "tensor<16x8xf32>, tensor<64x8xf32>") if is_table else ("%2", "tensor<16x8xf32>")
-    body = f"""    %2 = "stablehlo.gather"(%0, %1) <{{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+@pytest.mark.parametrize(
+    ("is_state", "rows", "is_cause"), [(True, "%3", False), (False, "%1", False), (False, "%3", True)]
+)
+def test_rows_of_a_batch_in_computed_order(is_state: bool, rows: str, is_cause: bool) -> None:
+    """A table is a state, or its rows are an argument as tokens are; its rows are summed wherever it is split."""
+    values, types = ("%2, %0", "tensor<16x8xf32>, tensor<64x8xf32>") if is_state else ("%2", "tensor<16x8xf32>")
+    body = f"""    %3 = stablehlo.iota dim = 0 : tensor<16x1xi32>
+    %2 = "stablehlo.gather"(%0, {rows}) <{{dimension_numbers = #stablehlo.gather<offset_dims = [1],
       collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 8>}}> :
       (tensor<64x8xf32>, tensor<16x1xi32>) -> tensor<16x8xf32> loc("jit(step)/gather"("train.py":9:5))
     return {values} : {types}"""
     arguments = """%0: tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x"),
                    %1: tensor<16x1xi32> loc("rows")"""
     sent = row("all_reduce", "jit(step)/gather", 9, "tensor<16x8xf32>", array="x")
-    assert len(found(arguments, f"({types})", body, sent)) == (not is_table)
+    assert len(found(arguments, f"({types})", body, sent)) == is_cause
 
 
 LOOP = """    %c = stablehlo.constant dense<0> : tensor<i32>
@@ -112,11 +115,14 @@ def test_heads_that_are_repeated_before_they_are_sent() -> None:
     assert one.bytes == MIB * 7 // 8
 
 
-def test_a_large_array_with_a_size_that_no_axis_divides() -> None:
-    arguments = '%0: tensor<16x6x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}, {}]>} loc("cache")'
-    body = "    return %0 : tensor<16x6x32xf32>"
-    held = 16 * 6 * 32 * 4 // 2 * 3 // 4  # half of it on each device; a quarter would do
-    (one,) = found(arguments, "tensor<16x6x32xf32>", body, memory=held * 2)
-    assert one.memory == held
-    assert "dimension 1 is 6, no multiple of 4" in one.sentence
-    assert not found(arguments, "tensor<16x6x32xf32>", body, memory=held * 20)
+@pytest.mark.parametrize("other", ["data", "model"])
+def test_a_large_array_with_a_size_that_an_axis_of_its_kind_does_not_divide(other: str) -> None:
+    arguments = f"""
+      %0: tensor<16x6x32xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"model"}}, {{}}, {{}}]>}} loc("cache"),
+      %1: tensor<16x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"{other}"}}, {{}}]>}} loc("other")"""
+    types, body = "tensor<16x6x32xf32>, tensor<16x8xf32>", "    return %0, %1 : tensor<16x6x32xf32>, tensor<16x8xf32>"
+    cost = 16 * 6 * 32 * 4 // 2 * 3 // 4  # half of it is on each device; a quarter of that would do
+    made = found(arguments, f"({types})", body, memory=cost * 2)
+    assert [one.memory for one in made] == ([cost] if other == "data" else [])
+    assert all("dimension 1 is 6, no multiple of 4" in one.sentence for one in made)
+    assert not found(arguments, f"({types})", body, memory=cost * 20)
