@@ -67,6 +67,14 @@ def test_a_context_takes_what_jaxs_own_takes():
     assert str(ours) == str(theirs)
 
 
+def test_dialects_are_loaded_with_the_modules_that_have_them():
+    context = make_context()
+    assert context.is_registered_operation("func.func")
+    assert not context.is_registered_operation("math.sin")
+    parse_module(DIALECTS, context=context)
+    assert context.is_registered_operation("math.sin")
+
+
 def test_jaxs_own_context_is_the_way_out_where_jaxlib_moves_its_parts(monkeypatch):
     monkeypatch.setitem(sys.modules, "jaxlib.mlir._mlir_libs._jax_mlir_ext", None)
     parse_module(DIALECTS, context=make_context())
