@@ -95,6 +95,7 @@ def test_of_a_conditional_the_dearest_branch_counts():
         ("all-reduce", "channel_id=1, replica_groups={{0}}|((0, 1, 2, 3, 4, 5, 6, 7),)"),
         ("all-reduce", "channel_id=1, replica_groups={{0}}, use_global_device_ids=true|()"),
         ("collective-permute", "channel_id=1, source_target_pairs={{0,1},{2,2},{1,0}}|((0, 1), (1, 0))"),
+        ("collective-permute", "channel_id=1, source_target_pairs={}|()"),
     ],
 )
 def test_groups(op, groups):

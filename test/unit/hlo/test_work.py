@@ -66,6 +66,12 @@ def test_of_an_array_that_is_sliced_only_the_slice_is_read():
     assert moved == 32 + 32 + 4
 
 
+def test_of_an_array_that_is_updated_only_the_update_is_read_and_written():
+    body = ["%p = f32[100,8] parameter(0)", "%u = f32[1,8] parameter(1)", "%i = s32[] parameter(2)"]
+    body += ["ROOT %d = f32[100,8] dynamic-update-slice(%p, %u, %i, %i)"]
+    assert totals(body) == (0, 32 + 32)
+
+
 def test_the_largest_array_counts_unless_a_product_or_vector_memory_takes_it():
     body = [
         "%a = f32[8,32] parameter(0)",
