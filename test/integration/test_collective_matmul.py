@@ -126,8 +126,8 @@ def test_what_the_plan_lists_is_what_is_built(shape, backward, which):
     assert len(built) == len(plan.loops)
     for loop in plan.loops:
         cost = loop.price(loop.machine)
-        held = f"a device holds {loop.resident_bytes} bytes of it in place of {loop.pair.bytes}"
-        seconds = f"modelled time {cost.in_turn * 1e6:.1f} us in place of {cost.apart * 1e6:.1f} us"
+        held = f"a device needs {loop.resident_bytes} bytes for it instead of {loop.pair.bytes}"
+        seconds = f"modelled time {cost.in_turn * 1e6:.1f} us instead of {cost.apart * 1e6:.1f} us"
         found = next(told for told in built if f"{loop.kind} of " in told and held in told and seconds in told)
         built.remove(found)
     assert "shardpass.in_turn" not in str(module)

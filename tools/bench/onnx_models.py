@@ -184,7 +184,7 @@ def page(rows: Sequence[Row]) -> str:
 
 def _short(reason: str) -> str:
     """A reason without the name of the node."""
-    _, _, tail = reason.partition("cannot be written in StableHLO: ")
+    _, _, tail = reason.partition("cannot be converted to StableHLO: ")
     return (tail or reason)[:160]
 
 

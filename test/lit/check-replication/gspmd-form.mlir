@@ -4,7 +4,7 @@
 // RUN: shardpass-check-replication %t.whole.mlir | FileCheck %s --check-prefix=RIGHT
 
 // RIGHT: whole.mlir: no problem found
-// CHECK: gspmd-form.mlir:[[# @LINE + 15]]:{{[0-9]+}}: error: the output tensor<2xf32> (result 0 of @main) of the manual region is replicated over {{.*}}: devices 0 and 2 should hold the same and may not [SP237]
+// CHECK: gspmd-form.mlir:[[# @LINE + 15]]:{{[0-9]+}}: error: the output tensor<2xf32> (result 0 of @main) of the manual region is replicated over {{.*}}, but its value may differ between devices 0 and 2 [SP237]
 // CHECK-NEXT: help: make the devices agree before the region ends
 // CHECK-NEXT: gspmd-form.mlir:[[# @LINE + 6]]:{{[0-9]+}}: note: stablehlo.all_reduce may differ between devices 0 and 2
 // CHECK-NEXT: gspmd-form.mlir:[[# @LINE + 4]]:{{[0-9]+}}: note: stablehlo.custom_call may differ between devices 0 and 2, {{.*}}: the region's input has different tiles on devices 0 and 2

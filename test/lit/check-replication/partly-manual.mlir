@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 
-// CHECK: partly-manual.mlir:[[# @LINE + 4]]:{{[0-9]+}}: error: the output tensor<4x8xf32> (result 0 of @main) of the manual region is replicated over 'x', as its out sharding says, but its value may differ: devices 0 and 4 should hold the same and may not [SP237]
+// CHECK: partly-manual.mlir:[[# @LINE + 4]]:{{[0-9]+}}: error: the output tensor<4x8xf32> (result 0 of @main) of the manual region is replicated over 'x', according to its out sharding, but its value may differ between devices 0 and 4 [SP237]
 // CHECK: note: stablehlo.custom_call may differ between devices 0 and 4, which differ in 'x': the region's input has different tiles on devices 0 and 4
 // CHECK-NOT: error:
 func.func @main(%a: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>) {

@@ -5,7 +5,7 @@
 
 // RUN: shardpass-opt %s 'shardpass-collective-matmul{matmul-loops=memory}' --split-input-file 2>/dev/null | FileCheck %s
 
-// SMALL: remark: all_gather of tensor<8x3xf32> and a product stay apart: in turn, in 4 blocks, they would take 30.0 us in place of 10.0 us (h100), and hold 48 bytes in place of 96 [SP311]
+// SMALL: remark: all_gather of tensor<8x3xf32> and a product stay separate: in turn, in 4 blocks, they would take 30.0 us instead of 10.0 us (h100), and need 48 bytes instead of 96 [SP311]
 
 // CHECK-LABEL: module @gathered_array_used_twice
 // CHECK: all_gather

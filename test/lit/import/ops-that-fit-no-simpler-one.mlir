@@ -3,7 +3,7 @@
 
 module attributes {mhlo.num_partitions = 2 : i32} {
   func.func @main(%x: tensor<4x9xf32>, %i: tensor<6xi32>) -> tensor<4x6xf32> {
-    // expected-error@below {{stablehlo.torch_index_select cannot be written out in simpler ops: dim = 9223372036854775807 and batch_dims = 0 do not fit an operand of rank 2 and an index of rank 1}}
+    // expected-error@below {{stablehlo.torch_index_select cannot be decomposed into simpler ops: dim = 9223372036854775807 and batch_dims = 0 do not fit an operand of rank 2 and an index of rank 1}}
     %0 = "stablehlo.torch_index_select"(%x, %i) <{batch_dims = 0 : i64, dim = 9223372036854775807 : i64}>
         : (tensor<4x9xf32>, tensor<6xi32>) -> tensor<4x6xf32>
     return %0 : tensor<4x6xf32>

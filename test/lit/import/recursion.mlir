@@ -1,4 +1,4 @@
-// Functions that call one another in a circle cannot be inlined.
+// Functions that call one another recursively cannot be inlined.
 // RUN: shardpass-opt %s import --split-input-file --verify-diagnostics
 
 func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -10,7 +10,7 @@ func.func private @even(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 func.func private @odd(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@below {{functions call one another in a circle: @even -> @odd -> @even [SP205]}}
+  // expected-error@below {{functions call one another recursively: @even -> @odd -> @even [SP205]}}
   %0 = call @even(%x) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -18,7 +18,7 @@ func.func private @odd(%x: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@below {{functions call one another in a circle: @main -> @main [SP205]}}
+  // expected-error@below {{functions call one another recursively: @main -> @main [SP205]}}
   %0 = call @main(%x) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }

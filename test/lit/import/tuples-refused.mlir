@@ -19,7 +19,7 @@ module attributes {mhlo.num_partitions = 2 : i32} {
 module attributes {mhlo.num_partitions = 2 : i32} {
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
     %0 = stablehlo.tuple %x, %x : tuple<tensor<8xf32>, tensor<8xf32>>
-    // expected-error@below {{mhlo.custom_call takes or gives tuple<tensor<8xf32>, tensor<8xf32>>, and shardpass does not know how to take the tuple apart [SP248]}}
+    // expected-error@below {{mhlo.custom_call takes or returns tuple<tensor<8xf32>, tensor<8xf32>>, and shardpass does not know how to unpack the tuple [SP248]}}
     %1 = mhlo.custom_call @f(%0) : (tuple<tensor<8xf32>, tensor<8xf32>>) -> tensor<8xf32>
     return %1 : tensor<8xf32>
   }

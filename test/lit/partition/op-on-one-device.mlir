@@ -5,7 +5,7 @@
 
 module attributes {mhlo.num_partitions = 4 : i32} {
   func.func @main(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"}) -> tensor<8x4xf32> {
-    // expected-remark@below {{stablehlo.sine has the sharding {maximal device=1}, and yet all 4 devices compute it, as they run one program; its result is the same [SP314]}}
+    // expected-remark@below {{stablehlo.sine has the sharding {maximal device=1}, but all 4 devices compute it, because they run one program; its result is the same [SP314]}}
     %0 = stablehlo.sine %x {mhlo.sharding = "{maximal device=1}"} : tensor<8x4xf32>
     %1 = stablehlo.cosine %0 : tensor<8x4xf32>
     %2 = stablehlo.custom_call @Sharding(%1) {mhlo.sharding = "{maximal device=2}"} : (tensor<8x4xf32>) -> tensor<8x4xf32>

@@ -22,7 +22,7 @@ module attributes {mhlo.num_partitions = 2 : i32} {
 
 module attributes {mhlo.num_partitions = 2 : i32} {
   func.func public @main(%x: tensor<2x4xf32>) -> tensor<4x4xf32> {
-    // expected-error@+1 {{the source sharding {manual} does not say which part of the array a device holds}}
+    // expected-error@+1 {{the source sharding {manual} does not specify which part of the array is on each device}}
     %0 = stablehlo.custom_call @shardpass.redistribute(%x) {shardpass.from = "{manual}", shardpass.to = "{replicated}", shardpass.global_type = tensor<4x4xf32>} : (tensor<2x4xf32>) -> tensor<4x4xf32>
     return %0 : tensor<4x4xf32>
   }

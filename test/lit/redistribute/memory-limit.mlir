@@ -8,7 +8,7 @@
 // RUN: exits 1 shardpass-opt %s 'builtin.module(shardpass-redistribute{memory-limit=lots})' 2>&1 | FileCheck %s --check-prefix=TEXT
 // RUN: exits 1 shardpass-opt %s 'builtin.module(shardpass-redistribute{machine=abacus})' 2>&1 | FileCheck %s --check-prefix=MACHINE
 
-// OVER: memory-limit.mlir:{{[0-9]+}}:{{[0-9]+}}: error: no known plan for 16x16xf32 {{.*}} keeps to 127 bytes live together: the least is 128 bytes
+// OVER: memory-limit.mlir:{{[0-9]+}}:{{[0-9]+}}: error: no known plan for 16x16xf32 {{.*}} fits in 127 bytes: the least is 128 bytes
 // OVER: help: allow at least 128 bytes; the source tile has 64 bytes and the target tile 64
 // TEXT: error: 'lots' is not a memory limit [SP412]
 // MACHINE: error: there is no machine 'abacus' [SP901]

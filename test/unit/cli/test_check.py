@@ -45,7 +45,7 @@ def test_an_onnx_model_is_known_by_its_bytes(models: Any, tmp_path: Path, capsys
         f"{path}: error: ONNX-B1: node 'n0' (Add): axis 0 of 'B' is in one piece and axis 0 of 'A' in 2 shards" in said
     )
     assert "[SP731]" in said
-    assert "help: split axes that meet in the same way" in said
+    assert "help: split corresponding axes in the same way" in said
     # device 0 holds 16 of 32 rows, and is to hold 512 of 1024 columns: it lacks 16 * 512 floats
     assert "remark: ONNX-D4" in said
     assert "32768 bytes" in said

@@ -231,7 +231,7 @@ def test_a_name_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[st
             lambda p: p.graph.node[0].input.__setitem__(0, "z"),
             "no graph input, weight or earlier node makes its input 'z'",
         ),
-        (lambda p: p.graph.output[0].__setattr__("name", "z"), "graph output 'z': it cannot be written in StableHLO"),
+        (lambda p: p.graph.output[0].__setattr__("name", "z"), "graph output 'z': it cannot be converted to StableHLO"),
         (lambda p: p.graph.input[0].type.tensor_type.__setattr__("elem_type", 0), "its element type, number 0"),
         (
             lambda p: p.graph.input[0].type.tensor_type.shape.dim[0].__setattr__("dim_value", -4),

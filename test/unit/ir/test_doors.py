@@ -269,7 +269,7 @@ def test_an_empty_file(content: bytes, tmp_path: Path, capsys: pytest.CaptureFix
     path.write_bytes(content)
     for command, rest in ((check.main, []), (opt.main, []), (opt.main, ["partition"])):
         assert command([str(path), *rest]) == 1
-        assert capsys.readouterr().err.startswith(f"{path}: error: there is nothing in this file [SP126]\n")
+        assert capsys.readouterr().err.startswith(f"{path}: error: this file is empty [SP126]\n")
 
 
 def test_a_folder_names_the_modules_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -114,7 +114,7 @@ def test_a_constraint_that_costs_is_a_remark() -> None:
         shardpass.run_pipeline(COLUMNS_FIRST, "shardpass-import,shardpass-propagate,shardpass-check{remarks=true}")
     (remark,) = [one for one in found if one.code == "SP246"]
     assert COLUMNS_FIRST.splitlines()[remark.place.line - 1].lstrip().startswith("%0 = ")
-    assert f"receives {there} bytes to bring" in remark.message
+    assert f"receives {there} bytes to reshard" in remark.message
     assert f"{2 * there} bytes less" in remark.message
 
 

@@ -134,6 +134,6 @@ def test_other_floats_stay_with_a_remark() -> None:
 
 
 def test_a_choice_that_there_is_not() -> None:
-    with pytest.raises(ShardpassError, match=r"there is no way 'both' to treat NaN \[SP316\]") as caught:
+    with pytest.raises(ShardpassError, match=r"'both' is not a way to treat NaN \[SP316\]") as caught:
         shardpass.run_pipeline(USERS.format("f32"), "shardpass-keep-nan{nan=both}")
     assert "xla, exact" in caught.value.diagnostics[0].remedy

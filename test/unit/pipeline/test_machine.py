@@ -63,7 +63,7 @@ def test_an_option_beats_the_module_with_a_remark():
     module, told = ran(named, "shardpass-redistribute{memory-limit=none machine=ethernet}")
     assert str(module).count("stablehlo.all_gather") == 1
     assert [(one.code, one.severity) for one in told] == [("SP904", "remark")]
-    assert "decided for the machine paper, and shardpass-redistribute takes ethernet" in told[0].message
+    assert "decided for the machine paper, but shardpass-redistribute uses ethernet" in told[0].message
 
 
 def test_each_pipeline_says_the_machine_on_the_module():
@@ -113,7 +113,7 @@ def test_a_plan_and_an_executable_know_their_machine():
         assert shardpass.compile(module, machine=lab).machine == "v6e"
     (remark,) = told
     assert remark.code == "SP904"
-    assert "decided for the machine v6e, and compile() takes lab@" in remark.message
+    assert "decided for the machine v6e, but compile() uses lab@" in remark.message
 
 
 def test_run_and_explain_have_one_clock(tmp_path):

@@ -186,5 +186,5 @@ def test_a_program_that_fits_no_way_is_planned_with_a_remark(effort: int) -> Non
     with collect() as seen:
         module = shardpass.run_pipeline(STEP, f"propagate{{machine={on_memory(2**20)} effort={effort}}}")
     (remark,) = [one for one in seen if one.code == "SP807"]
-    assert f"hold {show_bytes(free.alive.peak)}" in remark.message
+    assert f"need {show_bytes(free.alive.peak)}" in remark.message
     assert plan_module(module).alive.peak == free.alive.peak
