@@ -8,7 +8,7 @@ batch, or undoes ZeRO or FSDP.
    are counted is left out where a device receives or holds more with it, or does not save HALF of what is received or
    of the memory: time alone, which is modelled, is no reason to give up a split. Where these bytes are less than SMALL
    of the memory, a FIFTH is enough. An edit that splits an annotated array otherwise saves a TENTH of the time, of
-   what is received, or of the memory.
+   what is received, or of the memory; one with which a device receives or holds more, a THIRD.
 2. Edits that keep the scheme come first, unless the best of them is worth less than half (``HALF``) of an edit that
    breaks the scheme.
 3. Of these, all that are worth NEAR of the best count as equal. The order is then the rank of the kind, the number of
@@ -27,7 +27,7 @@ from shardpass.advise.find.verify import MORE_BYTES, saves, saves_memory, worsen
 from shardpass.report.findings import Figures
 
 HALF = 0.5
-FIFTH, TENTH = 0.2, 0.1
+THIRD, FIFTH, TENTH = 1 / 3, 0.2, 0.1
 SMALL = 0.02
 NEAR = 0.85
 STEP = 0.05  # of the price: an edit is drafted later by so much for each edit of its kind before it
@@ -71,7 +71,8 @@ class Trial:
         if self.harm:
             least = FIFTH if self.harm <= SMALL * base.memory else HALF
             return max(sent, memory) >= least and not worsens(base, after)
-        return not self.moves or max(time, sent, memory) >= TENTH
+        least = THIRD if worsens(base, after) else TENTH if self.moves else 0.0
+        return max(time, sent, memory) >= least
 
     def saves_memory(self, base: Figures, after: Figures) -> bool:
         """Return whether the edit is worth a report by its memory alone."""

@@ -84,6 +84,13 @@ def test_an_edit_that_splits_an_array_otherwise_saves_a_tenth() -> None:
     assert not moving.saves(BASE, Figures(950, 1000, 0, 0.95))
 
 
+def test_an_edit_with_which_a_device_holds_more_saves_a_third() -> None:
+    edit = trial("drop", 0.0)
+    assert edit.saves(BASE, Figures(600, 1020, 0, 0.8))
+    assert not edit.saves(BASE, Figures(850, 1020, 0, 0.8))
+    assert edit.saves(BASE, Figures(850, 1005, 0, 0.8))
+
+
 def test_of_states_of_one_price_those_of_most_places_come_first() -> None:
     reading = read((Path(__file__).parent / "states.txt").read_text(), "step.mlir", Sources(()))
     with reading.module.context:
