@@ -79,13 +79,14 @@ def edits_that_save(data: Given, file: str, partitioner: str, target: Target | N
     from shardpass.cost.chosen import machine_text
     from shardpass.diagnostics import NOWHERE, Place
     from shardpass.diagnostics.table_suggest import EDIT_SAVES
+    from shardpass.report.findings import NAME
     from shardpass.report.text import show_bytes
     from shardpass.targets.machine import machine_of
 
     with collect():
         machine = None if target is None else machine_text(machine_of(target))
         asked = explain_data(data, file, partitioner, machine=machine, folders=[Path.cwd()], target=target)
-        findings = asked.findings or ()
+        findings = [one for one in asked.findings or () if one.action != NAME]
     return [
         EDIT_SAVES.at(
             Place(file) if one.place == NOWHERE else one.place,

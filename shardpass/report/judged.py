@@ -15,7 +15,7 @@ from shardpass.diagnostics.table_passes import COSTLY_CONSTRAINT
 from shardpass.diagnostics.table_report import HINT_SAVES, LINE_RECEIVES, SENDS_MORE
 from shardpass.diagnostics.table_suggest import EDIT_SAVES
 from shardpass.report.diagnostics import sarif_result
-from shardpass.report.findings import DECIDED, NOW
+from shardpass.report.findings import DECIDED, NAME, NOW
 from shardpass.report.report import Report
 from shardpass.report.sarif import ERROR, NOTE, WARNING, Replacement, SarifResult, sarif
 from shardpass.report.text import COMPILERS, show_bytes
@@ -56,8 +56,8 @@ def as_sarif(report: Report, some: Sequence[Judged], limit: int | None = None) -
 
 def _judged(report: Report, limit: int | None) -> Iterator[Judged]:
     compiler = COMPILERS.get(report.partitioner, "shardpass")
-    findings = report.findings
-    for one in findings or ():
+    findings = [one for one in report.findings or () if one.action != NAME]
+    for one in findings:
         edit = EDIT_SAVES.at(
             one.place,
             sentence=one.sentence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from shardpass.diagnostics import NOWHERE, Place
-from shardpass.report.findings import headline
+from shardpass.report.findings import NAME, headline
 from shardpass.report.report import Report
 from shardpass.report.rows import short
 from shardpass.report.text import exposed_by_line, show_bytes, show_seconds
@@ -32,6 +32,8 @@ def worst(report: Report) -> Worst:
     which a device receives the most.
     """
     for finding in report.findings or ():
+        if finding.action == NAME:
+            return Worst(headline(finding), finding.code)
         before, after = finding.before, finding.after
         received = f"received {show_bytes(before.bytes)} \u2192 {show_bytes(after.bytes)}"
         step = f"step {micro(before.seconds)} \u2192 {micro(after.seconds)}"

@@ -180,14 +180,16 @@ class _Search:
         return Findings((*self.leading, *self.findings, *left[:MOST_CAUSES]), self.compiled, stopped=stopped)
 
     def _lead(self) -> None:
-        """Put the first cause in front that costs more than the first finding saves."""
-        base = figures(self.asked.base)
+        """Put the first cause in front that costs more than the first finding saves, or that this finding mends by
+        another scheme than the user's.
+        """
+        base, breaks = figures(self.asked.base), bool(label(self.context, tuple(self.changes)))
         for one in self.causes:
-            if not self._is_left(one):
+            if not self._is_left(one) and not (breaks and one.bytes):
                 continue
             thinner = (base.memory - self.figures.memory) / max(1, base.memory)
             fewer = max((base.bytes - self.figures.bytes) / max(1, base.bytes), thinner)
-            if not self.findings or one.bytes > fewer * base.bytes:
+            if not self.findings or one.bytes > fewer * base.bytes or (breaks and one.bytes):
                 self.causes.remove(one)
                 self.leading = (self._named(one, base),)
                 self.asked.show(*self.leading)

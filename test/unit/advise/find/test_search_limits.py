@@ -14,9 +14,10 @@ import pytest
 
 from shardpass.advise.find import rank, search
 from shardpass.advise.find.budget import COMPILES, LEAST, Budget
+from shardpass.advise.find.causes import Cause
 from shardpass.advise.find.search import Asked, find_edits
 from shardpass.cost.chosen import chosen
-from shardpass.report.findings import INTERRUPTED, LATE, Figures, Finding, Findings
+from shardpass.report.findings import INTERRUPTED, LATE, NAME, Figures, Finding, Findings
 from shardpass.report.naming import Sources
 
 # two constraints that gather a value between products that are split alike: dropping either saves
@@ -179,3 +180,18 @@ def test_the_seconds_that_the_user_gives_stay() -> None:
     budget = Budget(5.0)
     budget.allow(90.0)
     assert budget.left == 5.0
+
+
+@pytest.mark.parametrize(
+    ("cause", "place"), [(Cause("what costs", "what to do", bytes=100), 0), (Cause("", "", memory=100), -1)]
+)
+def test_a_cause_leads_where_it_costs_more_than_the_first_edit_saves(
+    monkeypatch: pytest.MonkeyPatch, cause: Cause, place: int
+) -> None:
+    """No edit of the fake saves bytes; what costs memory alone comes last, and is not shown before the end."""
+    monkeypatch.setattr(search, "causes", lambda *_: [cause])
+    compiles = Compiles()
+    found = run(compiles, 1000.0)
+    assert [one.action == NAME for one in found].index(True) == (place if place >= 0 else len(found) - 1)
+    assert found[place].before == found[place].after
+    assert compiles.shown == [one for one in found if place == 0 or one.action != NAME]
