@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shardpass.cli.common import argument_parser, command, device_count, write_output
+from shardpass.cli.common import argument_parser, command, number_of, write_output
 
 if TYPE_CHECKING:
     from shardpass.calibrating.calibrate import Calibration
@@ -31,12 +31,18 @@ def main(argv: Sequence[str]) -> int:
     add("-o", "--output", default="-", metavar="FILE", help="the file to write, NAME.toml; - is stdout (default)")
     add(
         "--devices",
-        type=device_count(MOST_VIRTUAL),
+        type=number_of("devices", 1, MOST_VIRTUAL),
         metavar="N",
         help="how many devices to measure, an even number (default: all that JAX has; 8 virtual ones on a CPU)",
     )
     add("--sizes", default="64KiB,1MiB,8MiB", metavar="BYTES", help="of a tile, with commas (default: %(default)s)")
-    add("--repeats", type=_repeats, default=15, metavar="N", help="calls of each sample (default: 15)")
+    add(
+        "--repeats",
+        type=number_of("repeats", 1, 9999),
+        default=15,
+        metavar="N",
+        help="calls per sample (default: 15)",
+    )
     add("--name", metavar="NAME", help="of the machine (default: that of FILE, or measured)")
     args = parser.parse_args(argv)
     sizes = _sizes(parser, args.sizes)
@@ -69,14 +75,6 @@ def _stem(path: str) -> str:
     from pathlib import Path
 
     return Path(path).stem
-
-
-def _repeats(text: str) -> int:
-    from argparse import ArgumentTypeError
-
-    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4 and int(text)):
-        raise ArgumentTypeError(f"{text[:20]!r} is no number of repeats: give one from 1 to 9999")
-    return int(text)
 
 
 def _sizes(parser: object, text: str) -> list[int]:

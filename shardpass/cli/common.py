@@ -276,16 +276,17 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         default=TIMEOUT,
         metavar="SECONDS",
         help=f"end a script that has not compiled its function after so long (default: {TIMEOUT:.0f})",
     )
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Read a positive number of seconds, as the type of an argument."""
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or not float(text):
-        raise argparse.ArgumentTypeError(f"{text[:20]!r} is no time: give seconds, as in 120")
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a time: give seconds, such as 120")
     return float(text)
 
 
@@ -424,16 +425,18 @@ def read_axes(text: str) -> Mesh:
     return Mesh(axes)
 
 
-def device_count(most: int) -> Callable[[str], int]:
-    """Return the type of an argument that is a number of devices, from 1 to ``most``."""
+def number_of(what: str, least: int, most: int) -> Callable[[str], int]:
+    """Return the type of an argument that is a number of ``what``, from ``least`` to ``most``."""
 
-    def count(text: str) -> int:
-        if re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= most:
+    def read(text: str) -> int:
+        if re.fullmatch(r"[0-9]{1,18}", text) and least <= int(text) <= most:
             return int(text)
         shown = text if len(text) <= 20 else f"{text[:20]}..."
-        raise argparse.ArgumentTypeError(f"{shown!r} is not a number of devices: give an integer from 1 to {most:,}")
+        raise argparse.ArgumentTypeError(
+            f"{shown!r} is not a number of {what}: give an integer from {least:,} to {most:,}"
+        )
 
-    return count
+    return read
 
 
 def read_input(path: str) -> tuple[bytes, str]:

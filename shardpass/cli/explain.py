@@ -19,8 +19,10 @@ from shardpass.cli.common import (
     argument_parser,
     command,
     module_at,
+    number_of,
     read_axes,
     read_module,
+    seconds,
     use_program,
     write_output,
 )
@@ -101,8 +103,18 @@ def _parser() -> argparse.ArgumentParser:
         default="bytes",
         help="the groups with most bytes first (default), those with most time, or in the order of the program",
     )
-    add("--top", type=_count, metavar="N", help="show N groups, 0 for all (default: what a screen holds)")
-    add("--trips", type=_count, metavar="N", help="of loops whose trips are not known, show bytes for N trips too")
+    add(
+        "--top",
+        type=number_of("groups", 0, 10**9),
+        metavar="N",
+        help="groups to show, 0 for all (default: a screen)",
+    )
+    add(
+        "--trips",
+        type=number_of("trips", 0, 10**9),
+        metavar="N",
+        help="show bytes for N trips of loops of unknown length",
+    )
     add("--diff", metavar="MODULE2", help="compare: what MODULE2 receives more or less, row by row")
     add("--against", type=_ways, metavar="WAYS", help="beside what others make of it: xla, shardy, or xla,shardy")
     add(
@@ -113,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--seconds",
-        type=_seconds,
+        type=seconds,
         metavar="N",
         help="processor seconds for the search for edits of XLA's program (default: three of its compiles, at least "
         "20); what is found by then is printed, and Ctrl-C prints what is there",
@@ -148,22 +160,6 @@ def _parser() -> argparse.ArgumentParser:
     add_program(parser)
     add_onnx_options(parser)
     return parser
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise argparse.ArgumentTypeError(f"{text[:20]!r} is no number: give an integer from 0 to 999,999,999")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text[:20]!r} is no number of seconds: give one such as 60")
-    return seconds
 
 
 def _size(text: str) -> int:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, command
+from shardpass.cli.common import MODULE_HELP, add_timeout, argument_parser, command, number_of
 
 _SINGLE_DASH = re.compile(r"-[a-z][a-z]+(-[a-z]+)*(=.*)?", re.DOTALL)
 
@@ -42,7 +42,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--mlir-print-ir-after-change", action="store_true", help="print the module after each pass that changed it")
     add("--mlir-print-ir-tree-dir", metavar="FOLDER", help="print modules into files below FOLDER, one for each pass")
     add("--mlir-print-op-generic", action="store_true", help="print ops in MLIR's generic form")
-    add("--mlir-elide-elementsattrs-if-larger", type=_count, metavar="N", help="print constants up to N elements alone")
+    add(
+        "--mlir-elide-elementsattrs-if-larger",
+        type=number_of("elements", 0, 10**18),
+        metavar="N",
+        help="print only constants of at most N elements",
+    )
     add("--mlir-pass-pipeline-crash-reproducer", metavar="FILE", help="write the module and pipeline if a pass fails")
     add("--run-reproducer", action="store_true", help="take the pipeline that such a FILE names")
     add("--dump-pass-pipeline", action="store_true", help="print the pipeline with all its passes on stderr")
@@ -68,12 +73,6 @@ def _parser() -> argparse.ArgumentParser:
         "of an older version as in vhlo=1.8.0; or hlo, which is HLO text",
     )
     return parser
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a number of elements")
-    return int(text)
 
 
 def _form(text: str) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from shardpass.cli.common import (
     add_timeout,
     argument_parser,
     command,
+    number_of,
     read_module,
     use_target,
     write_output,
@@ -38,7 +38,13 @@ def main(argv: Sequence[str]) -> int:
     add_timeout(parser)
     add("-o", "--output", default="-", metavar="FILE", help="where the module is written (default: stdout)")
     add("--no-verify", action="store_true", help="compile nothing: write all that shardpass decides")
-    add("--trials", type=_trials, default=40, metavar="N", help="compile at most N variants (default: 40)")
+    add(
+        "--trials",
+        type=number_of("variants", 1, 10**9),
+        default=40,
+        metavar="N",
+        help="most variants to compile (default: 40)",
+    )
     add_machine(parser)
     add_target(parser)
     add("--json", action="store_true", help="print what was pinned as JSON, in place of the module")
@@ -62,9 +68,3 @@ def main(argv: Sequence[str]) -> int:
         show(pins, sys.stderr)
         write_output(args.output, pinned.operation.get_asm(enable_debug_info=True))
     return 0
-
-
-def _trials(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
-        raise argparse.ArgumentTypeError(f"{text[:20]!r} is no number of variants: give a positive integer")
-    return int(text[:9])

@@ -15,8 +15,8 @@ from shardpass.cli.common import (
     add_target,
     argument_parser,
     command,
-    device_count,
     make_console,
+    number_of,
     use_target,
     write_output,
 )
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--planner", choices=("best", "rink"), default="best", help="the planner (default: best)")
     parser.add_argument(
         "--devices",
-        type=device_count(2**20),
+        type=number_of("devices", 1, 2**20),
         metavar="N",
         help="the number of devices, for shardings that do not name them",
     )
@@ -286,8 +286,7 @@ def _bytes(plan: Plan, tile: tuple[int, ...]) -> int:
 
 
 def _show(plan: Plan) -> None:
-    from shardpass.report.picture import show
+    from shardpass.report.picture import picture
 
-    kind = f"{plan.element_type}[{','.join(map(str, plan.shape))}]"
     for sharding in (plan.source, plan.target):
-        show(str(sharding), kind, console=make_console())
+        make_console().print(picture(sharding, plan.shape))

@@ -59,11 +59,11 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, element:
         return 0
     _print(plan)
     if arguments.show:
-        from shardpass.report.picture import show
+        from shardpass.report.picture import picture
 
         (array,) = plan.arrays
         for side in (array.source, array.target):
-            show(str(side.sharding), f"{array.element_type}[{','.join(map(str, shape))}]", console=make_console())
+            make_console().print(picture(side.sharding, shape))
     return 0
 
 

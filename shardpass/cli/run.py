@@ -16,10 +16,10 @@ from shardpass.cli.common import (
     add_machine,
     add_timeout,
     argument_parser,
-    device_count,
     guarded,
     interrupts_end_the_process,
     make_console,
+    number_of,
     read_module,
 )
 from shardpass.cli.onnx_input import add_onnx_options, is_model, model_of, program_of
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     add_timeout(parser)
     add(
         "--devices",
-        type=device_count(MOST_VIRTUAL),
+        type=number_of("devices", 1, MOST_VIRTUAL),
         metavar="N",
         help="number of virtual CPU devices (default: as many as MODULE needs; several processes have their own)",
     )

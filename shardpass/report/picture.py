@@ -1,6 +1,7 @@
 """Pictures of a sharding: which devices hold which tile (as figures 1 and 4 of Rink et al. draw it).
 
-``show`` draws in the terminal; in Jupyter the value of ``picture(sharding, shape)`` draws itself; ``.svg()`` is a file.
+rich prints a picture in the terminal; in Jupyter the value of ``picture(sharding, shape)`` draws itself; ``.svg()``
+returns a document.
 Only dimensions that are split are drawn. A picture says what it leaves out for lack of room.
 """
 
@@ -16,7 +17,6 @@ from rich.console import Console, RenderableType
 
 from shardpass.diagnostics import table_sharding as table
 from shardpass.diagnostics.arguments import has, wrong_argument
-from shardpass.ir.whole_file import write_whole
 from shardpass.report import picture_svg, picture_text
 from shardpass.report.picture_grid import Cell, Grid, grid_of
 from shardpass.sharding import Sharding, TupleSharding, parse_sharding
@@ -99,26 +99,12 @@ def picture(sharding: Sharding | str, shape: Sequence[int]) -> Picture:
     return Picture(grid_of(sharding, shape))
 
 
-def show(text: str, type_text: str, *, svg: Path | None = None, console: Console | None = None) -> None:
-    """Draw the sharding ``text`` of an array of type ``type_text`` (``f32[8,16]``), and write it to ``svg``.
+def pictures_of(text: str, type_text: str) -> list[Picture]:
+    """Draw the sharding ``text`` of an array of type ``type_text`` (``f32[8,16]``); a tuple gives several pictures.
 
     Raises:
         ShardingError: the text is no sharding, the type no array type, or there is nothing to draw.
     """
-    console = console or Console()
-    pictures = pictures_of(text, type_text)
-    for one in pictures:
-        console.print(one)
-    if svg is not None:
-        for path, one in zip(files_for(svg, len(pictures)), pictures, strict=True):
-            try:
-                write_whole(path, one.svg())
-            except OSError as error:
-                raise table.CANNOT_WRITE.error(path=path, reason=error.strerror) from None
-
-
-def pictures_of(text: str, type_text: str) -> list[Picture]:
-    """Return the pictures that ``show`` draws: one, or one for each element of a tuple."""
     shape = shape_of(type_text)
     parsed = parse_sharding(text)
     elements = list(parsed) if isinstance(parsed, TupleSharding) else [parsed]

@@ -1,12 +1,11 @@
 """The planner: candidates by the share of each holder, the fastest, and its proof.
 
 1. ``first holder``: every receiver pulls every cell from the first device that has it.
-2. ``round robin``: from the holders by turns.
-3. ``balanced``: shares by the linear program, each receiver from holders alone.
-4. ``passed on in groups``: receivers may send on what came (``trees``); those of a demand are in groups with holders of
+2. ``balanced``: shares by the linear program, each receiver from holders alone.
+3. ``passed on in groups``: receivers may send on what came (``trees``); those of a demand are in groups with holders of
    their own (``groups``).
-5. ``passed on``: the same without groups; in the host of a holder, within it alone.
-6. ``passed on by all``: these may send on to other hosts, too; and the same with ``wide`` trees.
+4. ``passed on``: the same without groups; in the host of a holder, within it alone.
+5. ``passed on by all``: these may send on to other hosts, too; and the same with ``wide`` trees.
 
 Before these, ``direct`` makes a plan without a search; where it reaches the bound it is the answer.
 
@@ -183,18 +182,13 @@ def _busiest(routed: Routed, ports: Ports) -> float:
 
 
 def _candidates(wanted: Sequence[Demand], ports: Ports) -> Iterator[tuple[str, Routed]]:
-    def straight(turn: bool) -> Routed:
-        return [
-            ((_edge(demand.holders[(receiver if turn else 0) % len(demand.holders)], receiver, ports)), demand.cells)
-            for demand in wanted
-            for receiver in demand.receivers
-        ]
-
-    yield "first holder", straight(False)
+    yield (
+        "first holder",
+        [(_edge(demand.holders[0], one, ports), demand.cells) for demand in wanted for one in demand.receivers],
+    )
     if all(len(demand.holders) == len(demand.receivers) == 1 for demand in wanted):
         return
     if any(len(demand.holders) > 1 for demand in wanted):
-        yield "round robin", straight(True)
         alone = [replace(demand, receivers=(one,)) for demand in wanted for one in demand.receivers]
         yield "balanced", _routed(alone, [trees(d.holders, d.receivers, ports, relay=False) for d in alone], ports)
     if any(len(demand.receivers) > 1 for demand in wanted):

@@ -28,12 +28,6 @@ DOORS = {
         "explanation.to_html = lambda report: 'new' * 1_000_000\n"
         "explanation.Explanation.html(None, sys.argv[1])\n"
     ),
-    "show(svg=)": (
-        "os.replace = die\n"
-        "from pathlib import Path\n"
-        "from shardpass.report.picture import show\n"
-        "show('{devices=[2]<=[2]}', 'f32[8]', svg=Path(sys.argv[1]))\n"
-    ),
 }
 DIE = "import os, signal, sys\ndef die(*given): os.kill(os.getpid(), signal.SIGKILL)\n"
 

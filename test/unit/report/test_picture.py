@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 import shardpass
-from shardpass.report.picture import Picture, picture, shape_of, show
+from shardpass.cli.plan import main
+from shardpass.report.picture import Picture, picture, shape_of
 from shardpass.report.picture_grid import MOST_CELLS
 from shardpass.sharding import ShardingError, parse_sharding
 
@@ -89,10 +90,8 @@ def test_unknown_cannot_be_drawn() -> None:
         picture("{unknown}", (4,))
 
 
-def test_svg_is_well_formed_and_has_a_rectangle_a_tile(tmp_path: Path) -> None:
-    path = tmp_path / "picture.svg"
-    show("{devices=[4,2]<=[8]}", "f32[8,16]", svg=path, console=Console(file=io.StringIO()))
-    root = ET.fromstring(path.read_text())
+def test_svg_is_well_formed_and_has_a_rectangle_a_tile() -> None:
+    root = ET.fromstring(picture("{devices=[4,2]<=[8]}", (8, 16)).svg())
     spaces = {"s": "http://www.w3.org/2000/svg"}
     assert len(root.findall("s:rect", spaces)) == 8
     colours = {rect.attrib["fill"] for rect in root.findall("s:rect", spaces)}
@@ -107,10 +106,12 @@ def test_html_for_notebooks() -> None:
     assert [cell.text for cell in root.iter("td")] == ["0", "1", "2", "3"]
 
 
-def test_a_tuple_is_drawn_element_by_element(tmp_path: Path) -> None:
-    out = io.StringIO()
-    show("{{devices=[2]<=[2]}, {replicated}}", "f32[4]", svg=tmp_path / "p.svg", console=Console(file=out, width=100))
-    assert out.getvalue().count("tiles of") == 2
+def test_a_tuple_is_drawn_element_by_element(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["{{devices=[2]<=[2]}, {replicated}}", "f32[4]", "--show", "--svg", "p.svg"]) == 0
+    assert capsys.readouterr().out.count("tiles of") == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p-0.svg", "p-1.svg"]
 
 
@@ -128,9 +129,9 @@ def test_no_type(text: str) -> None:
         shape_of(text)
 
 
-def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(ShardingError, match="cannot write"):
-        show("{replicated}", "f32[4]", svg=tmp_path / "no" / "p.svg", console=Console(file=io.StringIO()))
+def test_a_file_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["{replicated}", "f32[4]", "--show", "--svg", str(tmp_path / "no" / "p.svg")]) == 1
+    assert "cannot write this file" in capsys.readouterr().err
 
 
 def test_rank_is_checked() -> None:
