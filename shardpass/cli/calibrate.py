@@ -1,4 +1,4 @@
-"""shardpass calibrate: measures the machine that JAX has here, and writes its file."""
+"""shardpass calibrate: measure the machine that JAX uses here, and write its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""shardpass-check: says what is wrong with a program's shardings, and changes nothing.
+"""shardpass-check: report problems of a program's shardings without changing the program.
 
 Text: findings on stderr, the summary on stdout. JSON and SARIF: one document on stdout, with findings or without.
 """

@@ -1,4 +1,4 @@
-"""What shardpass-check says of a StableHLO module: all findings, and the sharding of every value."""
+"""Check a StableHLO module: all findings, and the sharding of every value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints reports and diagnostics: with colors on a terminal, as plain text elsewhere.
+"""Print reports and diagnostics, with colors on a terminal and as plain text elsewhere.
 
 Colors follow what other tools do: none where the stream is no terminal, where NO_COLOR is set or TERM is dumb; always
 where FORCE_COLOR is set. Headings are bold, lines of a diff have the colors of ``git diff``, and words such as

@@ -1,4 +1,4 @@
-"""What every command shares: how it ends, and how it reads and writes files.
+"""Shared parts of all commands: exit status, and reading and writing files.
 
 Exit status: 0 success, 1 bad input (one diagnostic on stderr, with place and remedy), 2 bad usage,
 130 interrupted, 141 the reader of our output went away. Never a Python traceback.
@@ -56,7 +56,7 @@ MODULE_HELP = (
 
 
 def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
-    """Run a command's ``body`` on its arguments and return its exit status, whatever happens.
+    """Run a command's ``body`` on its arguments and always return an exit status.
 
     Errors are printed on stderr here; ``argv`` is the process's own arguments unless given. Without it the process is
     this command, and Ctrl-C ends it as a signal does: an exception may arise in the middle of an import, of a pass that
@@ -136,7 +136,7 @@ def _drop_unwritten() -> None:
 
 
 def _fill_closed_streams() -> None:
-    """Open the standard streams that the caller closed, so that no file that is opened later gets their numbers.
+    """Open the standard streams that the caller closed, so that no later file gets their numbers.
 
     What cannot be read or written then fails as a file does: stdin is open for writing alone, stdout for reading alone.
     Messages to a closed stderr go nowhere.
@@ -372,7 +372,7 @@ def read_module(
 
 
 def module_at(path: str, timeout: float | None = None, target: Target | None = None) -> tuple[bytes | LargeFile, str]:
-    """Read a module, as ``read_input``, but leave a large file to its parser; what is large on stdin becomes a file.
+    """Read a module like ``read_input``, but leave a large file to its parser; a large stdin becomes a file.
 
     ``FILE.py:FUNCTION`` is the program of a function of a script (``shardpass.cli.script``), which may run for
     ``timeout`` seconds, lowered for ``target``.
@@ -440,7 +440,7 @@ def number_of(what: str, least: int, most: int) -> Callable[[str], int]:
 
 
 def read_input(path: str) -> tuple[bytes, str]:
-    """Return the bytes of the file ``path`` ("-": stdin), and the name that diagnostics give it.
+    """Return the bytes of the file ``path`` ("-": stdin), and its name in diagnostics.
 
     Raises ShardpassError (SP120) where it cannot be read.
     """
@@ -487,7 +487,7 @@ def _in_folder(path: str) -> str:
 
 
 def write_output(path: str, data: str | bytes | Writer) -> None:
-    """Write ``data`` to the file ``path`` ("-": stdout), all of it or, where that fails, nothing.
+    """Write ``data`` to the file ``path`` ("-": stdout); on failure, the file does not change.
 
     Raises ShardpassError (SP121) where that is impossible.
     """

@@ -1,4 +1,4 @@
-"""``--verify-diagnostics``: comments in the module say which diagnostics it must give.
+"""``--verify-diagnostics``: compare diagnostics with comments in the module.
 
     // expected-error {{text}}            on this line
     // expected-warning@+1 {{text}}       on the next line; also @-1, @above, @below

@@ -1,4 +1,4 @@
-"""shardpass-explain: each collective of a program, its bytes, its line, and its reason; and the memory of a device."""
+"""shardpass-explain: report the collectives of a program with bytes, lines and reasons, and the memory of devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The findings of a command as ``--format`` names it, and how many there are in words."""
+"""Print findings in the format of ``--format``, and count them in words."""
 
 from __future__ import annotations
 

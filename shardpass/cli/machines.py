@@ -1,4 +1,4 @@
-"""shardpass machines: the machines that ``machine=`` takes by name, and which is the usual one here."""
+"""shardpass machines: list the machines accepted by ``machine=``, and the default machine here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX models where commands take modules: the options that go with them, and the module that one becomes."""
+"""ONNX models as input of commands that take modules: options, and conversion to a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""shardpass-opt: runs passes on a module and prints it, with the habits of mlir-opt."""
+"""shardpass-opt: run passes on a module and print the result, compatible with mlir-opt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What shardpass-opt does once its arguments are read: parts of the input, their pipeline, the output."""
+"""Run shardpass-opt on parsed arguments: split the input, run the pipeline, write the output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""shardpass-plan: how an array gets from one sharding to another, step by step, and at what price."""
+"""shardpass-plan: show the steps that convert an array from one sharding to another, with their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""shardpass-plan with two sets of devices: the messages, and who sends how much to whom."""
+"""shardpass-plan between two sets of devices: the messages, and the bytes between each sender and receiver."""
 
 from __future__ import annotations
 

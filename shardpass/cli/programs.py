@@ -1,4 +1,4 @@
-"""The collectives of the programs that ``budget`` and ``diff`` name: modules, scripts, reports, earlier revisions."""
+"""The collectives of programs for ``budget`` and ``diff``: modules, scripts, reports, earlier revisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows on stderr what a command does now, and for how long, where stderr is a terminal."""
+"""Show the current stage of a command and its seconds, if stderr is a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""shardpass-prove: does this program of one device compute that whole program?"""
+"""shardpass-prove: prove that a program of one device computes its part of a whole program."""
 
 from __future__ import annotations
 

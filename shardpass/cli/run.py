@@ -1,4 +1,4 @@
-"""shardpass-run: runs a program on N devices, says what it communicates, and compares it with one device."""
+"""shardpass-run: run a program on N devices, report its communication, and compare the results with one device."""
 
 from __future__ import annotations
 

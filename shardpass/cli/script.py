@@ -1,4 +1,4 @@
-"""``FILE.py:FUNCTION`` in the place of a module: the program that JAX would compile for a function of a script.
+"""``FILE.py:FUNCTION`` as input instead of a module: the program that JAX compiles for a function of a script.
 
 ``python -m PACKAGE.MODULE:FUNCTION`` names a function of a module that is run as a script.
 """
@@ -36,7 +36,7 @@ def is_script(path: str) -> bool:
 
 
 def file_of(path: str) -> str:
-    """Return the file of the script that ``path`` names. Raises ShardpassError (SP120) for a module without one."""
+    """Return the file of the script named by ``path``. Raises ShardpassError (SP120) for a module without a file."""
     parts = _parts(path)
     if parts["file"] is not None:
         return parts["file"]
@@ -94,8 +94,8 @@ def program_or_repairs(
     partitioner: str,
     compiled_for: Target | None = None,
 ) -> tuple[bytes, str] | dict[str, str]:
-    """Return the program of a function, as ``program_of``. Of a function that raises an error of types, returns the
-    edits that repair it, as "text" and "json".
+    """Return the program of a function, like ``program_of``. For a function that raises a sharding type error, return
+    the edits that fix the error, as "text" and "json".
 
     With ``findings``, also those about the types of a program with explicit axes, as "text", where there are any.
     Raises ShardpassError: as ``program_of``, and SP804, SP840, SP841 and SP843 where there are no
@@ -182,7 +182,7 @@ def _environment(devices: int, target: Target | None) -> dict[str, str]:
 def _watched(
     child: str, words: tuple[str, ...], place: Path, more: dict[str, str], seconds: float, file: str
 ) -> int | None:
-    """Run the child until it ends, or the module exists, or the time is over, and end all processes that it started.
+    """Run the child until it ends, writes the module, or times out, then end all processes that it started.
 
     Returns its status: None if the time was over.
     """

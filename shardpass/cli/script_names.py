@@ -1,4 +1,4 @@
-"""Whether anything in a script can make a function of a name, read from its source before it runs.
+"""Determine from the source of a script, before running it, whether it can define a function of a given name.
 
 A training script may run for minutes before its step is compiled, so a name with a slip in it is refused at once. It is
 refused only where no text could make it: the name is no word of the script or of the user's modules that it imports,

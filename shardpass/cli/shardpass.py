@@ -1,4 +1,4 @@
-"""shardpass: one command for all. ``shardpass explain ...`` is ``shardpass-explain ...``."""
+"""shardpass: one command for all subcommands. ``shardpass explain ...`` is ``shardpass-explain ...``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""shardpass-suggest: the few annotations that make a program cheapest on a mesh, within the memory of a device."""
+"""shardpass-suggest: find a few annotations that make a program cheapest on a mesh, within the memory of a device."""
 
 from __future__ import annotations
 

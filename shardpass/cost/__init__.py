@@ -1,1 +1,1 @@
-"""What a program costs on a machine: bytes that collectives move, and seconds that collectives and work take."""
+"""The cost of a program on a machine: bytes moved by collectives, and seconds of collectives and work."""

@@ -1,4 +1,4 @@
-"""A program as the account of memory takes it: blocks of steps over buffers; and whose client runs it."""
+"""A program as input for counting memory: blocks of steps over buffers, and the client that runs it."""
 
 from __future__ import annotations
 

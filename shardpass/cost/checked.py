@@ -1,4 +1,4 @@
-"""The file of a user's machine: read, with a message for each thing that it may have wrong.
+"""Read the file of a user's machine and report each possible error.
 
 ``cost.machine.from_table`` builds a machine of a table that is right; here the table is looked at first, field by
 field. ``about``, ``sources`` and ``in_flight`` may be left out.

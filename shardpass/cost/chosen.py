@@ -1,4 +1,4 @@
-"""The machine that a user says, or the one that is meant where none is given.
+"""Choose a machine: the machine named by the user, or the default.
 
 A user says a machine by a name, by the path of a file NAME.toml, or as a ``Machine``. Without a word the environment
 variable SHARDPASS_MACHINE says it, and else it is ``h100``. (In JAX, the machine is that of the devices: ``jax.here``.)

@@ -1,4 +1,4 @@
-"""Collectives, and the one formula of the bytes that a device receives by each.
+"""Collectives, with a single formula for the bytes that a device receives.
 
 Bytes are those that come from other devices; a device's own data is not counted. ``whole`` is the larger of what a
 device gives and what it gets, in bytes, and g the number of devices in a group:

@@ -1,4 +1,4 @@
-"""Where XLA copies an array into another layout before an op that wants it so, or after one that makes it so.
+"""Find the arrays that XLA copies to another layout before or after an op.
 
 | op | wants, the outermost dimension first |
 |---|---|
@@ -19,7 +19,7 @@ Dims = Sequence[int]
 
 
 def out_of_order(shape: Dims, wanted: Dims) -> bool:
-    """Return whether an array of ``shape`` is copied for a reader that needs its dimensions in the order ``wanted``."""
+    """Return whether an array of ``shape`` is copied for a reader that needs the dimension order ``wanted``."""
     long = [dim for dim in wanted if shape[dim] != 1]
     return long != sorted(long)
 
@@ -46,7 +46,7 @@ def along(shape: Dims, dim: int) -> bool:
 
 
 def apart(shape: Dims, dim: int, element: int, parts: int) -> bool:
-    """Return whether XLA computes a concatenate of ``parts`` arrays along ``dim`` in a kernel of its own instead of a
+    """Return whether XLA computes a concatenate of ``parts`` arrays along ``dim`` in a separate kernel instead of a
     fusion.
 
     ``shape``: of the result. ``element``: bytes of one element.

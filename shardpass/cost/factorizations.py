@@ -1,4 +1,4 @@
-"""Flops of what libraries compute on matrices, by the counts of textbooks, and which calls compute what.
+"""Flops of library routines on matrices, by textbook counts, and the names of the routines.
 
 Counts are those of Golub and Van Loan, Matrix Computations (4th edition), for an m x n matrix with vectors and factors
 formed, leading terms alone; LU and the triangles by the exact sum of their leading terms.

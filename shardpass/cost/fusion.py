@@ -1,4 +1,4 @@
-"""Which ops XLA compiles into one loop, and what an op computes: one table, a row for each group of StableHLO ops.
+"""The ops that XLA fuses into one loop, and the work of each op: one table with a row for each group of StableHLO ops.
 
 A fusion is one loop over memory. Of each op the table says two things: whether values that are made for it may be
 computed inside of its loop (``Operands``), and whether its result may be computed inside of the loops of its users
@@ -28,7 +28,7 @@ from shardpass.cost.collective import KINDS
 
 
 class Operands(enum.Enum):
-    """The way in which an op reads its operands."""
+    """How an op reads its operands."""
 
     FUSED = "computed inside, or read"
     READ = "read from memory"
@@ -99,7 +99,7 @@ class Row:
 
     @property
     def fuses(self) -> bool:
-        """Whether the result, with the fused ops that compute it, can be computed only in the loops of its users."""
+        """Whether the result, with its fused producers, can only be computed in the loops of its users."""
         return self.operands is Operands.FUSED and self.result not in (Result.VIEW, Result.WRITTEN)
 
 

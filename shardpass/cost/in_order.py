@@ -1,4 +1,4 @@
-"""When tasks run in the order that a compiler gave them: what of its communication its own schedule hides.
+"""Times of tasks in the order chosen by a compiler, and the communication hidden by the compiler's own schedule.
 
 Problem: a list of steps in the order in which a device begins them. Cases:
 

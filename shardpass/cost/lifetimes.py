@@ -1,4 +1,4 @@
-"""When the buffers of a program live, by the rules of XLA's buffer assignment, as far as they follow from the program.
+"""Lifetimes of a program's buffers, by the rules of XLA's buffer assignment as far as they depend only on the program.
 
 1. A step whose result can be made in the loops of its users (``cost.fusion``) is fused into the steps that read it
    where all of them make what they use: it has no buffer, and what it reads lives until they run. On GPUs each of

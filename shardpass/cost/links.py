@@ -1,4 +1,4 @@
-"""What joins the devices of a machine, and how long the bytes of a collective take on it, latency apart.
+"""Links between the devices of a machine, and the time of a collective's bytes on a link, without latency.
 
 A *stage* is the part of a collective that goes over one kind of link: ``whole`` bytes (``cost.collective``) in groups
 along some mesh axes. Three kinds of links, b the bandwidth:
@@ -27,8 +27,8 @@ from shardpass.cost.collective import ALL_REDUCE, ALL_TO_ALL, PERMUTE, bytes_rec
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A link through which any device reaches any other at full bandwidth. ``devices``: how many in a block the switch
-    joins; None: all. ``latency``: seconds of a collective of no bytes.
+    """A link through which every device reaches every other at full bandwidth. ``devices``: the number of devices
+    joined; None: all. ``latency``: seconds of an empty collective.
     """
 
     devices: int | None
@@ -51,8 +51,8 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """Links from each device to each other of its block. ``devices``: those of a block. ``bandwidth``: of one link,
-    each way.
+    """Links from each device to every other device of its block. ``devices``: the size of a block. ``bandwidth``: of
+    one link, in each direction.
     """
 
     devices: int

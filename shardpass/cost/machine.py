@@ -1,4 +1,4 @@
-"""Seconds that collectives and work take on a machine.
+"""Model the seconds of collectives and work on a machine.
 
 Links come in tiers, the innermost first: devices of one block of a tier (a host, a rack, a slice: neighbouring device
 ids) have its link, and blocks are joined by the next. The last tier joins all. A collective over several tiers is done
@@ -46,8 +46,8 @@ IN_TURN = (ALL_GATHER, REDUCE_SCATTER)
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a device. ``flops``: additions and multiplications. ``bytes``: read from memory and written.
-    ``elements``: of the largest array of a kernel, 1.0 of a product's; 0.0 of what is a part of another kernel.
+    """The work of a device. ``flops``: additions and multiplications. ``bytes``: memory reads and writes. ``elements``:
+    of the largest array of a kernel; 1.0 for a product, 0.0 for a part of another kernel.
     """
 
     flops: float
@@ -214,7 +214,8 @@ def switched(
     about: str = "",
     **local: Any,
 ) -> Machine:
-    """Make a machine whose devices are joined by switches. ``copies``: bytes a second through memory.
+    """Make a machine whose devices are joined by switches. ``copies``: bytes per second through memory. ``blocks``:
+    (devices, latency, bandwidth) of each tier, the innermost first.
 
     ``blocks``: (devices, latency, bandwidth) of tiers of neighbouring device ids, the innermost first.
     """

@@ -1,4 +1,5 @@
-"""When tasks could run at the earliest, where each resource does one at a time: what communication can be hidden.
+"""The earliest possible times of tasks if each resource runs one task at a time, to find the communication that can be
+hidden.
 
 Problem: tasks with seconds, the resources that they take (compute, or the links of mesh axes), and the earlier tasks
 whose results they need. A schedule gives each a start, such that nobody waits for what is free: list scheduling

@@ -1,4 +1,4 @@
-"""Refuses wrong arguments of the public functions by name, before they are used.
+"""Check the arguments of public functions, and name the wrong argument in errors.
 
 An argument may be any object of Python, also one whose ``repr``, attributes or comparisons raise.
 """

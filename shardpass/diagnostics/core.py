@@ -178,7 +178,7 @@ _sink: ContextVar[list[Diagnostic] | None] = ContextVar("shardpass_diagnostics",
 
 
 def report(diagnostic: Diagnostic) -> None:
-    """Pass ``diagnostic`` to the innermost ``collect()``, or print it on stderr."""
+    """Pass ``diagnostic`` to the innermost ``collect()``, or print the diagnostic on stderr."""
     sink = _sink.get()
     if sink is None:
         print(diagnostic, file=sys.stderr)

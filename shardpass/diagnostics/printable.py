@@ -1,4 +1,4 @@
-"""Escapes text for eyes: characters that a terminal, a browser or a review tool would obey or hide.
+"""Escape text for display: characters that a terminal, browser or review tool would interpret or hide.
 
 Names of files, of axes and of arguments come from strangers. An escape sequence moves the cursor, a newline begins a
 line that looks like one of ours, and the controls of bidirectional text (U+202E) show other characters than there are.

@@ -1,4 +1,4 @@
-"""SP9xx: machines, for which programs are decided, planned and timed, and targets, for which they are compiled."""
+"""SP9xx: machines that price programs, and targets for which programs are compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SP62x and SP63x: what reports say of programs, and the files that belong to them."""
+"""SP62x and SP63x: remarks of reports, and their files."""
 
 from __future__ import annotations
 

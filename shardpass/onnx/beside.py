@@ -1,4 +1,4 @@
-"""Shardings given beside a model: a mesh, and how some of its values are split over the axes.
+"""Shardings given separately from a model: a mesh, and the splits of some values over its axes.
 
     shardings = {"x": 'P("data")', "*.weight": 'P(None, "model")'}
     model = read_model(data, mesh="data=4,model=2", shardings=shardings)

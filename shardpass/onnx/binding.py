@@ -1,4 +1,4 @@
-"""Binds what a user fixes beside a model: sizes of symbolic dimensions, and values of inputs that define shapes."""
+"""Bind symbolic dimensions to sizes, and inputs that define shapes to values, as given by the user."""
 
 from __future__ import annotations
 

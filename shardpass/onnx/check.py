@@ -1,4 +1,4 @@
-"""Checks every node of a model, in order, for each configuration: structure, its group's rules; infers missing specs.
+"""Check every node of a model in order, for each configuration: structure and group rules; infer missing specs.
 
 State: for each tensor the layout at the node that makes it; None where nothing is known, since an op without a rule
 made it from split inputs. Graph inputs and initializers are unsharded (D2): available wherever they are needed.

@@ -1,6 +1,6 @@
-"""A layout as text: a grid of blocks with the devices of each, or a list where more than two axes are split.
+r"""Draw a layout as text: a grid of blocks with the devices of each, or a list if more than two axes are split.
 
-axis 0 \\ 1   0:6      6:12
+axis 0 \ 1   0:6      6:12
 0:4          {0,1}    {2,3}
 4:8          {4,5}    {6,7}
 """

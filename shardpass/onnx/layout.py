@@ -1,4 +1,4 @@
-"""The placement of a tensor's shards: a grid of device sets, the meaning of ONNX's ShardingSpec in axis order.
+"""The placement of a tensor's shards: a grid of device sets, in the order of axes.
 
 A spec lists shards row-major over its split axes, in the order in which it lists them; a layout has one count for each
 axis of the tensor, in order, so that two specs mean the same exactly if their layouts are equal.
@@ -26,7 +26,7 @@ Coordinates = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which devices hold which shard of a tensor. ``holders``: the devices of each shard, row-major over ``counts``.
+    """The devices of each shard of a tensor. ``holders``: the devices of each shard, row-major over ``counts``.
     ``fused``: axes that are cut as several sizes.
 
     A fused axis has the same ``counts`` as a plain one with as many shards, but its shards are other elements.

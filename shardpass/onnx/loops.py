@@ -1,4 +1,4 @@
-"""A node as loops over labelled axes: one form for all groups of the formalism.
+"""Describe a node as loops over labelled axes, in the same form for all groups of the formalism.
 
 Problem. The documents define for each group which axes of the inputs meet, which become axes of the output, and which
 are summed over. A ``Stage`` expresses this with labels: axes with one label meet, a label that the result lacks is

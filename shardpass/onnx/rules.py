@@ -34,7 +34,7 @@ WHOLE: Cut = (1, ())
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken rule. ``term``: the term that breaks the rule, against ``other`` (None: against all)."""
+    """A violated rule. ``term``: the violating term, compared with ``other`` (None: with all)."""
 
     rule: str
     term: int

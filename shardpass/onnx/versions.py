@@ -26,7 +26,7 @@ def opset_of(proto: Any) -> int:
 
 
 def modernized(onnx: Any, proto: Any, place: Place) -> tuple[Any, tuple[Diagnostic, ...]]:
-    """Convert the model to IR version 11 at least, and to opset 15 if it was before 13; lists the changes.
+    """Convert the model to IR version 11 or later, and to opset 15 if its opset is below 13; list the changes.
 
     Raises ShardpassError: SP703 annotations in a model of an older IR version, SP710 onnx cannot convert it.
     """

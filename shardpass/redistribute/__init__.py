@@ -1,4 +1,5 @@
-"""From one sharding to another: plans of collectives, proved before they are handed out (docs/redistribution.md).
+"""Plan the conversion of an array from one sharding to another: sequences of collectives, each proved before use
+(docs/redistribution.md).
 
 Its layers, the lowest first; each imports those above it in this list and none below:
 

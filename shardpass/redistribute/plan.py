@@ -18,7 +18,7 @@ from shardpass.sharding import Sharding
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The steps by which each device gets from its source tile to its target tile.
+    """The steps that convert each device's source tile to its target tile.
 
     Attributes:
         shape, element_type: of the whole array.

@@ -1,4 +1,4 @@
-"""The entrance: ``plan_redistribution``.
+"""The public entry point of the planner: ``plan_redistribution``.
 
 ``candidates.search`` builds the plan, ``program.simulate.check`` proves it before it is handed out. Plans are cached by
 their arguments.
@@ -183,7 +183,7 @@ NARROW = re.compile("bf16|f8")  # floats that XLA's CPU client computes with, an
 
 
 def _as_bits(builder: Builder, terms: Terms) -> DeviceProgram:
-    """Return the program, with values as bits where the machine sends such floats as wider ones."""
+    """Return the program with values as bits, if the machine sends such floats as wider floats."""
     wider = local_prices(terms.machine).floats_as_bits and NARROW.match(builder.element.mlir)
     moves = any(step.is_collective for step in builder.steps)
     return (ops.AsBits(), *builder.program) if wider and moves else tuple(builder.program)

@@ -1,4 +1,4 @@
-"""A report beside what other partitioners make of the same program: collectives by kind, bytes, memory.
+"""Compare a report with other partitioners' programs: collectives by kind, bytes, memory.
 
 Memory is measured on all sides: what XLA's CPU client says of each program that it has compiled, ours too.
 """

@@ -1,4 +1,4 @@
-"""From a module to its ``Explanation``: partitioned while it is watched, or read as it is where it is partitioned.
+"""Make an ``Explanation`` of a module: partition the module while watching the pipeline, or read a partitioned module.
 
 Numbers come from the partitioned module, which is what runs: kind, axes, bytes, trips. What they are about comes from
 the plan that it was built from (``watch``): array, shardings, reason, and the user's line.
@@ -404,7 +404,7 @@ class _Rows:
     # ---------------------------------------------------------------- the program
 
     def ops(self) -> tuple[OpFact, ...]:
-        """List the ops of the program before it was partitioned."""
+        """List the ops of the program before partitioning."""
         body = self.program.body
         arguments = tuple(self._fact(value) for value in body.arguments if self.program.arrays[value] is not None)
         out = [OpFact(-1, "argument", NOWHERE, FORWARD, arguments)]

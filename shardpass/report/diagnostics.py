@@ -1,4 +1,4 @@
-"""Diagnostics for programs (JSON) and as results of SARIF: one form, whichever command reports them."""
+"""Convert diagnostics to JSON and to SARIF results, in the same form for all commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that other tools open, by the names of their forms."""
+"""Write files for other tools, chosen by format name."""
 
 from __future__ import annotations
 

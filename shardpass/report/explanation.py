@@ -35,7 +35,7 @@ class Explanation(Report):
         return framed(to_html(self), str(self))
 
     def diff(self, other: Report) -> Difference:
-        """Compare the collectives with those of ``other``: which appeared, went, moved or changed."""
+        """Compare the collectives with the collectives of ``other``: new, gone, moved or changed."""
         return difference(collectives_of(self), collectives_of(other))
 
     def against(self, *ways: str) -> Against:

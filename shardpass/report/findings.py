@@ -1,4 +1,4 @@
-"""``Finding``: an edit of one annotation that saves, with the figures of the program before and after, as compiled.
+"""``Finding``: an edit of annotations that reduces cost, with the compiled program's figures before and after.
 
 The figures are those of the partitioner that the report is about: each edit was compiled by it. ``Findings`` is what
 all renderers take. Of several findings each was compiled with those before it: they may be applied from the top.

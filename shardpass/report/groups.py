@@ -1,4 +1,4 @@
-"""Rows put together: by line, by axis, by kind or by array, those that repeat folded into one.
+"""Group rows by line, axis, kind or array, and merge repeated rows.
 
 A line may hold much of a program: one that calls a library, as ``trainer.fit(data)`` does, or that of a helper, as
 ``return jnp.einsum(...)``. Then it is a tree: its rows by the next step of ``Row.path`` at which they differ (a line of

@@ -1,4 +1,4 @@
-"""The memory of a device for people: the account of the built module, with names and lines of the resident values.
+"""The memory of a device for reports: the count for the built module, with names and lines of the resident values.
 
 Bytes come from ``ir.memory``, names from the plan: an op of a watched pipeline carries the number of the program's op
 that it was built for (``watch``). For a module that was partitioned already, only lines are known.

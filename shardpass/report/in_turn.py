@@ -1,4 +1,4 @@
-"""The permutes of products that are done in turn with a collective: of which loop each is, and what it takes.
+"""Permutes of products that alternate with a collective: the loop of each permute, and its time.
 
 Permutes pass while products are computed, so their own times, one after the other, are no part of a program's. What the
 loop takes beyond its products is (``planning.price.loops``), and its permutes share that by their bytes.
@@ -39,7 +39,7 @@ class InTurn:
         return next((loop for loop in result if _ends(loop) == ends), result[0] if result else None)
 
     def seconds(self, origins: Sequence[Origin], use: CollectiveUse) -> float | None:
-        """Model the seconds of a row's permutes, in all runs, beyond those of the products; None for other rows.
+        """Model the seconds of a row's permutes in all runs, beyond the seconds of the products; None for other rows.
 
         In proportion to their bytes, as ``shardpass-join`` combines permutes between the same devices.
         """

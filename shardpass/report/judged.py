@@ -1,4 +1,5 @@
-"""The findings of a report as diagnostics with bytes, for review tools (SARIF) and builds that fail over a limit.
+"""Convert the findings of a report to diagnostics with bytes, for review tools (SARIF) and for failing builds over a
+limit.
 
 In this order: edits that save (``findings``), a program that shardpass makes with fewer bytes, constraints that cost
 more than they must, annotations that save (``hints``), and with a limit the lines by which a device receives more.

@@ -1,4 +1,4 @@
-"""The schedule of a report as a graph, for Model Explorer: a node for what computes or sends, by lines of the program.
+"""Convert the schedule of a report to a graph for Model Explorer, with a node for each computation or transfer.
 
 ``model_explorer`` is a graph collection: a node is in the layers of its loops and of its line, and has its kind, axes,
 bytes, seconds, shardings and reason as attributes. For each mesh axis there is an overlay of edges: into and out of the

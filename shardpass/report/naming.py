@@ -1,4 +1,4 @@
-"""Values by the names that a user knows them by: the argument's path, the variable, or the expression.
+"""Names of values as the user knows them: the argument's path, the variable, or the expression.
 
 1. An argument of main is its path, ``params['layers'][0]['w1']``, which JAX writes into its location.
 2. A value that only another form of one (a constraint, a conversion, a reshape, a slice of a loop's step) is that one;
@@ -62,7 +62,7 @@ class Sources:
         return "\n".join(source_lines(file, self.folders))
 
     def expression(self, frame: Frame) -> str:
-        """Return the variable to which the expression at ``frame`` is assigned, or its text; "" where unknown."""
+        """Return the variable to which the expression at ``frame`` is assigned, or the expression; "" if unknown."""
         place = frame.place
         if not frame.end_line:
             return self.identifier(frame) or _starting_at(self._raw(place), place.column)
@@ -203,7 +203,7 @@ class Names:
         return op.number < len(self.locations) and "transpose(" in self.locations[op.number]
 
     def of(self, value: int) -> str:
-        """Return the name of ``value``; "" where the program has no name for it."""
+        """Return the name of ``value``; "" if the program has no name for the value."""
         name = self._known.get(value)
         if name is None:
             name = self._known[value] = self._find(value, gradients=True)
@@ -313,7 +313,7 @@ class Names:
         return self._named_at[key]
 
     def _at(self, frame: Frame) -> list[Op]:
-        """List the forward ops whose frame is exactly ``frame``."""
+        """List the forward ops whose frame equals ``frame``."""
         if self._forward is None:
             self._forward = {}
             for op in self.program.body.every_op():

@@ -1,4 +1,4 @@
-"""What notebooks show: text as HTML, and the page of a report in a frame of its own."""
+"""Output for notebooks: text as HTML, and the page of a report in a frame."""
 
 from __future__ import annotations
 

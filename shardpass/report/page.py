@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs no other file and no network.
+"""Write the report as one HTML page without other files or network access.
 
 The page holds what a report knows as JSON (``page_contents``), and scripts that draw it. No text of the program is ever
 part of the markup but the title: scripts set it as text. A policy in the page's head allows its own script and style
@@ -42,7 +42,7 @@ _MARKUP = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
 
 
 def to_html(report: Report) -> str:
-    """Write the page. Lines of the program are quoted where ``report.sources`` allows it."""
+    """Write the page. Lines of the program are quoted if ``report.sources`` allows."""
     style = _asset("page.css")
     script = f'"use strict";\n(() => {{\n{"".join(_asset(f"{name}.js") for name in SCRIPTS)}}})();\n'
     return Template(_asset("page.html")).substitute(

@@ -1,4 +1,4 @@
-"""What the page shows, as plain values for JSON: a report's own numbers, put into the order of the page.
+"""Convert the numbers of a report to plain values for the page's JSON, in the order of the page.
 
 Sums are those of the report: its totals, its groups. Rows that repeat are one, as in the text, and each group says
 which of them are its own by their numbers.

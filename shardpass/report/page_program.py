@@ -1,4 +1,4 @@
-"""The program for the page: its lines with the values that each makes, and its course from op to op.
+"""The program for the page: lines with their values, and memory and traffic from op to op.
 
 A network of 24 layers that is written out has thousands of ops at few lines. So the page lists lines: each
 line stands where its first op runs, forward and backward apart, and values of equal name, type and sharding are one

@@ -1,4 +1,4 @@
-"""The schedule as the page's scripts draw it: bars by track, loops as what is behind them."""
+"""The schedule for the page's scripts: bars by track, with loops in the background."""
 
 from __future__ import annotations
 

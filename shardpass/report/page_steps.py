@@ -39,7 +39,7 @@ class Ways:
 
     @property
     def ids(self) -> list[int] | None:
-        """The devices in the order of the mesh; None where this order is 0, 1, ..."""
+        """The devices in mesh order; None if the order is 0, 1, ..."""
         order = None if self.mesh is None else self.mesh.order.tolist()
         return None if order is None or order == list(range(len(order))) else order
 

@@ -1,4 +1,4 @@
-"""Pictures of a sharding: which devices hold which tile (as figures 1 and 4 of Rink et al. draw it).
+"""Pictures of a sharding: the devices of each tile (in the style of figures 1 and 4 of Rink et al.).
 
 rich prints a picture in the terminal; in Jupyter the value of ``picture(sharding, shape)`` draws itself; ``.svg()``
 returns a document.

@@ -186,7 +186,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class ValueFact:
-    """A value: its name, its type as "f32[64,128]", its sharding as text, and the axes that split each dimension."""
+    """A value: its name, its type ("f32[64,128]"), its sharding as text, and the axes that split each dimension."""
 
     name: str
     type: str
@@ -197,9 +197,7 @@ class ValueFact:
 
 @dataclass(frozen=True, slots=True)
 class OpFact:
-    """An op of the program before it was partitioned. Main's arguments are one with ``name`` "argument" and
-    number -1.
-    """
+    """An op of the program before partitioning. Main's arguments are an op named "argument" with number -1."""
 
     number: int
     name: str

@@ -25,7 +25,7 @@ FAIL, PASS, OPEN = "fail", "pass", "open"  # OPEN: neither, as the command could
 
 @dataclass(frozen=True, slots=True)
 class SarifRule:
-    """A rule, common to results of one kind. ``description``: when it applies; ``remedy``: the user's remedy."""
+    """A rule shared by results of one kind. ``description``: when the rule applies; ``remedy``: the user's remedy."""
 
     id: str
     description: str = ""
@@ -44,7 +44,7 @@ class SarifPlace:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Lines ``line`` to ``line + count - 1`` of a file become ``text``; with ``count`` 0 it is put before ``line``."""
+    """Replace lines ``line`` to ``line + count - 1`` of a file by ``text``; count 0 inserts before ``line``."""
 
     file: str
     line: int

@@ -1,4 +1,4 @@
-"""Seconds of the collectives of a partitioned module on a machine, by the links that they cross (``cost``)."""
+"""Seconds of the collectives of a partitioned module on a machine, by the links they use (``cost``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Times:
         self._all = np.arange(devices)[None]
 
     def of(self, op: Any, use: CollectiveUse) -> float:
-        """Return the seconds of all the times that it runs."""
+        """Return the total seconds over all runs."""
         if not use.bytes_each or not use.counted:
             return 0.0
         return self._once(op, use) * use.times

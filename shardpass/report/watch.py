@@ -1,4 +1,4 @@
-"""A pipeline that is watched while it partitions: each collective of its outcome is traced to what asked for it.
+"""Watch a pipeline while it partitions, to trace each collective to the op that needs it.
 
 Problem: a collective of the final module has a kind and bytes, but says little of why it is there, and on the way to it
 redistributions move past other ops, out of loops, and into one another.

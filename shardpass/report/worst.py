@@ -1,4 +1,4 @@
-"""The one sentence above a report: what costs most, and the edit that mends it, if one is known."""
+"""The one-sentence summary of a report: the greatest cost, and the edit that fixes it, if known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JAX's profiles as they lie on disk: the messages of ``xplane.proto``, by protobuf's wire format.
+"""Read JAX's profiles from disk: messages of ``xplane.proto`` in protobuf's wire format.
 
 Only the fields that times of ops need are read: planes (1) with their names (2), lines (3), names of events (4) and of
 statistics (5); of a line its events (4); of an event its name (1), picoseconds (3) and statistics (4); of a statistic
@@ -19,7 +19,7 @@ _Field = tuple[int, int | memoryview]
 
 @dataclass(frozen=True, slots=True)
 class XEvent:
-    """An event of a plane: its name, seconds, and the statistics that are texts."""
+    """An event of a plane: its name, its seconds, and its text statistics."""
 
     plane: str
     name: str

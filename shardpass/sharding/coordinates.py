@@ -1,4 +1,4 @@
-"""Numbers that lists of mesh axes give to devices.
+"""Numbers of devices along lists of mesh axes.
 
 A list of axes, major to minor, gives each device a number: its coordinates on these axes, read as one mixed-radix
 number. On the mesh x=2, y=3 the axes (y, x) give device 4, at x=1, y=1, the number 1 * 2 + 1 = 3. All maps of a

@@ -1,4 +1,4 @@
-"""The two exceptions of the sharding language, and the excerpt that points at a fault in a text."""
+"""The two exceptions of the sharding language, and excerpts that point at an error in a text."""
 
 from __future__ import annotations
 

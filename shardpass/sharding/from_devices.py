@@ -1,4 +1,4 @@
-"""Shardings made from a grid of devices: the way back from a tile assignment (``tile_assignment``).
+"""Make shardings from a grid of devices, the inverse of ``tile_assignment``.
 
 Problem: given which device holds which tile, find a mesh and its axes that express this.
 

@@ -1,4 +1,4 @@
-"""The tiles of a sharding as a grid, for notebooks: the devices that hold each tile of the first two dimensions.
+"""Draw the tiles of a sharding as a grid for notebooks, with the devices of each tile in the first two dimensions.
 
 Example: rows over 'x'=2 and columns over 'y'=2 are the grid 0 1 / 2 3.
 """

@@ -1,4 +1,4 @@
-"""The meaning of a tiled sharding as a key: two shardings mean the same exactly if their keys are equal.
+"""Keys of tiled shardings: two shardings mean the same if and only if their keys are equal.
 
 Two shardings mean the same when every device holds the same tile for every shape, of the same partial sum, at the
 same manual coordinates (the base offset map of Rink et al., section 4.1, with XLA's subgroups). Each list of axes gives
@@ -45,7 +45,7 @@ def _form(mesh: Mesh, axes: Axes) -> object:
 def _summands(mesh: Mesh, dims: tuple[Axes, ...], manual: Axes, unreduced: Axes) -> object:
     """Partition devices by summand and tile; the parts are numbered by first occurrence.
 
-    The order of the summands means nothing, so their coordinates cannot be compared as they are.
+    The order of the summands has no meaning, so their coordinates cannot be compared directly.
     """
     if mesh.size > MOST_DEVICES:  # always a plain mesh, on which sorted digits say the same
         return dg.merge(sorted(map(mesh.digit, unreduced), reverse=True))

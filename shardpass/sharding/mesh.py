@@ -128,7 +128,7 @@ class Mesh:
 
     @cached_property
     def device_digits(self) -> tuple[Digit, ...] | None:
-        """Return ``order`` as an iota: the digits, major to minor, of which the device ids are the values; or None.
+        """Return ``order`` as an iota: digits, major to minor, whose values are the device ids; or None.
 
         The positions of the mesh, row-major, count through these digits of the device number.
         """

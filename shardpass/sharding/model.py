@@ -1,4 +1,4 @@
-"""Shardings: which part of an array each device holds.
+"""Shardings: the part of an array on each device.
 
 State: a mesh, the axes that split each dimension (major to minor), the axes over which the value is a partial sum, and
 the manual axes; over the other axes there are copies. Or one of the kinds that need no mesh: replicated, maximal (all
@@ -78,7 +78,8 @@ class Sharding:
         manual: Iterable[AxisRef | str] = (),
         reduction: str = "sum",
     ) -> Sharding:
-        """Make a tiled sharding: ``dims[k]`` holds the axes that split dimension k, major to minor; names: whole axes.
+        """Make a tiled sharding. ``dims[k]`` lists the axes that split dimension k, major to minor; names are whole
+        axes.
 
         Over the axes ``unreduced`` the value is a partial sum, or a partial ``reduction``: sum, max or min.
 
@@ -104,7 +105,7 @@ class Sharding:
         return UNKNOWN
 
     def replaced(self, *, notes: Notes | None = None, reduction: str | None = None) -> Sharding:
-        """Return the same sharding with other notes, or another operation for its partial sums."""
+        """Return the same sharding with other notes, or with another reduction for its partial sums."""
         kept = self.notes if notes is None else notes
         return replace(self, reduction=reduction or self.reduction, notes=kept)
 
@@ -202,7 +203,7 @@ class Sharding:
         return counts
 
     def tile_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of every tile of an array of ``shape``: ceil(size / count), the last ones padded.
+        """Return the shape of every tile of an array of ``shape``: ceil(size / count); the last tiles are padded.
 
         Raises:
             ShardingError: the sharding is of another rank, or ``{unknown}``.

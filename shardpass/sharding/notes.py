@@ -1,4 +1,4 @@
-"""The kinds of shardings, and the notes: statements of a notation beyond the meaning of a sharding."""
+"""The kinds of shardings, and notes: details of a notation that do not affect the meaning of a sharding."""
 
 from __future__ import annotations
 

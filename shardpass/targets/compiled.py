@@ -1,4 +1,4 @@
-"""``Compiled``: what a compiler made of a program, as figures that may be compared."""
+"""``Compiled``: the figures of a compiled program, for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compiler as a value: compiles programs for a target in a child process, where nothing runs.
+"""Compile programs for a target in a child process, without running them.
 
 State: the child, which stays alive from one program to the next, so that Python, JAX and the compiler start once. XLA
 ends the process over some programs, and may take long over others: such a program is an error, and the next starts a

@@ -1,4 +1,4 @@
-"""The machine of prices of a target: its chip's, with the slice or the hosts that the target has."""
+"""The machine that prices programs for a target: its chip, with the target's slice or hosts."""
 
 from __future__ import annotations
 

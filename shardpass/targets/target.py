@@ -1,4 +1,4 @@
-"""``Target``: the devices that a program is compiled for, named as users name them.
+"""``Target``: the devices for which a program is compiled, with names such as v5e:4x4.
 
     v5e:16x16    a slice of 256 TPU v5e, as wide and high as written; v6e likewise
     v5p:2x2x4    a slice of 16 TPU v5p, a torus of three dimensions

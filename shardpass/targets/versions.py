@@ -1,4 +1,4 @@
-"""Which package is the compiler of a platform, in which version, and how to install it."""
+"""The package and version of a platform's compiler, and how to install it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program annotates: shardings of arguments and results, constraints and their lines, casts to wider floats.
+"""The annotations of a program: shardings of arguments and results, constraints and their lines, casts to wider floats.
 
 A line of a collective is where the bytes are needed. The cause may be elsewhere: a spec that lost an axis, a new
 constraint, a cast. So a budget keeps the annotations of its program, and a program over the budget is shown with those

@@ -77,8 +77,8 @@ def shardpass_mesh(request: pytest.FixtureRequest) -> Any:
 
 
 class Checker:
-    """The fixture ``collectives``: called, it returns the ``Collectives`` of a function, as
-    ``shardpass.testing.collectives`` does.
+    """The fixture ``collectives``: a call returns the ``Collectives`` of a function, like
+    ``shardpass.testing.collectives``.
     """
 
     def __init__(self, budget: Path, name: str, update: bool) -> None:

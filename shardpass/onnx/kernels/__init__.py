@@ -1,4 +1,4 @@
-"""What each op of ONNX computes, on JAX arrays: the tables of the bridge, one for each family of ops.
+"""Kernels of ONNX ops on JAX arrays, in a table for each family of ops.
 
 A kernel takes the node, its inputs (None where an optional one is left out) and gives its outputs. Inputs that must be
 known when the program is built (axes, shapes, bounds) are NumPy arrays; ``numbers`` refuses others. Semantics are those

@@ -1,4 +1,4 @@
-"""What kernels share: their type, how a kernel refuses a node, and how constants are read."""
+"""Shared parts of kernels: their type, the refusal of a node, and the reading of constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If, Loop and Scan: branches and loops of StableHLO where they must stay, and nothing where constants decide.
+"""Kernels of If, Loop and Scan: StableHLO branches and loops, unless constants decide the result.
 
 A kernel here also takes ``run``, which traces a graph of the node on values of its inputs; names of the outer graph are
 seen inside. A Loop becomes, in this order of preference:
@@ -107,7 +107,7 @@ def _are_arrays(values: Sequence[Any]) -> bool:
 
 
 def _condition_stays(body: Any) -> bool:
-    """Return whether the body returns its own condition argument, or a constant true."""
+    """Return whether the body returns its condition argument, or a constant true."""
     import onnx
 
     made_by = {name: node for node in body.node for name in node.output}

@@ -1,4 +1,4 @@
-"""Ops that compute each element by itself, with broadcasting."""
+"""Ops that compute each element separately, with broadcasting."""
 
 from __future__ import annotations
 

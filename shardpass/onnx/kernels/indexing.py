@@ -1,4 +1,4 @@
-"""Ops that read or write at places which another input gives, and those that sort."""
+"""Ops that read or write at indices given by another input, and ops that sort."""
 
 from __future__ import annotations
 

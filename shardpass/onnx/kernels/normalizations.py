@@ -1,4 +1,4 @@
-"""Normalizations that have no body of ONNX's own, or one that a sharded program would not want."""
+"""Normalizations without a function body in ONNX, or with a body unsuitable for a sharded program."""
 
 from __future__ import annotations
 

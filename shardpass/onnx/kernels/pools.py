@@ -1,4 +1,4 @@
-"""Pools: a window's greatest element, mean or norm."""
+"""Pooling: the maximum, mean or norm of each window."""
 
 from __future__ import annotations
 

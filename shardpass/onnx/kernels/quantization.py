@@ -1,4 +1,6 @@
-"""Floats to small integers or floats of 8 bits, and back: by one scale, one for each place of an axis, or by block."""
+"""Convert floats to small integers or 8-bit floats and back, with one scale, a scale along an axis, or a scale per
+block.
+"""
 
 from __future__ import annotations
 

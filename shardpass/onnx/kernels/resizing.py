@@ -1,4 +1,4 @@
-"""Resize: each axis by itself, as a weighted sum of a few elements whose places and weights follow from sizes alone.
+"""Resize: a weighted sum of a few elements along each axis, with indices and weights that depend only on sizes.
 
 Example: 2 elements become 4, linear, half_pixel: element 1 of the result lies at (1 + 0.5) / 2 - 0.5 = 0.25, so it is
 0.75 of element 0 and 0.25 of element 1.

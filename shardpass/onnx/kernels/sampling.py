@@ -1,4 +1,4 @@
-"""GridSample: elements of an array at places that another array gives, between its own.
+"""GridSample: interpolate an array at the places given by another array.
 
 Along each axis a place becomes a few neighbours with weights (one, two or four of them); the result is the sum over all
 combinations. Neighbours outside of the array are 0, the nearest element, or what a mirror at the border shows.

@@ -1,4 +1,4 @@
-"""Sequences and optional values: lists of arrays while the program is built, of which the program keeps nothing."""
+"""Sequences and optional values: lists of arrays that exist only while the program is built."""
 
 from __future__ import annotations
 

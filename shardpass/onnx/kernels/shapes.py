@@ -1,4 +1,4 @@
-"""Ops that give elements another place or shape and compute nothing, and those that make arrays from numbers."""
+"""Ops that only move or reshape elements, and ops that make arrays from numbers."""
 
 from __future__ import annotations
 

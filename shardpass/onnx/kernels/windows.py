@@ -1,4 +1,4 @@
-"""The windows of convolutions and pools: how many there are along each spatial axis, and where they lie.
+"""The windows of convolutions and pools: their number along each spatial axis, and their positions.
 
 Example: 5 elements, a kernel of 3, a stride of 2 and one element of padding on both sides: 3 windows, which begin at
 -1, 1 and 3. With ``ceil_mode`` a last window that only begins inside of the array or its padding counts too.
@@ -17,8 +17,8 @@ from shardpass.onnx.model import Node
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window along one axis. ``after``: padding behind the array that all ``count`` windows need. ``declared``: the
-    padding that the node asks for, which ``count_include_pad`` counts.
+    """A window along one axis. ``after``: padding after the array needed by all ``count`` windows. ``declared``: the
+    node's declared padding, which ``count_include_pad`` counts.
     """
 
     size: int

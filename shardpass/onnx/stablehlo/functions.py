@@ -1,4 +1,4 @@
-"""Expands ops by bodies: ONNX's own (``onnx.defs``), and the functions of a model.
+"""Expand ops by function bodies, from ONNX (``onnx.defs``) or from the model.
 
 ONNX defines many ops as functions of others, some of them anew for the types and attributes of each node. Such a body
 is a list of nodes on names of its own; attributes that it refers to are those of the node, or the defaults of the op.

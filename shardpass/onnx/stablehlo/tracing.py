@@ -1,4 +1,4 @@
-"""Traces a graph of a model on JAX values: node by node, through kernels, bodies of functions, and branches.
+"""Trace a graph of a model on JAX values, node by node, including function bodies and branches.
 
 State: the values by name. NumPy arrays are constants, which are folded while the program is built; lists are sequences.
 A branch or loop sees the values of the graph around it; the body of a function sees its inputs alone.

@@ -1,4 +1,5 @@
-"""From one set of devices to another: point-to-point transfers, proved, beside the least time that any plan takes.
+"""Plan transfers from one set of devices to another: proved point-to-point messages, with a lower bound on the time of
+any plan.
 
 Its files, the lowest first; each imports those above it in this list alone:
 

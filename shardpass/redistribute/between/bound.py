@@ -1,4 +1,4 @@
-"""The least makespan of any plan.
+"""A lower bound on the makespan of every plan, by a linear program.
 
 Problem: no plan is known, but every plan has facts. For each demand (unsplit, by ``cells``), u any device that has or
 needs the bytes, v one that needs them, in fractions of its bytes:

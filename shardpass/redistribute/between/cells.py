@@ -1,4 +1,4 @@
-"""The array cut along the borders of both sides.
+"""Cut the array along the tile borders of both sides.
 
 A *cell* is the common part of a source tile and a target tile. All of its elements have the same holders and the same
 receivers. Cells with the same holders and receivers, of one array or of many, form a *demand*: their bytes may be

@@ -1,4 +1,4 @@
-"""Plans in which every receiver gets its bytes from holders, one message a pair: all of it on index arrays.
+"""Plans in which holders send directly to receivers, one message per pair, computed on index arrays.
 
 Problem: from 256 devices to 128, rows to columns, every pair of devices exchanges a message, of pieces of hundreds of
 arrays. Such regular problems need no search:

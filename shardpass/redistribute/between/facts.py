@@ -1,4 +1,4 @@
-"""Simple facts that bound the makespan of every plan, for all cells at once and without a solver.
+"""Simple lower bounds on the makespan of every plan, for all cells at once and without a solver.
 
 A bound is the greatest of, each with the least latency of its tiers:
 

@@ -1,4 +1,4 @@
-"""Receivers in groups, each with holders of its own.
+"""Divide receivers into groups, each served by its own holders.
 
 Problem: 64 devices have the same bytes and 128 need these. Every tree from every holder to all receivers is a column of
 the linear program, and each chunk of each tree has 128 messages. Yet nothing is gained where more than one holder

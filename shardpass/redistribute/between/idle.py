@@ -1,4 +1,4 @@
-"""How long ports have nothing to carry, whatever the plan.
+"""Lower bounds on the idle time of ports, valid for every plan.
 
 A port carries its last byte a latency before the end. Before its first byte:
 

@@ -1,4 +1,5 @@
-"""When pairs of a sender and a receiver meet, each pair once: an open shop without precedence, on index arrays.
+"""The order in which pairs of senders and receivers exchange messages: an open shop without precedence, on index
+arrays.
 
 Two orders, for ports of one tier; m senders and n receivers in the order of their ids:
 

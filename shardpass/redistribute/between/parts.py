@@ -1,4 +1,4 @@
-"""Boxes cut so that a share has its number of bytes.
+"""Cut boxes so that each share has its number of bytes.
 
 Invariants: the parts of all shares of a demand are its cells, each element once. Cells are cut between arrays where
 several have the same box, then along rows, then within a row: a run of elements in row-major order is at most

@@ -1,4 +1,4 @@
-"""Who sends how many bytes to whom: a table, and an SVG of lines from senders to receivers.
+"""Show the bytes between senders and receivers as a table, or as an SVG with lines from senders to receivers.
 
 Where there are many devices, neighbouring ids are drawn together.
 """

@@ -1,4 +1,4 @@
-"""The planner: candidates by the share of each holder, the fastest, and its proof.
+"""The planner between device sets: build candidates, choose the fastest, and prove it.
 
 1. ``first holder``: every receiver pulls every cell from the first device that has it.
 2. ``balanced``: shares by the linear program, each receiver from holders alone.

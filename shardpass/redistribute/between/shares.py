@@ -1,4 +1,4 @@
-"""How many bytes of each demand go which way.
+"""Divide the bytes of each demand among its trees, by a linear program.
 
 Problem: every demand has trees (``trees``); choose shares x of its bytes for these such that the busiest port is done
 soonest. A linear program, solved exactly by HiGHS:

@@ -1,4 +1,4 @@
-"""The ways from a holder to all receivers of a demand.
+"""Trees by which a holder sends the same bytes to all receivers of a demand.
 
 Problem: r devices need the same bytes. Sent r times, the holder's port is busy r times as long as it need be; sent once
 and passed on, the receivers' ports share the work. Source: a broadcast as scatter and gather (van de Geijn), and

@@ -1,4 +1,4 @@
-"""What moves: arrays, and the waves in which these move together."""
+"""Moved arrays, and the waves in which arrays move together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The box exchange: every device is sent the elements that it lacks and no others, in rounds of collective_permute.
+"""The box exchange: send each device only the elements it lacks, in rounds of collective_permute.
 
 Problem: arbitrary source and target tiles: sizes need not divide, devices may come in any order, some may have nothing.
 The exchange is the candidate where collectives on groups do not apply. The bytes of a device are the lower

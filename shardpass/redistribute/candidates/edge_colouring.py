@@ -1,4 +1,4 @@
-"""Colours the edges of a bipartite graph of senders and receivers: one colour is one round of communication.
+"""Color the edges of a bipartite graph of senders and receivers; each color is a round of communication.
 
 No two edges at a node have one colour: in a round every device sends at most once and receives at most once. By
 Koenig's theorem as many colours suffice as the greatest degree of a node. State: for each node and colour, the edge

@@ -1,4 +1,4 @@
-"""Gather, then slice: the best candidate where latencies outweigh bytes.
+"""Gather, then slice: the best candidate if latencies outweigh bytes.
 
 Every device first gathers all that source and target do not split alike, and then slices its target tile: one
 collective, whatever the problem, for the memory and the bytes of the tile in between, the *meet*. From [{x}, {y}] to

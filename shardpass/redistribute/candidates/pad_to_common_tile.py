@@ -1,4 +1,5 @@
-"""Where the borders of two tilings cross (tiles of 5 rows against 3): tiles slide to a common padded size and back.
+"""Plans for tilings with crossing borders (tiles of 5 rows against 3): slide the tiles to a common padded size and
+back.
 
 Problem: a dimension of n rows in k1 tiles on one side and k2 on the other, whose tiles are not parts of one padding.
 

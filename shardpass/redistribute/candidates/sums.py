@@ -1,4 +1,4 @@
-"""Partial sums that the target keeps: the sums of one element are as many arrays that move alike.
+"""Keep partial sums in the target: treat the summands of an element as separate arrays that move alike.
 
 Problem: values that are partial sums over some axes in the source and still in the target, where sub-axes cannot
 express the problem.
@@ -86,6 +86,6 @@ def unstacked(plan: Plan, problem: Problem) -> Plan:
 
 
 def _unstacked(step: Step) -> Step:
-    """Remove the dimension of sums from a step's tiles; a tile of several sums keeps it."""
+    """Remove the dimension of sums from the tiles of a step, except from tiles of several sums."""
     before, after = (tile[1:] if tile[0] == 1 else tile for tile in (step.tile_before, step.tile_after))
     return replace(step, tile_before=before, tile_after=after)

@@ -1,4 +1,4 @@
-"""The tree: from one device to many in as many rounds as it takes to double up to their number.
+"""Send an array from one device to many along a binomial tree, in a logarithmic number of rounds.
 
 Problem: one device has the array, n others need tiles of it, all equal (a broadcast), all different (a scatter), or
 some of each. The box exchange has a round for each of the n. Source: the binomial tree of MPI's broadcast and scatter.

@@ -1,4 +1,4 @@
-"""Converts the arguments of ``plan_redistribution`` from the forms that people use to those of the planner.
+"""Convert the arguments of ``plan_redistribution`` to the planner's types.
 
 A sharding may be a ``Sharding``, its text, or JAX's ``NamedSharding``; an element type its name, or anything that NumPy
 takes for a dtype (``jnp.bfloat16``, ``np.dtype("float32")``); sizes and counts anything that is a whole number. Other

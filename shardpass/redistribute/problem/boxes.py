@@ -1,4 +1,4 @@
-"""The part of the array that each device has, as a box: its tile, less what lies past the array's end."""
+"""The part of the array on each device as a box: its tile without the padding past the end of the array."""
 
 from __future__ import annotations
 

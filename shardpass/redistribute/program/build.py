@@ -111,7 +111,7 @@ class Builder:
         return self
 
     def instead_of(self, way: str, why: str) -> Builder:
-        """Record that this plan was chosen over ``way``, and return it."""
+        """Record that this plan was chosen instead of ``way``, and return this plan."""
         self.refused.append(Refusal(way, why))
         return self
 
@@ -176,7 +176,7 @@ class Builder:
         self._step(StepKind.COLLECTIVE_PERMUTE, axes, pairs, self.tile, np.where(moved, self.bytes(self.tile), 0))
 
     def box_round(self, boxes: ops.BoxRound) -> None:
-        """Append a round of a box exchange, as a local op where no device receives from another."""
+        """Append a round of a box exchange; without transfers between devices, a local op."""
         here = np.arange(self.devices)
         moved = (boxes.source_of != here) & (boxes.source_of >= 0)
         if not moved.any():

@@ -13,7 +13,7 @@ from shardpass.redistribute.program.state import State, fingerprints
 def held_under(distribution: Distribution) -> State:
     """Return the state in which each device has its tile of one side of a problem.
 
-    A device's weight identifies the partial sum that it has.
+    The weight of a device identifies its partial sum.
     """
     weight = None
     if distribution.summand is not None:

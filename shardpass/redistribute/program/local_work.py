@@ -1,4 +1,4 @@
-"""Counts the local work of a device program: passes over memory in XLA's loops, and what slows them down.
+"""Count the local work of a device program: the passes of XLA's loops over memory, and their slowdowns.
 
 Problem: two programs that receive the same bytes differ by half in time, by how a device cuts the pieces that it sends
 and joins those that come. XLA fuses local ops up to the next collective into one loop over the array that is written.

@@ -1,4 +1,4 @@
-"""The StableHLO ops that the lowering of device programs is made of, each at the current insertion point and location.
+"""Builders of the StableHLO ops used in lowering device programs, at the current insertion point and location.
 
 Every collective gets a channel handle of type 1 (between partitions), global device ids where the op has a flag for
 them, and two attributes for people: ``shardpass.axes``, the mesh axes it works over, and ``shardpass.cause`` where the
@@ -26,8 +26,8 @@ DeviceValues = dict[tuple[str, bytes], Any]  # the scalar of a type for a table 
 
 @dataclass(slots=True)
 class Parts:
-    """What the builders of a plan's ops share. ``element``: the element type. ``known``: the numbers per device that
-    are built in this block already.
+    """State shared by the builders of a plan's ops. ``element``: the element type. ``known``: numbers per device
+    already built in this block.
     """
 
     element: Any

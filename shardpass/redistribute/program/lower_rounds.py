@@ -86,8 +86,8 @@ def _rows(value: Any, axis: int, start: int, size: int) -> Any:
 def chunk_rounds(parts: Parts, op: ops.ChunkRounds, value: Any) -> Any:
     """Build the rounds. Two chunks are joined in each device's order, in one copy; more are written into a buffer.
 
-    Where every round sends all of the value, it is read from that buffer. So each round waits for the one before it,
-    and XLA, which would send in all rounds at once, stores one chunk at a time.
+    If every round sends the whole value, the value is read from that buffer. Each round then depends on the previous
+    round, so that XLA stores one chunk at a time instead of sending all rounds at once.
     """
     rounds = len(op.source_of)
     here = np.arange(len(op.place))

@@ -38,8 +38,8 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The memory that one op needs. ``shape``: of the local array after it. ``scratch``: elements of buffers beside
-    both arrays. ``copied``: elements that it copies.
+    """The memory that one op needs. ``shape``: of the local array after the op. ``scratch``: elements of temporary
+    buffers. ``copied``: elements that the op copies. ``in_place``: whether both arrays share one buffer.
 
     ``in_place``: the array before and the one after are one buffer.
     """

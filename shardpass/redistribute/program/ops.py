@@ -64,7 +64,8 @@ class DynamicSlice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllGather:
-    """The arrays of a group, in its order, one after another along ``axis``.
+    """Concatenate the arrays of a group along ``axis``, in the order of the group. ``by_pieces``: sent by an all_to_all
+    of copies, which leaves each array in a separate buffer.
 
     ``by_pieces``: sent by an all_to_all of copies, which leaves each array in a buffer of its own.
     """

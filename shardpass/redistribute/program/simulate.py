@@ -1,4 +1,4 @@
-"""Follows a device program by offsets alone, and so proves it: ``check`` runs on every plan before it is returned.
+"""Prove a device program by simulating it on offsets: ``check`` runs on every plan before it is returned.
 
 Problem: show that a program takes every device from its source tile to its target tile, without an array.
 

@@ -1,4 +1,4 @@
-"""The accounts of a plan, for people and for prices: its steps, and the refused candidates."""
+"""The description of a plan for reports and prices: its steps, and the refused candidates."""
 
 from __future__ import annotations
 

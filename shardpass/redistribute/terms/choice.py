@@ -1,4 +1,4 @@
-"""Chooses between candidates: the cheapest that keeps to the memory limit; records why the others are refused.
+"""Choose the cheapest candidate within the memory limit, and record why the others are refused.
 
 Problem: candidates differ in bytes received, in the number of collectives, in local copies and in memory. State: the
 ``Terms``: a machine, whose model gives seconds, and a memory limit.
@@ -62,7 +62,7 @@ class Terms:
     def choose(self, candidates: Sequence[Builder], most_received: int | None = None) -> Builder:
         """Return the chosen candidate, with the reasons for refusing the others.
 
-        ``most_received``: no device should receive more bytes (case 2); None: any number.
+        ``most_received``: the byte limit per receiving device (case 2); None: no limit.
         """
         fitting = [c for c in candidates if self.fits(c)]
         if not fitting:

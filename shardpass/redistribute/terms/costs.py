@@ -44,7 +44,7 @@ def collectives_seconds(machine: Machine, steps: Iterable[Step], sub_axes: SubAx
 
 @lru_cache(maxsize=64)
 def local_prices(machine: Machine) -> LocalPrices:
-    """Return the prices of local work; those absent from the machine's file follow from its memory bandwidth."""
+    """Return the prices of local work; missing prices are derived from the memory bandwidth in the machine's file."""
     usual, given = usual_prices(machine.memory_bandwidth), dict[str, Any](machine.local)
     for rate in ("runs", "elements", "places"):
         given.setdefault(rate, getattr(usual, rate))

@@ -1,1 +1,1 @@
-"""Reports of programs in HLO: what XLA, or another partitioner that hands XLA its program, made of a user's."""
+"""Reports of HLO programs, from XLA or from other partitioners that produce HLO."""

@@ -1,4 +1,4 @@
-"""From optimised HLO to its ``Explanation``: the program that runs, whoever partitioned it.
+"""Make an ``Explanation`` of optimized HLO: the program that runs, from any partitioner.
 
 Everything is read from the text. Kind, groups, bytes and trips are those of ``hlo``; the line, the name
 stack and the array come from the metadata that JAX wrote and XLA kept; memory is what XLA counted, where the program
@@ -128,7 +128,7 @@ def mesh_in(text: str, devices: int) -> Mesh | None:
 
 
 def _work(program: HloProgram, every: Sequence[OpWork], machine: Machine) -> dict[int, OwnWork]:
-    """Map the ``id`` of an op to its own work: computing, and copies through memory."""
+    """Map the ``id`` of an op to the op's own work: computation, and copies through memory."""
     places: dict[tuple[str, str], Place] = {}
     result: dict[int, OwnWork] = {}
     for one in every:
@@ -241,6 +241,6 @@ def _shares(one: HloCollective, parts: Sequence[Part], number: int) -> Iterator[
 
 
 def _array(one: HloCollective) -> Ints:
-    """Return the groups of a collective that are largest, one a row."""
+    """Return the largest groups of a collective, one per row."""
     size = max(map(len, one.groups))
     return np.array([group for group in one.groups if len(group) == size], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The rows of a report of HLO, joined with a profile by the names of ops."""
+"""Match the rows of an HLO report with a profile, by op names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which programs are reported from their HLO, and how the HLO comes about.
+"""Choose the programs that are reported from HLO, and obtain their HLO.
 
 1. A file, or a text, of HLO that is partitioned already, before or after XLA's optimizations: as it is.
 2. A ``jax.stages.Compiled``: the text that it prints, with XLA's statistics of its memory.

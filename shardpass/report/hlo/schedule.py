@@ -1,4 +1,4 @@
-"""The tasks of a program of HLO: its ops by their data, or in the order in which its compiler runs them.
+"""The tasks of an HLO program: its ops by data dependence, or in the compiler's order.
 
 XLA:TPU and XLA:GPU start collectives early and await them late, and the order of their ops is the order in which a
 device runs them: such a program is timed in this order. XLA:CPU overlaps nothing; of its program ops start as early as
@@ -32,7 +32,7 @@ _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
 @dataclass(frozen=True, slots=True)
 class OwnWork:
-    """Modelled seconds of one run of an op, how often it runs, and its line."""
+    """Modelled seconds of one run of an op, the number of runs, and the line."""
 
     seconds: float
     times: int
@@ -57,7 +57,9 @@ def schedule_hlo(
 
 
 def _collective(every: Sequence[Row], numbers: tuple[int, ...], needs: tuple[int, ...] = ()) -> Task:
-    """Return the task of one run of a collective; ``numbers``: of its rows, one for each place where it runs."""
+    """Return the task of one run of a collective. ``numbers``: of the collective's rows, one for each place where it
+    runs.
+    """
     rows = [every[number] for number in numbers]
     runs = sum(row.times for row in rows if row.counted and not row.joined)
     first = rows[0]

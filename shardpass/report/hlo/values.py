@@ -1,4 +1,4 @@
-"""What a collective of HLO is about: its array's name, the op that it belongs to, and its neighbours.
+"""The arrays of an HLO collective: their names, the ops they belong to, and neighbouring ops.
 
 1. A collective has the metadata of the op for which the partitioner made it. One without (XLA joins and moves some) is
    given that of the nearest op that has a line: what makes its operand, and then what takes its result.
@@ -67,14 +67,14 @@ class Values:
     # ---------------------------------------------------------------- lines
 
     def nearest(self, computation: str, op: HloOp) -> HloOp:
-        """Return the op whose metadata has the source line of ``op``: ``op`` itself, or its nearest neighbour."""
+        """Return the op whose metadata has the source line of ``op``: ``op``, or its nearest neighbour with a line."""
         for _, one in self._neighbours(computation, op):
             if self.program.frames.location(one.attributes):
                 return one
         return op
 
     def _neighbours(self, computation: str, op: HloOp) -> Iterator[Spot]:
-        """Yield ``op``, the ops behind its operands, then the users of its result, the nearest first."""
+        """Yield ``op``, the producers of its operands, then the users of its result, the nearest first."""
         yield computation, op
         inner = self.program.computations[computation]
         if (around := self._fusions.get(computation)) is not None:
@@ -95,7 +95,7 @@ class Values:
     def parts(self, one: HloCollective, sliced: frozenset[int] = frozenset()) -> list[Part]:
         """Group the arrays of a collective by line; a single part if XLA did not combine collectives.
 
-        ``sliced``: the numbers of the results whose devices use only their own slices; these are parts of their own.
+        ``sliced``: the numbers of results of which each device uses only its own slice; these form separate parts.
         """
         inner, results = self.program.computations[one.computation], self._results(one)
         names = () if one.op.opcode == "recv" else one.op.operands  # which takes a token

@@ -1,4 +1,4 @@
-"""Why a collective of HLO is there, as far as its metadata and its neighbours say it.
+"""Explain the reason for an HLO collective, from its metadata and neighbouring ops.
 
 The partitioner gives a collective the name stack of the op for which it was made. Whether the array that is moved is an
 operand or the result of that op is seen from the neighbours that have the same name stack. A collective of a shard_map

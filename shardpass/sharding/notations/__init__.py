@@ -1,4 +1,4 @@
-"""The notations in which shardings are written, one module each; every module reads and prints its notation.
+"""The notations of shardings; each module reads and prints one notation.
 
 | module | notation |
 |---|---|

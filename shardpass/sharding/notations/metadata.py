@@ -20,7 +20,7 @@ RULES = ("one_metadata", "no_metadata", "list_metadata")
 
 
 def metadata_of(source: Source, tree: Node) -> tuple[str, ...]:
-    """Read the entries of ``metadata``, one text for each element of a list of them.
+    """Read the entries of ``metadata``, one text per element of a list of entries.
 
     Raises:
         ShardingParseError: an unknown field, a field twice, or a value of the wrong kind.
@@ -66,7 +66,7 @@ def _value(source: Source, name: str, key: Node, values: list[Node]) -> str:
 
 
 def reduction_of(metadata: tuple[str, ...]) -> str:
-    """Read the operation of partial sums, as jaxlib 0.12 writes it into the metadata: sum, max or min."""
+    """Read the reduction of partial sums, which jaxlib 0.12 writes into the metadata: sum, max or min."""
     for entry in metadata:
         if 'op_type="sdy::reduction_op"' in entry:
             for name in ("max", "min"):

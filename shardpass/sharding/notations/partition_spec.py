@@ -1,4 +1,4 @@
-"""JAX's ``PartitionSpec``, as text and as a value, and a reader that takes any of the notations that people type.
+"""JAX's ``PartitionSpec``, as text and as a value, and a reader for all notations that users type.
 
 ``P('x', None)`` splits the first dimension over the mesh axis x; ``P(('x', 'y'))`` over both, x major; a dimension
 without an entry is not split. ``P.UNCONSTRAINED`` leaves a dimension open. The axes are those of a mesh that stands

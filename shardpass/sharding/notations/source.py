@@ -1,4 +1,4 @@
-"""The text that is parsed, and the values of its tokens by the rules of XLA's lexer (xla/hlo/parser/hlo_lexer.cc).
+"""The parsed text, and the values of its tokens by the rules of XLA's lexer (xla/hlo/parser/hlo_lexer.cc).
 
 XLA reads an integer as 64 bits without a sign and keeps it with one: 18446744073709551615 is -1. Strict reading refuses
 integers that do not fit in 64 bits with a sign. A string has the escapes of C.
@@ -23,9 +23,7 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of a sharding while it is parsed. ``strict`` refuses text that XLA's parser accepts and then drops or
-    misreads.
-    """
+    """The text of a sharding during parsing. ``strict`` refuses text that XLA's parser drops or misreads."""
 
     text: str
     strict: bool

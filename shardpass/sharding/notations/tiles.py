@@ -1,4 +1,4 @@
-"""Tile assignments as V1 and V2 texts write them, and the order into which XLA brings their subgroups.
+"""Tile assignments in V1 and V2 texts, and the order into which XLA brings their subgroups.
 
 XLA sorts the subgroups of a tile assignment (maximal, manual, unreduced, replicated), makes equal ones one, drops those
 of size 1, and sorts the devices that hold copies (HloSharding::Subgroup). Example: ``[2,2,2]0,1,2,3,4,5,6,7

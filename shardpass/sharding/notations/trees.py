@@ -18,7 +18,7 @@ def pieces(node: Node) -> list[Node]:
 
 
 def first_offset(node: Node) -> int:
-    """Return the place where a tree begins, or 0 for one without tokens."""
+    """Return the place where a tree begins; 0 for a tree without tokens."""
     while hasattr(node, "children"):
         if not node.children:
             return 0

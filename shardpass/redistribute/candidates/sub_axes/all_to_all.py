@@ -1,4 +1,4 @@
-"""A swap as one all_to_all: sub-axes let go of the sub-dimensions that they split and take local ones.
+"""Build a swap as one all_to_all: sub-axes move from the sub-dimensions they split to unsplit sub-dimensions.
 
 The all_to_all cuts the local array along one axis and joins what comes along one axis. There are five forms, by where
 the sub-dimensions stand in the local array; a *leaving* one is local before and split after, a *coming* one the

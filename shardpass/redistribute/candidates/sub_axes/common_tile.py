@@ -1,4 +1,4 @@
-"""Plans for clashing tilings: a tile that both sides cut, and one permute between the two orders.
+"""Plans for clashing tilings through a tile that is common to both sides, with one permute between the two orders.
 
 Problem: halves and thirds of a dimension have no common refinement as leading parts (``assignments``). But the sixths
 of it are the halves of thirds as well as the thirds of halves: cut so far, the tiles are the same on both sides, and
@@ -127,7 +127,7 @@ def _gone(
 ) -> Assignment:
     """Move each splitting sub-axis of ``free`` to its target place, unless its old or new place clashes (case 3).
 
-    A sub-axis may leave the sub-dimensions that all have to leave (``left``).
+    ``left``: sub-dimensions that every sub-axis must leave.
     """
     stays = [t for t in clashing if t not in left]
     at_once = [m for m in free if source[m] not in (REPLICATED, *stays)]
@@ -145,7 +145,7 @@ def _filled(
 ) -> Assignment | None:
     """Put one of ``spare`` on each unsplit sub-dimension of ``split``, replicated sub-axes first.
 
-    Of these, those first that split something in ``target``.
+    Among these, sub-axes that split ``target`` come first.
     """
     out = list(assignment)
     left = sorted(spare, key=lambda m: (assignment[m] != REPLICATED, target[m] == REPLICATED))

@@ -1,4 +1,4 @@
-"""Gathers in rounds that need little memory beside their result: for memory limits that no cheaper candidate keeps.
+"""Gather in rounds that need little memory beyond the result, for memory limits that exclude cheaper candidates.
 
 An all_gather along another dimension than the leading one is gathered in front and transposed, so its result is in
 memory twice (``program.memory``). In rounds each tile is put in its place as it arrives: the result is in memory once,
@@ -34,7 +34,7 @@ MOST_GATHER_ROUNDS = 32  # of one gather
 
 
 def strategies_gathering_in_rounds(problem: SubAxisProblem) -> list[Strategy]:
-    """Return the strategies with one gather for each dimension, in rounds where that needs less memory."""
+    """Return the strategies with one gather per dimension, in rounds if rounds need less memory."""
     last = find_route(problem).last
     by_dim: dict[int, list[int]] = {}
     for m, t in enumerate(last):

@@ -35,7 +35,7 @@ class LocalLayout:
         return tuple(math.prod(self.sizes[t] for t in run) for run in self.runs)
 
     def window(self, fixed: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape at one part of each of the sub-dimensions ``fixed``."""
+        """Return the shape of the window at one part of each of the sub-dimensions ``fixed``."""
         return tuple(math.prod(self.sizes[t] for t in run if t not in fixed) for run in self.runs)
 
     def starts(self, parts: Mapping[int, IntArray]) -> IntArray:
@@ -72,7 +72,7 @@ def isolated(problem: SubAxisProblem, local: Sequence[int], chosen: Sequence[int
 
 
 def windowable(problem: SubAxisProblem, local: Sequence[int], fixed: Sequence[int]) -> LocalLayout:
-    """Return a layout with few axes in which one part of each of ``fixed`` is a window (a box) of the array.
+    """Return a layout with few axes, in which one part of each of ``fixed`` is a window (a box) of the array.
 
     A dimension whose major sub-dimensions are ``fixed`` stays one axis.
     """

@@ -1,4 +1,4 @@
-"""A swap and the permute after it in one, as rounds of collective_permute.
+"""Build a swap and the following permute together, as rounds of collective_permute.
 
 After an all_to_all in groups of g, a permute would send each device's whole tile on. Instead, each of the g chunks that
 a device would have got is sent straight to where the permute brings it. The chunks that end on device d are those that

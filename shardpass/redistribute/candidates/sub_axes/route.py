@@ -54,7 +54,7 @@ class Route:
         """Return the assignments from ``first`` to ``last`` if each sub-axis moves only once its target is unsplit
         (case 6).
 
-        Empty where a cycle keeps some sub-dimension from ever being local.
+        Empty if a cycle prevents some sub-dimension from becoming unsplit.
         """
         reached, now = [], self.first
         while now != self.last:
@@ -132,7 +132,7 @@ def _completed(first: Assignment, last: Assignment) -> Route:
 def _path_end(sub_dim: int, before: Assignment, after: Assignment) -> int:
     """Return the last sub-dimension of the path through ``sub_dim``: the first one unsplit in ``before``.
 
-    REPLICATED where the path is open at its end.
+    REPLICATED if the path is open at its end.
     """
     while sub_dim != REPLICATED and sub_dim in before:
         sub_dim = after[before.index(sub_dim)]

@@ -36,7 +36,7 @@ Part = Callable[[SubAxisProblem, Route, Builder], None]
 
 
 def strategies(problem: SubAxisProblem) -> list[Strategy]:
-    """List functions that append a plan to a builder whose tile is the (padded) source tile."""
+    """List functions that append a plan to a builder, whose tile is the (padded) source tile."""
     return [strategy for route in find_routes(problem) for strategy in _strategies_of(problem, route)]
 
 
