@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 END = -1  # the op of what a block returns
@@ -58,6 +59,13 @@ class Block:
     arguments: tuple[Buffer, ...]
     steps: tuple[Step, ...]
     returned: tuple[Buffer, ...]
+
+    def every_step(self) -> Iterator[Step]:
+        """Yield the steps, and after each those inside of it."""
+        for step in self.steps:
+            yield step
+            for inner in step.blocks:
+                yield from inner.every_step()
 
     def outside(self) -> list[Buffer]:
         """List the buffers that the block uses and does not make."""

@@ -17,10 +17,11 @@ gone when it does: every layer then sums activations, where gathering the weight
 5. Where communication of that plan is exposed and work is left to hide it, the tables are solved again, with seconds
    that can be hidden (``slack``) counted in part: a gather of a weight waits for nothing, an exchange of activations
    holds up the next layer, and the sum does not see it. Such a plan is chosen if it is faster by ``FASTER``.
-6. With effort 2 a small program's plan is then changed value by value (``Search.neighbors``), as long as that pays: the
+6. Where the fastest plan stores too much, plans between it and propagation alone are sought (``_Best.lighten``).
+7. With effort 2 a small program's plan is then changed value by value (``Search.neighbors``), as long as that pays: the
    rules of ``trade`` and copies that ops share are not in the tables. With effort 1, only where a cheaper plan was
    refused and there are few changes.
-7. With ``settle_results``, open results of main keep the shardings that propagation gives them, as JAX's do, unless
+8. With ``settle_results``, open results of main keep the shardings that propagation gives them, as JAX's do, unless
    another sharding receives less and saves ``MATERIAL``.
 
 Invariants: what the user fixed is the same in all candidates; no randomness and no clock, so that equal programs get
@@ -30,13 +31,13 @@ Example, FSDP on d=8: ``x @ w`` with rows of x and rows of w over d. Propagation
 activations. In the tables the way "rows" takes w gathered, which is cheaper; docs/planning.md has the figures.
 
 Complexity: one fold, one propagation, the tables (O(ops x ways x splits of a value)), toulbar2 on them, and at most
-six plans of the whole program.
+ten plans of the whole program.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -53,10 +54,12 @@ from shardpass.planning.options.counts import Counts
 from shardpass.planning.options.partial import over, split_of
 from shardpass.planning.options.slack import Slack
 from shardpass.planning.plan.cost import price
+from shardpass.planning.plan.costly import every_op
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.plan.planner import plan_decided
-from shardpass.planning.plan.trade import ALONE, LEAST_SUM, Trade, refused, spends_memory
+from shardpass.planning.plan.trade import ALONE, LEAST_SUM, Trade, heaviest, is_heavy, is_small, refused, spends_memory
 from shardpass.planning.price.fold import Folded, fold
+from shardpass.planning.price.steps import SplitPlan
 from shardpass.planning.solve.network import Table
 from shardpass.planning.solve.result import Result
 from shardpass.planning.solve.solve import Budget
@@ -79,6 +82,7 @@ BUSY = 0.8  # of a makespan: where more of it is communication, all of that serv
 NEAR = 1e-2  # of a makespan above its bound: a better plan is not sought, but with effort 2
 TRIES = 1 << 14  # ops in all plans of single changes
 TINY, FEW_TRIES = 32, 1 << 10  # ops of a program, and in all of its plans of single changes with effort 1
+LIGHTER = 4  # plans between a plan that stores much and propagation alone
 HIDEABLE = 0.03  # of a makespan: where less of it can be hidden, the sum decides
 ROUNDING = 1e-9  # of a makespan
 ENOUGH = 1e-6  # of a price: a smaller gain is rounding, and the annotated sharding is kept
@@ -182,6 +186,7 @@ def decide(
                 break
             if (weighed := search.weighed(best.plan, *weights)) is not None:
                 best.consider(weighed, weighed=True)
+    best.lighten()
     if effort > 1:
         best.improve(TRIES)
     elif best.why == TRADED and program.count <= TINY and search.changes * program.count <= FEW_TRIES:
@@ -197,7 +202,9 @@ class _Best:
         self.plain, shardings = plan_decided(program, propagated.shardings, search.decided)
         self.plan = self.least = self.plain
         self.point, self.why, self.tried = search.first, "", 1
+        self.heavy: ProgramPlan | None = None  # the fastest that stores much
         self.best = Decision(shardings, propagated, searched=search.propagated, decided=search.decided)
+        self.first = self.plan, self.point, self.best
 
     def consider(self, point: Point, weighed: bool = False) -> bool:
         """Plan the program at ``point``, and keep the plan where it pays; return whether it does. ``weighed``: its
@@ -205,7 +212,9 @@ class _Best:
         """
         search, before = self.search, self.plan
         plan, shardings = plan_decided(self.program, search.unfolded(point), search.decided)
-        self.tried += 1
+        self.tried, self.last = self.tried + 1, plan
+        if is_heavy(self.plain, plan) and (self.heavy is None or plan.makespan < self.heavy.makespan):
+            self.heavy = plan
         moved = bool(search.settles) and shardings.results != self.results
         if not (moved or weighed or price(plan) >= price(self.least) or refused(self.plain, plan)):
             self.least = plan
@@ -225,6 +234,22 @@ class _Best:
             parts=search.folded.parts,
         )
         return True
+
+    def lighten(self) -> None:
+        """Seek plans between propagation alone and the fastest plan that stores much more, and compare them."""
+        if self.heavy is None or not is_small(self.heavy):
+            return
+        best, heavy, kept = (self.plan, self.point, self.best), self.heavy, set[int]()
+        for _ in range(LIGHTER):
+            more = heaviest(self.plain, heavy) - kept
+            kept |= more
+            point = self.search.as_propagated(self.plain, kept) if more else None
+            if point is None:
+                break
+            self.plan, self.point, self.best = self.first
+            self.consider(point)
+            heavy, best = self.last, _lighter(best, (self.plan, self.point, self.best))
+        self.plan, self.point, self.best = best
 
     def improve(self, tries: int) -> None:
         """Change single values of a small program as long as its plan gets faster. ``tries``: ops in all plans."""
@@ -262,6 +287,12 @@ def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool, enough: float) ->
     return plan.makespan < before.makespan * (1 - (0 if cheaper else enough)) or (
         cheaper and plan.makespan <= before.makespan * (1 + ROUNDING)
     )
+
+
+def _lighter(*two: tuple[ProgramPlan, Point, Decision]) -> tuple[ProgramPlan, Point, Decision]:
+    """Return the faster of two, unless it is refused beside the one that stores less."""
+    light, heavy = sorted(two, key=lambda one: one[0].alive.temporaries)
+    return heavy if heavy[0].makespan < light[0].makespan and not refused(light[0], heavy[0]) else light
 
 
 def _hideable(plan: ProgramPlan) -> float:
@@ -448,6 +479,30 @@ class Search:
             return None
         slack = self.solver.network.slack or Slack(self.program, self.folded, plan.compute_by_op())
         solution = self._weighed(slack, compute, hideable)
+        return self._add(solution) if solution.result.values else None
+
+    def as_propagated(self, plain: ProgramPlan, numbers: Collection[int]) -> Point | None:
+        """Return the solution of the tables in which the ops ``numbers`` run as in ``plain``, the plan of propagation
+        alone, on what they read and make there; None if it is known.
+        """
+        if self.solved is None or self.solver is None:
+            return None
+        self.engine.restore(self.first.splits)
+        fixed, values = self.kept | self._present(self.open_results), set[int]()
+        for one in every_op(plain.body):
+            if one.op.number in numbers:
+                values |= {self.folded.of[value] for value in (*one.op.operands, *one.op.results)}
+                variable, ways = self.solver.network.ways.get(self.folded.ops.get(one.op.number, -1), (-1, ()))
+                split = one.local.split if isinstance(one, SplitPlan) else None
+                same = [
+                    way for way in ways if split and way.operands == split.operands and way.results == split.results
+                ]
+                if same:
+                    fixed[variable] = ways.index(same[0])
+        index = self.propagated.index
+        solution = self.solver.solve(
+            fixed=fixed | self._present([index[value] for value in values if value in index]), start=self.solved.values
+        )
         return self._add(solution) if solution.result.values else None
 
     def _weighed(self, slack: Slack, compute: float, hideable: float, entries: int = ROUNDS) -> Solution:

@@ -21,8 +21,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from shardpass.cost.blocks import client_of
 from shardpass.cost.material import MATERIAL, MOST, MUCH
 from shardpass.planning.plan.plan import ProgramPlan
+from shardpass.planning.price.alive import made_by_op
 from shardpass.redistribute.terms.limit import show_bytes
 
 ALONE, LEAST_SUM = "propagation alone", "the plan of the least sum"
@@ -72,9 +74,36 @@ def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
     if not saves and spends_memory(plain, plan):
         return True
     more = plan.bytes_received - plain.bytes_received, plan.stored - plain.stored
-    greedy, spends = plan.alive.temporaries > MOST * plain.alive.temporaries, max(more) > 0 and not saves
+    greedy, spends = is_heavy(plain, plan), max(more) > 0 and not saves
     starts = (greedy or (spends and min(more) < 0)) and saves_starts(plain, plan)
     return (starts and greedy) or (spends and (starts or min(more) >= 0))
+
+
+def is_heavy(plain: ProgramPlan, plan: ProgramPlan) -> bool:
+    """Return whether the temporaries of ``plan`` are more than ``MOST`` times those of ``plain``."""
+    return plan.alive.temporaries > MOST * plain.alive.temporaries
+
+
+def is_small(plan: ProgramPlan) -> bool:
+    """Return whether starts of collectives are more than ``MATERIAL`` of the time of ``plan``."""
+    return plan.price - plan.price_without_starts > MATERIAL * plan.price
+
+
+def heaviest(plain: ProgramPlan, plan: ProgramPlan) -> set[int]:
+    """Return the ops (by number) that make more of what is alive at the peak of ``plan`` than they make in ``plain``:
+    of the largest, as many as make up the temporaries that are too many.
+    """
+    before, now = (made_by_op(one.body, one.program, client_of(one.machine.name), one.machine) for one in (plain, plan))
+    alive, more = dict(plan.alive.alive), dict[int, int]()
+    for op, made in now.items():
+        more[op] = sum(alive.get(buffer, 0) for buffer in made) - sum(before.get(op, {}).values())
+    left, out = plan.alive.temporaries - MOST * plain.alive.temporaries, set[int]()
+    for op in sorted(more, key=lambda op: -more[op]):
+        if left <= 0 or more[op] <= 0:
+            break
+        left -= more[op]
+        out.add(op)
+    return out
 
 
 def spends_memory(plain: ProgramPlan, plan: ProgramPlan) -> bool:

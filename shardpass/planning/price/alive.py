@@ -53,10 +53,25 @@ def alive(
     ``beside``: bytes that ops need beside operands and results, by the op's number. ``client``: how the backend places
     buffers. ``machine``: for which redistributions are planned.
     """
-    steps = _Steps(program, beside or {}, client, machine)
-    block = steps.block(body)
+    block, sizes = _block(body, program, beside, client, machine)
     lent = {block.arguments[place]: index for place, index in program.donated}
-    return account(block, steps.sizes, client, lent)
+    return account(block, sizes, client, lent)
+
+
+def made_by_op(body: BlockPlan, program: Program, client: Client, machine: Machine) -> dict[int, dict[Buffer, int]]:
+    """Return what each op (by number) makes in the steps of ``alive``: buffers, and the bytes of each."""
+    block, sizes = _block(body, program, None, client, machine)
+    made: dict[int, dict[Buffer, int]] = {}
+    for step in block.every_step():
+        made.setdefault(step.op, {}).update({buffer: sizes[buffer] for buffer in step.makes})
+    return made
+
+
+def _block(
+    body: BlockPlan, program: Program, beside: Mapping[int, int] | None, client: Client, machine: Machine
+) -> tuple[Block, list[int]]:
+    steps = _Steps(program, beside or {}, client, machine)
+    return steps.block(body), steps.sizes
 
 
 class _Steps:

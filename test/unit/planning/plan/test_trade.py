@@ -18,6 +18,7 @@ from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import IDEAL
 from shardpass.cost.material import MATERIAL, MOST
 from shardpass.pipeline.plan import plan_module
+from shardpass.planning.decide import search
 from shardpass.planning.decide.search import TRADED, decide
 from shardpass.planning.plan import trade
 from shardpass.planning.plan.cost import price
@@ -76,6 +77,25 @@ def perceptron():
     return step, (weights, placed(mesh, P("d"), 256, 32))
 
 
+def head():
+    """A training step of an embedding, a layer and a head, with whole results: gathering all three saves starts."""
+
+    def loss(weights, tokens, targets):
+        rows, layer, last = weights[0][tokens], *weights[1:]
+        rows, layer, last = (array.astype(jnp.bfloat16) for array in (rows, layer, last))
+        scores = (jnp.tanh(rows @ layer) @ last).astype(jnp.float32)
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(scores), targets[:, None], -1))
+
+    def step(weights, tokens, targets):
+        value, slopes = jax.value_and_grad(loss)(weights, tokens, targets)
+        return jax.tree.map(lambda old, slope: old - 0.1 * slope, weights, slopes), value
+
+    mesh = Mesh(np.array(jax.devices()[:8]), ("d",))
+    weights = placed(mesh, P("d"), 256, 64), placed(mesh, P(None, "d"), 64, 64), placed(mesh, P(None, "d"), 64, 256)
+    tokens = jax.ShapeDtypeStruct((128,), np.int32, sharding=NamedSharding(mesh, P("d")))
+    return jax.jit(step, out_shardings=NamedSharding(mesh, P())), (weights, tokens, tokens)
+
+
 def decided(text, effort, machine):
     module = shardpass.run_pipeline(text, "shardpass-import")
     with module.context:
@@ -131,6 +151,17 @@ def test_a_saving_of_starts_raises_no_temporaries(make):
         plain, plan = decision.plans
         assert plan.alive.temporaries <= MOST * plain.alive.temporaries
         assert plan.bytes_received <= plain.bytes_received
+
+
+def test_between_a_plan_that_stores_too_much_and_propagation_are_others(monkeypatch):
+    """Where one array is gathered for starts, the rest of the plan is kept without it."""
+    function, arguments = head()
+    text = function.lower(*arguments).as_text()
+    plain, plan = decided(text, 1, "cpu").plans
+    assert plan.alive.temporaries <= MOST * plain.alive.temporaries
+    assert plan.makespan < plain.makespan * (1 - MATERIAL)
+    monkeypatch.setattr(search, "LIGHTER", 0)
+    assert decided(text, 1, "cpu").bound.why == TRADED
 
 
 def test_a_trade_is_stated_with_its_reason():
