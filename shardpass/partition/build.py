@@ -31,13 +31,13 @@ def tile_shape(shape: tuple[int, ...], sharding: Sharding) -> tuple[int, ...]:
 
 
 class ReshardBuilder:
-    """Builds ``custom_call @shardpass.redistribute``. State: attributes by their contents, created once."""
+    """Builds ``custom_call @shardpass.redistribute``. Equal attributes are created once."""
 
     def __init__(self) -> None:
         self._attributes: dict[Any, tuple[Any, dict[str, Any]]] = {}
 
     def build(self, step: Reshard, tile: Any) -> Any:
-        """Build the tile under the target sharding from the tile under the source.
+        """Build the redistribution of ``tile`` from the source sharding to the target sharding; returns its result.
 
         In a region that is manual over some axes both are stacked along a first dimension (``planning.prices``).
         """
@@ -69,7 +69,7 @@ class ReshardBuilder:
 
 
 def masked(step: Mask | Alone, tile: Any, mesh: PrimeMesh) -> Any:
-    """Overwrite the padding of ``tile``, or all of it on the devices that are not the first."""
+    """Overwrite the padding of ``tile``; for ``Alone``, the whole tile on all devices but the first."""
     if isinstance(step, Alone):
         zeros = at.splat(tile.type, at.nothing_text(tile.type.element_type))
         first = at.compare("EQ", device_value(mesh.index(step.axes)), at.splat(at.i32(), 0))
@@ -78,7 +78,7 @@ def masked(step: Mask | Alone, tile: Any, mesh: PrimeMesh) -> Any:
 
 
 def completed(step: Completion, tile: Any, mesh: PrimeMesh, channels: Iterator[int], cause: str) -> Any:
-    """Join ``tile``, a partial result, over devices."""
+    """Sum ``tile``, or reduce it by the step's combiner, over the devices that hold partial results."""
     groups = mesh.groups(step.axes)
     if step.dim is None:
         op = all_reduce(tile, groups, step.combiner, next(channels))

@@ -102,12 +102,12 @@ class _Emitter:
         self.handles.module.operation.attributes[names.IN_TURN] = count
 
     def _fresh_channels(self) -> Iterator[int]:
-        """Allocate channel numbers unused by the user's collectives; searches the module only if there may be some."""
+        """Yield channel numbers that the user's collectives do not use."""
         searched = any(op.is_manual or op.name in WITH_CHANNELS for op in self.program.body.every_op())
         return channels(self.handles.module) if searched else count(1)
 
     def _rows(self) -> list[dict[str, Any]]:
-        """Return the attributes of main's arguments that are arrays."""
+        """Return the attributes of main's array arguments."""
         arguments = self.program.body.arguments
         rows = self.handles.signature.arguments
         return [row for value, row in zip(arguments, rows, strict=True) if self.program.arrays[value] is not None]
@@ -142,12 +142,12 @@ class _Emitter:
                 self._set(end, index, self._operand(operand, end, f"result_{index}"))
 
     def _operand(self, operand: OperandPlan, op: Any, part: str) -> Any:
-        """Build an operand's steps before ``op``; returns its tile. ``part``: its name in ``op``, for the steps."""
+        """Build the steps of an operand before ``op``; returns its tile. ``part``: the operand's name in messages."""
         self._steps(operand.steps, op, part)
         return self.tiles[operand.copy]
 
     def _masked(self, operand: OperandPlan, op: Any, part: str, mesh: PrimeMesh) -> Any:
-        """Build an operand's steps and masks before ``op``; returns its tile."""
+        """Build the steps and masks of an operand before ``op``; returns its tile."""
         tile = self._operand(operand, op, part)
         if operand.masks:
             with ir.InsertionPoint(op), op.location:
@@ -289,7 +289,7 @@ class _Emitter:
         self.dead.append(op)
 
     def _untouched(self, plan: UntouchedPlan, op: Any) -> None:
-        """Keep ops of a region that is manual over all axes; values enter as tiles."""
+        """Copy the ops of a region that is manual over all axes; values enter the region as tiles."""
         if plan.entering is not None:
             tile = self.tiles[plan.entering]
             if op.results[0].type != tile.type:
@@ -336,7 +336,7 @@ def _unannotate(op: Any, in_region: bool) -> None:
 
 
 def _say(remark: Remark, op: Op, handle: Any) -> None:
-    """Report ``remark`` at the op's place."""
+    """Report ``remark`` at the source line of ``op``."""
     place = place_of(handle.location)
     if remark.code == NO_RULE.id:
         report(NO_RULE.at(place, op=op.called, why=op.why_whole, bytes=remark.bytes))
@@ -372,7 +372,7 @@ def _misfit(op: Any, actual: Any, expected: Any, sharding: Sharding) -> Exceptio
 
 
 def _describe(row: dict[str, Any], kind: Any, sharding: Sharding) -> None:
-    """Write on an argument or result which whole array it is a tile of."""
+    """Write the global type and the sharding into the attributes of an argument or result."""
     row.pop(names.COPY, None)
     row[names.SHARDING] = ir.StringAttr.get(names.MANUAL)
     row[names.GLOBAL_TYPE] = ir.TypeAttr.get(kind)

@@ -49,7 +49,7 @@ def merge_equal(inside: OpList) -> list[Any]:
 
 
 def _equal(ops: Iterable[Any]) -> list[list[Any]]:
-    """Group the ``ops`` that are equal."""
+    """Group equal ops."""
     groups: dict[Any, list[Any]] = {}
     for op in ops:
         key = _key(op)

@@ -45,7 +45,7 @@ MOST_CONSTRAINTS = 8  # those around which most bytes move; each is planned with
 
 
 class Sends(enum.Enum):
-    """Selects the redistributions that a check reports."""
+    """The redistributions that a check reports."""
 
     NONE = "none"
     BYTES = "those that send bytes, as remarks"
@@ -94,7 +94,7 @@ def _redistribution(one: Redistribution, handles: Handles, sends: Sends, remarks
 
 
 def _text(sharding: Sharding, rank: int, mesh: PrimeMesh) -> str:
-    """Format a sharding by the names of the program's axes; as a list of devices where nobody named them."""
+    """Format a sharding with the program's axis names, or as a list of devices if the axes have no names."""
     return spec_of(sharding, rank, mesh) if is_named(mesh.mesh) else str(sharding)
 
 

@@ -24,7 +24,7 @@ from shardpass.ops.tiles.summing import zero_text
 
 
 def on_one_device(op: Any, device: int) -> list[Any]:
-    """Move ``op`` into a branch for ``device``; returns the condition's results, zeros on other devices."""
+    """Move ``op`` into a branch that only ``device`` runs; the other devices get zeros. Returns the results."""
     types = [result.type for result in op.results]
     with ir.InsertionPoint(op), op.location:
         number = hlo.partition_id()

@@ -40,7 +40,7 @@ QUIET_NAN: Mapping[str, int] = {"f16": 0x7E00, "bf16": 0x7FC0, "f32": 0x7FC00000
 
 
 def keep_nan(module: Any) -> bool:
-    """Rewrite the collectives of ``module`` in place; whether there were any.
+    """Rewrite the max and min collectives of ``module`` in place; returns whether there were any.
 
     Reports SP315 of floats that stay as they are.
     """
@@ -64,7 +64,7 @@ def takes_float_extreme(op: Any) -> bool:
 
 
 def _as_integers(op: Any, element: str) -> None:
-    """Replace ``op`` by a collective of integers, with conversions of its operand before it and its result behind."""
+    """Replace ``op`` by a collective of integers, converting its operand and its result."""
     bits, quiet = element_type(element).bits, QUIET_NAN[element]
     winner = quiet if combiner_of(op) == "maximum" else ~quiet
     integer = ir.IntegerType.get_signless(bits)
@@ -89,6 +89,6 @@ def _of(value: Any, element: Any) -> Any:
 
 
 def _ordered(value: Any, bits: int) -> Any:
-    """Invert all bits of ``value`` but the sign where it is negative."""
+    """Invert all bits except the sign in negative elements of ``value``."""
     negative = hlo.shift_right_arithmetic(value, splat(value.type, bits - 1))  # all bits, or none
     return hlo.xor(value, hlo.and_(negative, splat(value.type, 2 ** (bits - 1) - 1)))

@@ -12,7 +12,7 @@ from shardpass.ops.families.concatenate import Piece, splice_op
 
 
 def make_splice(op: Any) -> None:
-    """Replace ``op``, a concatenate, if it is of slices; erases slices without use."""
+    """Replace the concatenate ``op`` if its operands are slices; erases slices that are then unused."""
     dim = int(ir.IntegerAttr(op.attributes["dimension"]).value)
     slices = [_part(value, dim) for value in op.operands]
     used: dict[Any, int] = {}
@@ -54,7 +54,7 @@ def _part(value: Any, dim: int) -> tuple[Any, int, int]:
 
 
 def _merged(pieces: list[Piece]) -> list[Piece]:
-    """Merge adjacent pieces that are one run of an array."""
+    """Merge adjacent pieces that are contiguous in one array."""
     out: list[Piece] = []
     for piece in pieces:
         if out and (out[-1].operand, out[-1].limit) == (piece.operand, piece.start):

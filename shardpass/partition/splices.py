@@ -17,7 +17,7 @@ from shardpass.program.table import Table, forget, table_of
 
 
 def spliced_table(module: Any) -> Table:
-    """Return the table of ``module``, after its concatenates of slices became splices. Raises as ``table_of``."""
+    """Rewrite concatenates of slices as splices; return the table of ``module``. Raises as ``table_of``."""
     table = table_of(module, "partition")
     if _make_splices(table):
         forget()

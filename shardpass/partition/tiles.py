@@ -13,7 +13,7 @@ from shardpass.sharding import Sharding
 
 
 class Tiles:
-    """Maps copies to the values that hold them."""
+    """Maps copies of arrays to MLIR values."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[int, Sharding], Any] = {}

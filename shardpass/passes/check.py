@@ -75,7 +75,7 @@ class Check(ModulePass):
 
 
 class _Checker:
-    """Each value with its sharding. What is fine of one sharding and type is fine of all that are equal."""
+    """Checks the sharding of each value. Equal combinations of sharding, type and mesh are checked once."""
 
     def __init__(self, program: Program, handles: Handles, shardings: Shardings, devices: int, remarks: bool) -> None:
         self.program, self.handles, self.shardings = program, handles, shardings
@@ -120,7 +120,7 @@ class _Checker:
         boundary: bool = False,
         mesh: PrimeMesh,
     ) -> None:
-        """Report what is wrong with a value of ``holder``: an op, main, or a block's argument."""
+        """Report the errors of a value's sharding. ``holder``: the op, main or block argument that has the value."""
         array = self.program.arrays[value]
         if array is None:
             return

@@ -112,7 +112,7 @@ class Combine(ModulePass):
 
 
 def _merge_equal(blocks: list[OpList]) -> bool:
-    """Merge equal collectives in every block (case 0). Returns whether there were any."""
+    """Merge equal collectives in every block (case 0). Returns whether the module changed."""
     dead = [op for inside in blocks if inside.owner_name in HOLD_COLLECTIVES for op in merge_equal(inside)]
     for op in dead:
         op.erase()
@@ -120,7 +120,7 @@ def _merge_equal(blocks: list[OpList]) -> bool:
 
 
 class _Work:
-    """Combines the collectives of one module; see the head of this file."""
+    """Combines the collectives of one module, as the head of this file describes."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -129,7 +129,7 @@ class _Work:
 
     @cached_property
     def channels(self) -> Iterator[int]:
-        """Fresh channel numbers. A walk over the module counts those in use, so only where an all_reduce moves."""
+        """Unused channel numbers; the first access walks over the whole module."""
         return channels(self.module)
 
     def block(self, inside: OpList) -> None:
@@ -141,18 +141,18 @@ class _Work:
                     waiting.append(moved)
 
     def _combiner(self, op: Any) -> str:
-        """Return the combiner of an all_reduce of one operand; "" where that is not one op."""
+        """Return the combiner of an all_reduce of one operand; "" if its region is not a single op."""
         if op not in self.plain:
             self.plain[op] = combiner_of(op) if len(op.operands) == 1 else ""
         return self.plain[op]
 
     def _live_uses(self, value: Any) -> list[Any]:
-        """Return the ops that use ``value``, once for each use, less those that were replaced."""
+        """Return the ops that use ``value``, without replaced ops; an op with two uses is listed twice."""
         users = [operation(use.owner) for use in value.uses]
         return users if len(users) < 2 else [user for user in users if user not in self.dead]
 
     def _move(self, reduction: Any) -> Any:
-        """Return the all_reduce that replaces ``reduction`` further on; None where it stays."""
+        """Move ``reduction`` past its only user; return the new all_reduce, or None if nothing moved."""
         users = self._live_uses(reduction.results[0])
         if len(users) != 1 or len(users[0].results) != 1 or users[0].block != reduction.block:
             return None
@@ -160,7 +160,7 @@ class _Work:
         return self._rebuild(replaced, users[0]) if replaced else None
 
     def _past(self, reduction: Any, user: Any) -> list[Any]:
-        """Return the all_reduces that one after ``user`` can replace; none where they do not commute."""
+        """Return the all_reduces that an all_reduce after ``user`` can replace; [] if they do not commute."""
         combiner, name = self._combiner(reduction), user.name
         if name == f"stablehlo.{combiner}" or (name == "stablehlo.subtract" and combiner == "add"):
             return self._both_operands(user, combiner)
@@ -172,7 +172,7 @@ class _Work:
         return []
 
     def _both_operands(self, user: Any, combiner: str) -> list[Any]:
-        """Return the all_reduces that make the two operands of ``user``, where they are over the same groups."""
+        """Return the all_reduces that compute both operands of ``user``, if they are over the same groups."""
         pair = [operation(value.owner) for value in user.operands if not isinstance(value.owner, ir.Block)]
         if len(pair) != 2 or pair[0] == pair[1]:
             return []
@@ -186,13 +186,13 @@ class _Work:
         return pair if alike and pair[0].attributes[GROUPS] == pair[1].attributes[GROUPS] else []
 
     def _channel(self, replaced: Any) -> int:
-        """Return the channel number of an all_reduce that goes, which its replacement may use."""
+        """Return the channel number of a replaced all_reduce, for its replacement."""
         if CHANNEL in replaced.attributes:
             return int(hlo.ChannelHandle(replaced.attributes[CHANNEL]).handle)
         return next(self.channels)
 
     def _rebuild(self, replaced: list[Any], user: Any) -> Any:
-        """Build one all_reduce after ``user`` in place of those in ``replaced`` before it."""
+        """Build one all_reduce after ``user`` instead of those in ``replaced`` before it."""
         first = replaced[0]
         sources = {op.results[0]: op.operands[0] for op in replaced}
         for index, value in enumerate(user.operands):

@@ -108,7 +108,7 @@ class Defer(ModulePass):
 
 
 class _Work:
-    """Each redistribution is looked at once, and again after each op that it has moved past."""
+    """Moves the redistributions of one module. After each move a redistribution is tried again."""
 
     def __init__(self, module: Any, mesh: PrimeMesh) -> None:
         self.mesh = mesh
@@ -116,11 +116,11 @@ class _Work:
 
     @cached_property
     def channels(self) -> Iterator[int]:
-        """Fresh channel numbers. A walk over the module counts those in use, so only where a sum is scattered."""
+        """Unused channel numbers; the first access walks over the whole module."""
         return channels(self.module)
 
     def ends(self, op: Any) -> tuple[DimAxes, DimAxes] | None:
-        """Read the splits of ``op``'s array before and after; None where the mesh cannot express them."""
+        """Return how ``op``'s array is split before and after; None if the mesh cannot express a split."""
         rank = _global_type(op).rank
         sides = (parse_sharding(get_text(op, name) or "") for name in (FROM, TO))
         source, target = (self.mesh.dims(s, rank) if isinstance(s, Sharding) else None for s in sides)
@@ -129,7 +129,7 @@ class _Work:
     # ---------------------------------------------------------------- past ops that make the array smaller
 
     def move_behind_user(self, op: Any) -> bool:
-        """Move ``op`` past its one user, where that is smaller; return whether it did."""
+        """Move ``op`` past its only user if that sends fewer bytes; return whether it moved."""
         user = _only_user(op)
         ends = self.ends(op)
         if user is None or ends is None or operation(user.operands[0].owner) != op or not _received(op, self.mesh):
@@ -169,7 +169,7 @@ class _Work:
     # ---------------------------------------------------------------- sums
 
     def scatter(self, op: Any) -> None:
-        """Make a reduce_scatter of the all_reduce that makes the operand of ``op``, where ``op`` splits its result."""
+        """Replace the all_reduce before ``op`` by a reduce_scatter, if ``op`` splits the result of the all_reduce."""
         owner = op.operands[0].owner
         ends = self.ends(op)
         if isinstance(owner, ir.Block) or ends is None or _only_user(owner) is None:
@@ -204,7 +204,7 @@ class _Work:
             op.attributes[FROM] = ir.StringAttr.get(str(self.mesh.sharding(tuple(dims))))
 
     def _axes(self, total: Any) -> Axes | None:
-        """Return the sub-axes that an all_reduce runs over; None where its groups follow none."""
+        """Return the sub-axes of an all_reduce; None if its groups are not along sub-axes."""
         groups = np.asarray(ir.DenseElementsAttr(total.attributes["replica_groups"]))
         if not groups.size or groups.min() < 0 or "use_global_device_ids" not in total.attributes:
             return None
@@ -217,7 +217,7 @@ class _Work:
 
 
 def _only_user(op: Any) -> Any:
-    """Return the only op that uses the result of ``op``, once and in the same block; None where there is none such."""
+    """Return the only user of ``op``'s result; None for several uses, or for a user in another block."""
     uses = list(op.results[0].uses)
     if len(uses) != 1:
         return None

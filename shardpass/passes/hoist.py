@@ -121,7 +121,7 @@ class Hoist(ModulePass):
 
 
 def _loops(main: Any) -> list[Any]:
-    """Return the loops that contain a redistribution, or a loop that does, inner ones first and otherwise in order."""
+    """Return the loops that contain a redistribution, also in inner loops; inner loops first."""
     blocks = read_blocks(main)
     if not any(WHILE in inside.names for inside in blocks):
         return []
@@ -170,7 +170,7 @@ def _hoist_from(loop: Any, block: Any, most: int, devices: int | None) -> None:
 
 
 class _Body:
-    """A block of a loop, with the values that do not change while the loop runs."""
+    """The block of a loop, with the values that are the same in every iteration."""
 
     def __init__(self, loop: Any, block: Any) -> None:
         self.loop = loop
@@ -183,7 +183,7 @@ class _Body:
         self.changing = {a for k, a in enumerate(block.arguments) if k not in set(kept)}
 
     def chain(self, op: Any) -> list[Any] | None:
-        """Return the ops of the block that ``op`` needs, in order, where all they take does not change; else None.
+        """Return the ops of the block that ``op`` depends on, in order; None if an input changes between iterations.
 
         A redistribution in between leaves first, or both stay. What a barrier takes and passes is made in the loop.
         """
@@ -206,7 +206,7 @@ class _Body:
         return [made for made in dict.fromkeys(self.made.values()) if made in needed]
 
     def move(self, ops: list[Any]) -> None:
-        """Put ``ops`` before the loop. One that the loop needs too stays, and a copy goes."""
+        """Move ``ops`` before the loop. An op that the loop also uses stays, and a copy is moved."""
         copies: dict[Any, Any] = dict(self.carried)
         going = set(ops)
         for op in ops:
@@ -223,7 +223,7 @@ class _Body:
 
 
 def _remark_that_it_stays(op: Any, growth: int, devices: int | None) -> None:
-    """Remark on the bytes received each time round, where there are any."""
+    """Report a redistribution that stays in a loop, with the bytes received in each iteration."""
     whole = ir.RankedTensorType(ir.TypeAttr(op.attributes[GLOBAL_TYPE]).value)
     source, target = (get_text(op, name) or "" for name in (FROM, TO))
     received = estimate_bytes(tuple(whole.shape), str(whole.element_type), source, target, num_devices=devices)

@@ -185,7 +185,7 @@ def _refuse_partitioned(main: Any, signature: Signature) -> None:
 
 
 def _of_main(main: Any, lists: OpLists) -> OpLists:
-    """Return the lists of ``main`` alone; those of the module serve where it contains nothing else."""
+    """Return the op lists of ``main``; the module's lists if it contains nothing else."""
     alone = OpLists(main)
     if lists.is_read and len(lists.blocks[0].ops) == 1:
         alone.take(lists.blocks[1:])
@@ -193,7 +193,7 @@ def _of_main(main: Any, lists: OpLists) -> OpLists:
 
 
 def _mark_manual(main: Any, lists: OpLists) -> None:
-    """Mark the ops of manual regions, where ``main`` contains an entry or an exit of one."""
+    """Mark the ops of manual regions in ``main``, if it has any."""
     if any(custom_call_target(op) in (TO_SHARD, TO_FULL) for op in named(lists.blocks, (CUSTOM_CALL,))):
         mark_manual(main)
         lists.changed()  # ops that stand on both sides of a border are copied

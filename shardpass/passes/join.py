@@ -121,7 +121,7 @@ class Join(ModulePass):
 
 
 def _groups(inside: OpList, kinds: Collection[str], most: int) -> list[list[Any]]:
-    """Collect the collectives of a block that are to be joined, and move those of a group side by side."""
+    """Choose the collectives of a block to join, and move the members of each group next to each other."""
     keys: dict[int, Any] = {}
     for number, (op, name) in enumerate(zip(inside.ops, inside.names, strict=True)):
         if name in kinds and _bytes(op) < most and (key := _key(op)) is not None:
@@ -141,18 +141,18 @@ def _groups(inside: OpList, kinds: Collection[str], most: int) -> list[list[Any]
 
 
 def _beside(leader: int, number: int, order: Order, most: int) -> bool:
-    """Put a collective into the group of ``leader``, if it may stand there. Returns whether it did."""
+    """Add a collective to the group of ``leader`` if the order of ops permits. Returns whether it was added."""
     total = sum(_bytes(order.ops[i]) for i in (*order.group[leader], number))
     return total <= most and order.bring_together(leader, number, workspace=total)
 
 
 def _bytes(op: Any) -> int:
-    """Return the bytes of ``op``'s operand or result, the greater of the two."""
+    """Return the bytes of ``op``'s operands or of its results, whichever is greater."""
     return max(sum(bytes_of(v.type) for v in side) for side in (op.operands, op.results))
 
 
 def _key(op: Any) -> Any:
-    """Return a key that is equal for collectives that can be joined; None where this one cannot be."""
+    """Return a key that is equal for collectives that can be joined; None if ``op`` cannot be joined at all."""
     own = {CHANNEL, CAUSE, AXES, *KINDS[op.name]}
     common = tuple((name, op.attributes[name]) for name in sorted(op.attributes) if name not in own)
     channel = str(op.attributes[CHANNEL]).partition("type")[2] if CHANNEL in op.attributes else ""
@@ -165,7 +165,7 @@ def _key(op: Any) -> Any:
 
 
 def _width(kind: Any) -> int:
-    """Return the bits of a number that may travel as an integer of as many; 0 for other elements."""
+    """Return the bit width of an element type that can be sent as an integer of equal width; 0 for other types."""
     bits = element_type(str(kind)).bits
     return bits if bits in (16, 32, 64) and isinstance(kind, ir.IntegerType | ir.FloatType) else 0
 
@@ -174,7 +174,7 @@ def _width(kind: Any) -> int:
 
 
 def _join(members: list[Any]) -> None:
-    """Build one collective in place of ``members``, which stand side by side, and what makes its operand before it."""
+    """Replace ``members``, which are adjacent, by one collective."""
     with ir.InsertionPoint(members[-1]), joined_location([op.location for op in members]):
         joined = _packed(members)
     causes = dict.fromkeys(text for op in members if (text := get_text(op, CAUSE)))
@@ -185,9 +185,7 @@ def _join(members: list[Any]) -> None:
 
 
 def _packed(members: list[Any]) -> Any:
-    """Build a copy of the first of ``members`` that sends the elements of all, and cut each one's result from its
-    result.
-    """
+    """Build one collective for all ``members``, and slice the result of each member from its result."""
     first = members[0]
     rows, parts = _rows(first), _parts(first)
     kinds = {op.operands[0].type.element_type for op in members}
@@ -222,7 +220,7 @@ def _parts(op: Any) -> int:
 
 
 def _matrix(op: Any, rows: int, kind: Any) -> Any:
-    """Build the operand of ``op``, of elements ``kind``, as a matrix with one part in each of ``rows``."""
+    """Reshape the operand of ``op`` to a matrix of ``rows`` rows; each row goes to another device."""
     value, shape = _as_bits(op.operands[0], kind), shape_of(op.operands[0])
     if rows > 1:
         dim = op.attributes[KINDS[op.name][0]].value
@@ -234,7 +232,7 @@ def _matrix(op: Any, rows: int, kind: Any) -> Any:
 
 
 def _tile(op: Any, part: Any, parts: int) -> Any:
-    """Build the result of ``op`` from its columns of the joined result: its parts, side by side."""
+    """Build the result of ``op`` from its columns of the joined result."""
     if parts > 1:
         block, along = list(shape_of(op.operands[0])), op.attributes[KINDS[op.name][-1]].value
         if op.name == ALL_TO_ALL:

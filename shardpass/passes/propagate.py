@@ -129,14 +129,14 @@ class Propagate(ModulePass):
         return decision, handles
 
     def refuse_unknown(self) -> None:
-        """Raise ShardpassError (SP107) where ``constraints`` is neither of its two values."""
+        """Raise ShardpassError (SP107) unless ``constraints`` is ``exact`` or ``free``."""
         if self.constraints not in (EXACT, FREE):
             raise OPTION_TYPE.error(
                 option="constraints", name=self.name, type="exact or free", value=self.constraints, default=EXACT
             )
 
     def say_constraints(self, module: Any) -> None:
-        """Record on ``module`` whether its constraints apply, before it is read."""
+        """Record on ``module`` whether its constraints apply. Call before the module is read."""
         self.refuse_unknown()
         attributes = module.operation.attributes
         if self.constraints == FREE:
@@ -162,7 +162,7 @@ class Propagate(ModulePass):
 
 
 def barriers(program: Program, handles: Handles) -> dict[int, str]:
-    """Read of each constraint, by its number, the one direction in which shardings pass, or NONE."""
+    """Read the constraints that pass shardings in one direction only, or NONE; by op number."""
     directions = {}
     for op in program.body.every_op():
         if op.kind is OpKind.CONSTRAINT and (direction := get_text(handles.ops[op.number], BARRIER)) is not None:
@@ -216,14 +216,14 @@ def write(program: Program, handles: Handles, shardings: Shardings) -> None:
 
 
 def _annotate(row: dict[str, Any], sharding: Sharding) -> None:
-    """Write ``sharding`` into the attributes of an argument or result, in place of the user's annotation."""
+    """Replace the user's annotation in the attributes of an argument or result by ``sharding``."""
     for name in ANNOTATIONS:
         row.pop(name, None)
     row[SHARDING] = ir.StringAttr.get(str(sharding))
 
 
 class DecisionLog:
-    """What propagation and the search did, in lines for stderr."""
+    """Formats the steps of propagation and search as lines for stderr."""
 
     def __init__(self, decision: Decision, handles: Handles) -> None:
         self.decision = decision
@@ -232,7 +232,7 @@ class DecisionLog:
         self.handles = handles
 
     def conflicts(self) -> list[str]:
-        """List each op where two splits disagreed, which won, and why; and each change of the search."""
+        """List the ops where two splits disagreed, with the chosen one and the reason; then the search's changes."""
         lines = [f"{self._where(c.step)}: {describe(c, self.mesh)}" for c in self.engine.conflicts.values()]
         for change in self.decision.changes:
             lines.append(f"{change.message}: {change.before * 1e6:.4g} us -> {change.after * 1e6:.4g} us")
@@ -264,5 +264,5 @@ class DecisionLog:
         return f"{self._place(of_engine.op)}: {of_engine.name}"
 
     def _place(self, op: int) -> Place:
-        """Return the place of an op of the decided program, which may be a part of an op of the user's."""
+        """Return the source line of an op of the decided program, which may be part of one of the user's ops."""
         return place_of(self.handles.ops[self.decision.parts.get(op, op)].location)

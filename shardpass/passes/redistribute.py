@@ -126,7 +126,7 @@ class Redistribute(ModulePass):
 
 
 def _placed(failure: ShardpassError, place: Place) -> ShardpassError:
-    """Move ``failure`` to the op's place; that of a fault in a sharding's text is only a place in that text."""
+    """Return ``failure`` with the source line of the op instead of an offset into a sharding's text."""
     return ShardpassError(*(dataclasses.replace(d, place=place) for d in failure.diagnostics))
 
 
@@ -138,7 +138,7 @@ def _replace(op: Any, plan: Plan, fresh: Iterator[int], known: DeviceValues) -> 
 
 
 def _plan(op: Any, terms: dict[str, Any], devices: int | None, mesh: Mesh | None) -> Plan:
-    """Plan the redistribution of the op's attributes by ``terms``; its tiles must be the op's types."""
+    """Plan the redistribution in the attributes of ``op``. Raises ShardpassError if its types are not the tiles."""
     for name in (FROM, TO, GLOBAL_TYPE):
         if name not in op.attributes:
             raise ATTRIBUTE.error(reason=f"has no attribute {name}")
@@ -162,7 +162,7 @@ def _plan(op: Any, terms: dict[str, Any], devices: int | None, mesh: Mesh | None
 
 @lru_cache(maxsize=1024)
 def _sharding(text: str, mesh: Mesh | None) -> Sharding | str:
-    """Return the sharding in the axes of the module's mesh where these express it."""
+    """Parse a sharding, in the axes of the module's mesh if these can express it."""
     sharding = parse_sharding(text)
     if mesh is None or isinstance(sharding, TupleSharding):
         return text

@@ -68,7 +68,7 @@ class WholeAxes(ModulePass):
         return True
 
     def _all(self, mesh: PrimeMesh, arrays: Any, given: Any, rows: list[dict[str, Any]]) -> dict[int, Sharding]:
-        """Write the shardings that change into ``rows``, and return them by position."""
+        """Write the changed shardings into ``rows``; return them by position."""
         changed = {}
         for index, (array, sharding, row) in enumerate(zip(arrays, given, rows, strict=True)):
             if array is None or sharding is None:

@@ -45,7 +45,7 @@ OptionValue = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a pass: a dataclass field seen from outside."""
+    """An option of a pass, as described by a dataclass field."""
 
     name: str  # of the field
     type: type[bool] | type[int] | type[float] | type[str]
@@ -60,7 +60,7 @@ class Option:
         return f"{self.spelling}: {self.type.__name__} = {show_value(self.default)}"
 
     def read(self, text: str) -> OptionValue:
-        """Parse a value from ``text``. Raises ValueError where it is not of the option's type.
+        """Parse a value from ``text``. Raises ValueError if the text does not match the option's type.
 
         Booleans are read as LLVM's command line reads them: ``true``, ``TRUE``, ``True``, ``1``, and so on.
         """
@@ -79,7 +79,7 @@ _BOOLEANS: Mapping[str, bool] = {
 
 
 def show_value(value: OptionValue) -> str:
-    """Format ``value`` for a pipeline; text that holds spaces, braces or commas is quoted."""
+    """Format ``value`` as in a pipeline; text with spaces, braces or commas is quoted."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
@@ -103,7 +103,7 @@ class ModulePass(abc.ABC):
 
     @property
     def compares(self) -> bool:
-        """Whether the pass looks at the module that the pipeline was given (``pipeline.given``)."""
+        """Whether the pass reads the pipeline's input (``pipeline.given``)."""
         return False
 
     @abc.abstractmethod
@@ -123,7 +123,7 @@ class ModulePass(abc.ABC):
         return _options_of(cls)
 
     def __str__(self) -> str:
-        """Format the pass as a pipeline writes it, with the options that are not the default."""
+        """Format the pass as in a pipeline, with the options that differ from their defaults."""
         options = [
             f"{option.spelling}={show_value(getattr(self, option.name))}"
             for option in self.options()
@@ -134,7 +134,7 @@ class ModulePass(abc.ABC):
 
 @lru_cache(maxsize=256)
 def _options_of(cls: type[ModulePass]) -> tuple[Option, ...]:
-    """Compute the options once a class, as Python evaluates the text of every annotation for them."""
+    """Compute the options of a pass class; cached, as evaluating annotations is slow."""
     hints = typing.get_type_hints(cls)
     options = []
     for field in dataclasses.fields(cls):

@@ -16,7 +16,7 @@ _given: ContextVar[Any | None] = ContextVar("shardpass_given", default=None)
 
 @contextmanager
 def giving(copy: Any | None) -> Iterator[None]:
-    """Mark the run of one pipeline, whose first pass gets the module that ``copy`` copies; None: nobody asks."""
+    """Set, for the run of one pipeline, the copy of its input. ``copy``: None if no pass reads the input."""
     token = _given.set(copy)
     try:
         yield
@@ -25,5 +25,5 @@ def giving(copy: Any | None) -> Iterator[None]:
 
 
 def given_module() -> Any | None:
-    """Return the module as the first pass of the running pipeline got it; None outside of a pipeline."""
+    """Return the input of the running pipeline's first pass; None outside of a pipeline."""
     return _given.get()

@@ -48,7 +48,7 @@ def plan_module(
 
 
 def plan_of(module: Any) -> ProgramPlan:
-    """Return the plan of a propagated module, which becomes one with splices."""
+    """Return the plan of a propagated module, in which concatenates of slices become splices."""
     with module.context:
         table = spliced_table(module)
         return plan_program(table.program, table.all_shardings(), machine=machine_of(module))

@@ -43,7 +43,7 @@ P = TypeVar("P", bound=type[ModulePass])
 
 
 def register(cls: P) -> P:
-    """Register, as a class decorator, the pass under its ``name``.
+    """Register a pass class under its ``name``. A class decorator.
 
     Raises TypeError where the class is not a complete pass, ValueError where another class has its name.
     """
@@ -97,7 +97,7 @@ def find(name: str) -> type[ModulePass] | None:
 
 @lru_cache(maxsize=1)
 def _plugins() -> Mapping[str, str]:
-    """List passes of installed packages. Read once, as it searches all of site-packages."""
+    """List the passes of installed packages. Cached, as it searches all of site-packages."""
     from importlib.metadata import entry_points
 
     return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}

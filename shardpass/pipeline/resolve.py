@@ -40,7 +40,7 @@ _MLIRS = """
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a pipeline: a pass of shardpass, or ``text`` for MLIR."""
+    """One step of a pipeline: a shardpass pass, or ``text`` that MLIR's pass manager runs."""
 
     text: str
     own: ModulePass | None = None
@@ -49,7 +49,7 @@ class Step:
         return str(self.own or self.text)
 
     def pass_names(self) -> frozenset[str]:
-        """List the names of its passes: one, or those of an anchor."""
+        """List the names of the passes of the step."""
         if self.own is not None:
             return frozenset((self.own.name,))
         return frozenset(inner.name for element in parse(self.text) for inner in element.passes())
@@ -57,7 +57,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The pipeline's text, for errors that point into it, and a context for questions to MLIR."""
+    """The pipeline's text, for the positions in errors, and a context in which to ask MLIR."""
 
     text: str
     context: Any
@@ -99,7 +99,7 @@ def _steps(element: Element, source: _Source) -> tuple[Step, ...]:
 
 
 def _named(element: Element, source: _Source) -> tuple[Step, ...]:
-    """Expand a named pipeline. Each option goes to the one pass that has it, or to all that share it."""
+    """Expand a named pipeline. Each option is passed to the one pass that has it, or to all that share it."""
     given = split_options(element.options or "", source.text, element.options_offset)
     steps = resolve(NAMED[element.name], source.context)
     if not given:
@@ -126,7 +126,7 @@ def _spelling(option: OptionText) -> str:
 
 
 def _check_filled(anchor: Element, source: _Source) -> None:
-    """Refuse an anchor without a pass, such as ``func.func()``, which MLIR does not accept."""
+    """Raise an error for an anchor without a pass, such as ``func.func()``, which MLIR does not accept."""
     if not anchor.children:
         expected = f"a pass inside {anchor.name}(...)"
         raise source.error(PIPELINE_SYNTAX, anchor.offset, expected=expected, found="nothing")
@@ -136,14 +136,14 @@ def _check_filled(anchor: Element, source: _Source) -> None:
 
 
 def _check_nested(inner: Element, anchor: Element, source: _Source) -> None:
-    """Refuse passes of shardpass nested in an anchor, as they run on the whole module."""
+    """Raise an error for shardpass passes inside an anchor, as they run on the whole module."""
     if inner.name in NAMED or registry.find(inner.name) is not None:
         raise source.error(NESTED_PASS, inner.offset, name=inner.name, anchor=anchor.name)
     _check_mlirs(inner, source)
 
 
 def _check_mlirs(element: Element, source: _Source) -> None:
-    """Ask MLIR whether it knows the pass and accepts its options."""
+    """Raise an error for a pass that MLIR does not know, or whose options it does not accept."""
     try:
         PassManager("any", source.context).add(str(element))
     except ValueError as error:
@@ -167,7 +167,7 @@ def near_names(name: str) -> tuple[str, ...]:
 
 
 def _instance(cls: type[ModulePass], element: Element, source: _Source) -> ModulePass:
-    """Make the pass with the options of ``element``."""
+    """Create the pass with the options of ``element``."""
     return _with_options(cls, split_options(element.options or "", source.text, element.options_offset), source)
 
 
@@ -197,7 +197,7 @@ def _with_options(cls: type[ModulePass], given: Iterable[OptionText], source: _S
 
 
 def _read(written: OptionText, option: Option) -> OptionValue:
-    """Read an option's value: a bare key switches a boolean on; any other option needs a value."""
+    """Parse an option's value. A key without a value sets a boolean option to true."""
     if written.value is not None:
         return option.read(written.value)
     if option.type is bool:

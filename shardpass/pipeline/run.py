@@ -51,7 +51,7 @@ _WATCH: ContextVar[Callable[[str], None]] = ContextVar("watch", default=lambda n
 
 @dataclass(frozen=True, slots=True)
 class Instruments:
-    """Output of a run on stderr beside its result; the names are those of mlir-opt's flags."""
+    """The output of a run on stderr, apart from its result; fields are named like mlir-opt's flags."""
 
     print_before_all: bool = False
     print_after_all: bool = False
@@ -79,11 +79,11 @@ class Instruments:
         return after or (self.tree_dir is not None and not self.print_before_all)
 
     def printed(self, module: Any) -> str:
-        """Format ``module`` with the flags for printing."""
+        """Format ``module`` with the printing flags."""
         return str(module.operation.get_asm(**self._form))
 
     def print_to(self, pieces: Any, module: Any) -> None:
-        """Format as ``printed``, in many pieces of bytes, so that the whole text is never in memory."""
+        """Write ``module`` to ``pieces`` as ``printed`` formats it, without holding the whole text in memory."""
         streamed.print_to(pieces, module, **self._form)
 
     @property
@@ -123,7 +123,7 @@ def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED)
 
 
 def run_in_place(module: Any, pipeline: str, instruments: Instruments = Instruments()) -> None:
-    """Run as ``run_pipeline``, on ``module`` itself, which is left half-done where a pass fails."""
+    """Run a pipeline as ``run_pipeline`` does, on ``module`` itself. A failed pass leaves it partly changed."""
     run_steps(module, resolve(pipeline, module.context), instruments)
 
 
@@ -143,7 +143,7 @@ def run_steps(module: Any, steps: tuple[Step, ...], instruments: Instruments = I
 
 @contextmanager
 def _deep_regions() -> Iterator[None]:
-    """Raise Python's limit of recursion: functions that read, plan and emit regions call themselves at each level.
+    """Raise Python's recursion limit, as functions over regions call themselves at each level of nesting.
 
     Calls among Python functions take no C stack (Python 3.11), so the interpreter's limit is only a number.
     """
@@ -169,7 +169,7 @@ def _no_search_for_cycles() -> Iterator[None]:
 
 @contextmanager
 def watched(entered: Callable[[str], None]) -> Iterator[None]:
-    """Call ``entered`` with the name of each pass of shardpass that begins inside the block."""
+    """Call ``entered`` with the name of each shardpass pass that starts inside the block."""
     token = _WATCH.set(entered)
     try:
         yield
@@ -217,7 +217,7 @@ class _Run:
         return manager
 
     def _dump(self, manager: PassManager, when: str, names: list[str]) -> None:
-        """Add a pass that prints the module on stderr, headed as MLIR heads it, for each of ``names``."""
+        """Add a pass that prints the module on stderr for each of ``names``, with MLIR's headings."""
         for name in names:
 
             def show(operation: Any, handle: Any, name: str = name) -> None:

@@ -45,7 +45,7 @@ class Element:
         return self.name if self.options is None else f"{self.name}{{{self.options}}}"
 
     def passes(self) -> Iterator[Element]:
-        """List the passes in it, itself included if it is one."""
+        """List the passes of the element, including itself if it is a pass."""
         if self.children is None:
             yield self
         for child in self.children or ():
@@ -54,7 +54,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class OptionText:
-    """One ``key=value`` as written; ``value`` is None for a bare key."""
+    """One ``key=value`` as written; ``value`` is None for a key without a value."""
 
     key: str
     value: str | None
@@ -62,7 +62,7 @@ class OptionText:
 
 
 def place_in(text: str, offset: int) -> tuple[Place, str]:
-    """Return the place of ``offset`` in the pipeline ``text``, and the text with a caret under it."""
+    """Return the position of ``offset`` in the pipeline ``text``, and the text with a caret below it."""
     shown = re.sub(r"\s", " ", text)
     start = max(0, offset - 90)
     return Place("<pipeline>", 1, offset + 1), f"{shown[start : start + 110]}\n{' ' * (offset - start)}^"
@@ -123,7 +123,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the offset of the bracket that closes the one at ``at``, past nested brackets and quotes."""
+    """Return the offset of the bracket that matches the bracket at ``at``, skipping nested brackets and quotes."""
     wanted = [_CLOSING[text[at]]]
     position = at + 1
     while position < len(text):

@@ -38,7 +38,7 @@ def scope_of(sharding: Sharding) -> str | None:
 
 
 def set_scope(op: Any, scope: str) -> None:
-    """Mark ``op`` as inside a region, and the ops inside of it if it is control flow."""
+    """Mark ``op``, and for control flow the ops inside, as part of a manual region."""
     _mark(op, scope)
     if op.name in CONTROL_FLOW:
         for region in op.regions:
@@ -59,7 +59,7 @@ def marked_scope(op: Any) -> str | None:
 
 
 def mark_manual(function: Any) -> None:
-    """Mark the ops of every manual region in ``function``, including those inside of loops and branches."""
+    """Mark the ops of every manual region in ``function``, including ops in loops and branches."""
     top, nodes = _read_nodes(function.regions[0].blocks[0])
     if all(node.target not in BORDERS for node in nodes):
         return
@@ -83,7 +83,7 @@ def mark_manual(function: Any) -> None:
 
 @dataclass(eq=False, slots=True)
 class _Node:
-    """An op of the function's body or of a loop or branch in it. ``ends``: it ends its block, and is never marked."""
+    """An op of the function. ``ends``: the op is the terminator of its block, which is never marked."""
 
     op: Any
     block: Any
@@ -99,7 +99,7 @@ class _Node:
 
 
 def _read_nodes(body: Any) -> tuple[list[_Node], list[_Node]]:
-    """Return the ops of ``body``, and all ops including those of loops and branches below, outermost first."""
+    """Return the ops of ``body``, and all ops including those in loops and branches, outermost first."""
     top: list[_Node] = []
     every: list[_Node] = []
     todo: list[tuple[Any, _Node | None]] = [(body, None)]
@@ -120,7 +120,7 @@ def _read_nodes(body: Any) -> tuple[list[_Node], list[_Node]]:
 
 
 def _forward(nodes: list[_Node]) -> None:
-    """Set the scope of each op's results, as far as it follows from entries, exits and marks.
+    """Set the scope of each op's results, as far as entries, exits and marks determine it.
 
     A block comes behind the block around it, so that the scopes of its captured values are known.
     """
@@ -141,7 +141,7 @@ def _forward(nodes: list[_Node]) -> None:
 
 
 def _scope_by_users(node: _Node, users: dict[Any, list[_Node]]) -> None:
-    """Give an op that no entry reaches the scope of its users; users in other scopes get a copy."""
+    """Give an op that depends on no entry the scope of its users; users in other scopes get a copy of the op."""
     using = [user for result in node.op.results for user in users.get(result, ())]
     # an entry takes values of the scope around it, which its own mark does not tell
     wanted = [user for user in using if user.scope is not None and user.target != TO_SHARD]
@@ -167,7 +167,7 @@ def _scope_by_users(node: _Node, users: dict[Any, list[_Node]]) -> None:
 
 
 def _outermost_place(user: _Node, node: _Node) -> _Node:
-    """Return ``user``, or the outermost loop or branch around it, within ``node``'s block, that is in its scope."""
+    """Return the outermost loop or branch around ``user`` that is in ``node``'s block and in ``user``'s scope."""
     place = user
     while place.block != node.block and place.holder is not None and place.holder.scope == user.scope:
         place = place.holder
@@ -192,7 +192,7 @@ def _copy_for(node: _Node, users: list[_Node], place: _Node) -> _Node:
 
 
 def _implied_scope(op: Any) -> str | None:
-    """Return the scope that the op's own sharding implies; unreadable text is reported later."""
+    """Return the scope in the op's own sharding; None for unreadable text, which is reported later."""
     try:
         sharding = parse_sharding(get_text(op, SHARDING) or "{replicated}")
     except ShardpassError:

@@ -20,13 +20,13 @@ NOT_FACTS = frozenset({SHARDING, SCOPE, PINNED, *DECIDED})  # they say how this 
 
 
 class Models:
-    """The models of one program's ops: ``of(op)``."""
+    """The models of the ops of one program; equal ops share a model."""
 
     def __init__(self) -> None:
         self._known: dict[Any, OpModel[Any] | None] = {}
 
     def of(self, op: Any, entry: OpDef, types: Sequence[Any]) -> OpModel[Any] | None:
-        """Return the model of ``op``, whose operands and results have ``types``; None where it is computed whole."""
+        """Return the model of ``op``; None if it is computed whole. ``types``: of its operands and results."""
         if not entry.context_free:
             return checked_model(entry.read(op), entry.read, op)
         key = (entry.name, *types, *_attributes(op), *_regions(op))
@@ -50,7 +50,7 @@ def _attributes(op: Any) -> list[Any]:
 
 
 def _regions(op: Any) -> list[Any]:
-    """Describe the computation of ``op``'s regions: each op by name, attributes and the places of its operands."""
+    """Describe the regions of ``op``: each inner op by name, attributes and the positions of its operands."""
     if not len(op.regions):
         return []
     out: list[Any] = []

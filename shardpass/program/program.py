@@ -26,7 +26,7 @@ from shardpass.sharding import Sharding
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """The type of a ranked tensor. One object a type (``array_of``), so that ``is`` compares."""
+    """A ranked tensor type. Each type is one object (``array_of``), so ``is`` compares types."""
 
     shape: tuple[int, ...]
     element: ElementType
@@ -42,7 +42,7 @@ class Array:
 
 @lru_cache(maxsize=1 << 14)
 def array_of(shape: tuple[int, ...], element: ElementType) -> Array:
-    """Return the shared ``Array`` of its type in all programs: tables of decisions are keyed by it."""
+    """Return the ``Array`` of this type, shared by all programs."""
     return Array(shape, element, element.bytes(prod(shape)))
 
 
@@ -105,25 +105,25 @@ class Op:
 
     @property
     def is_manual(self) -> bool:
-        """Whether the op is in a region that is manual over all axes, or its border: its result has no sharding."""
+        """Whether the op is in a region manual over all axes or enters it; its results have no shardings."""
         return self.kind in (OpKind.ENTER_MANUAL, OpKind.UNTOUCHED)
 
     @property
     def called(self) -> str:
-        """The op's name in messages: a custom call has that of its target."""
+        """The op's name in messages, with the target of a custom call."""
         return f"{self.name} @{self.target}" if self.target else self.name
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Block:
-    """The ops of a block in order; ``returned`` are the operands of its terminator."""
+    """The ops of a block in order. ``returned``: the operands of its terminator."""
 
     arguments: tuple[int, ...]
     ops: tuple[Op, ...]
     returned: tuple[int, ...]
 
     def every_op(self) -> Iterator[Op]:
-        """Yield each op of the block and of the blocks inside, outermost first. Iterative: regions may nest deeply."""
+        """Yield each op of the block and of nested blocks, outermost first. Not recursive: nesting may be deep."""
         stack = [iter(self.ops)]
         while stack:
             op = next(stack[-1], None)
@@ -137,7 +137,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ValueAnnotation:
-    """An annotation of a value, by the user or an earlier pass.
+    """The user's or an earlier pass's annotation of a value.
 
     Attributes:
         sharding: None without an annotation.
@@ -189,14 +189,14 @@ class Program:
         return sum([array.bytes for array in self.arrays if array is not None])
 
     def array(self, value: int) -> Array:
-        """Return the type of a value that is a ranked tensor."""
+        """Return the type of a value. Raises TypeError if it is no ranked tensor."""
         array = self.arrays[value]
         if array is None:
             raise TypeError(f"value {value} is no ranked tensor")
         return array
 
     def elements(self, op: Op) -> tuple[tuple[ElementType, ...], tuple[ElementType, ...]]:
-        """Return the element types of an op's operands and results, all ranked tensors."""
+        """Return the element types of an op's operands and of its results, which must be ranked tensors."""
         operands, results = ([self.array(value).element for value in side] for side in (op.operands, op.results))
         return tuple(operands), tuple(results)
 

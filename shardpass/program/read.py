@@ -86,7 +86,7 @@ class Handles:
 
 
 def read_program(module: Any, pipeline: str) -> tuple[Program, Handles]:
-    """Read the facts of ``module``'s main, and the handles behind them.
+    """Read the program of ``module``'s main, and the MLIR objects behind its numbers.
 
     Raises ShardpassError: SP201 without @main, SP214 for a module that was not imported; ``pipeline`` is the named
     pipeline that would have done it.
@@ -343,7 +343,7 @@ def _vector(attributes: Any) -> Sharding | None:
 
 
 def _why_whole(entry: OpDef | None, ranked: bool, captured: tuple[int, ...], target: str) -> str:
-    """Explain to people why an op is computed whole."""
+    """Return the reason, for messages, why each device computes an op whole."""
     if entry is None:
         return "shardpass has no rule for this op"
     if not ranked:

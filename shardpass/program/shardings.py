@@ -75,7 +75,7 @@ def annotated_shardings(program: Program, handles: Handles) -> Shardings:
 
 
 def split_text(op: Op, way: Factors) -> str:
-    """Format the split of the loop nest of ``op``, a dimension for each factor of its rule, as mhlo text."""
+    """Format how the loop nest of ``op`` is split, as mhlo text with one dimension for each factor of its rule."""
     assert op.model is not None
     given = dict(way)
     return str(op.mesh.sharding(tuple([given.get(factor, ()) for factor in range(len(op.model.rule.factors))])))

@@ -42,7 +42,7 @@ _kept: ContextVar[Table | None] = ContextVar("_kept", default=None)
 
 @contextmanager
 def scope() -> Iterator[None]:
-    """Mark the run of one pipeline: no table outlives it."""
+    """Limit kept tables to the run of one pipeline."""
     token = _kept.set(None)
     try:
         yield
@@ -51,17 +51,17 @@ def scope() -> Iterator[None]:
 
 
 def keep(table: Table) -> None:
-    """Keep ``table`` for the passes that follow."""
+    """Keep ``table`` for later passes of the pipeline."""
     _kept.set(table)
 
 
 def forget() -> None:
-    """Forget the table, as the module may have changed."""
+    """Drop the kept table, as the module may have changed."""
     _kept.set(None)
 
 
 def table_of(module: Any, pipeline: str) -> Table:
-    """Return the kept table, if it is of ``module``; else reads one. Raises as ``read_program``."""
+    """Return the kept table if it is of ``module``; otherwise read one. Raises as ``read_program``."""
     kept = _kept.get()
     if kept is not None and kept.handles.module is module:
         return kept

@@ -23,7 +23,7 @@ from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 
 
 def read(text: str, place: Place = NOWHERE) -> Sharding | TupleSharding:
-    """Parse ``text``. Raises ShardpassError (SP202) at ``place``, with the parser's finding as a note."""
+    """Parse a sharding. Raises ShardpassError (SP202) at ``place``, with the parser's error as a note."""
     try:
         return parse_sharding(text)
     except ShardpassError as error:
@@ -31,14 +31,14 @@ def read(text: str, place: Place = NOWHERE) -> Sharding | TupleSharding:
 
 
 def at_place(error: ShardpassError, text: str, place: Place) -> ShardpassError:
-    """Convert an error of the sharding library to one at the annotation's place."""
+    """Return an SP202 error at the annotation's source line, with the parser's error as a note."""
     first = error.diagnostics[0]
     why = Diagnostic(Severity.NOTE, first.code, first.message, NOWHERE, first.remedy, first.excerpt)
     return BAD_SHARDING.error(place, text=text, notes=(why,))
 
 
 def read_for(text: str, types: list[Any], place: Place = NOWHERE) -> list[Sharding]:
-    """Parse one sharding for each of ``types``; a single one serves a single result.
+    """Parse the shardings for ``types``: a tuple of shardings, or one sharding for one type.
 
     Raises ShardpassError: SP202 for text that cannot be read, SP210 where the count is wrong.
     """
@@ -102,7 +102,7 @@ def check(
 
 
 def uneven(sharding: Sharding, kind: Any, place: Place) -> Iterator[Diagnostic]:
-    """Yield remarks on dimensions that are padded (legal, but it costs)."""
+    """Yield remarks on dimensions that must be padded."""
     if not (sharding.is_tiled and isinstance(kind, ir.RankedTensorType)) or len(sharding.dims) != kind.rank:
         return
     counts = sharding.tile_counts(kind.rank)

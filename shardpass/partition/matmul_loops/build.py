@@ -59,7 +59,7 @@ def build(candidate: Candidate, channels: Iterator[int], both_ways: bool, unroll
 
 
 def _erase(candidate: Candidate) -> None:
-    """Erase the collective, its products, and ops between them, once they have no use."""
+    """Erase the collective, its products and the ops between them, which are now unused."""
     left = [candidate.collective, *(part.op for part in candidate.parts)]
     left += {op for part in candidate.parts if part.tiles for op in part.tiles.between}
     while left:
@@ -71,7 +71,7 @@ def _erase(candidate: Candidate) -> None:
 
 @dataclass(slots=True)
 class Ring:
-    """The devices of each group in a ring, and the place of each in it."""
+    """A ring of the devices of each group, with the position of each device in its ring."""
 
     groups: Ints
     collective: Any
@@ -83,7 +83,7 @@ class Ring:
         return int(self.groups.shape[1])
 
     def place(self) -> Any:
-        """Build this device's place in its group, a scalar."""
+        """Build a scalar: this device's position in its group."""
         if self._place is None:
             table = np.empty(self.groups.size, np.int64)
             table[self.groups] = np.arange(self.count)
@@ -91,7 +91,7 @@ class Ring:
         return self._place
 
     def from_place(self, value: Any, by: int) -> Any:
-        """Build ``value`` of the device at place p + ``by``."""
+        """Build a permute: the result is ``value`` of the device ``by`` positions further on in the ring."""
         pairs = np.stack([np.roll(self.groups, -by, axis=1).ravel(), self.groups.ravel()], axis=1)
         handle = hlo.ChannelHandle.get(next(self.channels), 1)
         with self.collective.location:
@@ -102,7 +102,7 @@ class Ring:
         return built.results[0]
 
     def block(self, by: Any) -> Any:
-        """Build (p + ``by``) modulo n, a scalar; ``by`` is a number or a scalar."""
+        """Build a scalar: (position + ``by``) modulo n. ``by``: a number or a scalar."""
         if isinstance(by, int):
             if by % self.count == 0:
                 return self.place()
@@ -117,7 +117,7 @@ def number(value: int) -> Any:
 
 @dataclass(slots=True)
 class Loop:
-    """One product, overlapped with a ring of permutes."""
+    """One product, overlapped with permutes around a ring."""
 
     part: LoopProduct
     ring: Ring
@@ -142,7 +142,7 @@ class Loop:
             return total
 
         def body(t: Any, total: Any, current: list[Any]) -> tuple[Any, list[Any]]:
-            """Multiply the current tiles while they are sent on: neither waits for the other."""
+            """Multiply the current tiles, and send them on at the same time."""
             return multiplied(t, total, current), sent(current)
 
         current = sent([tile] * len(ways))
@@ -157,7 +157,7 @@ class Loop:
         return total if total.type == kind else hlo.convert(kind, total)
 
     def _put(self, total: Any, tile: Any, block: Any) -> Any:
-        """Put the block that ``tile`` gives into the result so far."""
+        """Multiply ``tile`` and put the product into ``total`` as block ``block``, or add it to ``total``."""
         blocks, count = self.part.blocks, self.ring.count
         other = self.part.op.operands[1 - blocks.side]
         product = self._product(tile, self._cut(other, blocks.other, block), sums=blocks.result is None)
@@ -196,7 +196,7 @@ class Loop:
         return hlo.add(total, self._partial(block))
 
     def _partial(self, block: Any) -> Any:
-        """Build this device's term of a block of the result."""
+        """Build this device's summand of block ``block`` of the result."""
         blocks, operands = self.part.blocks, self.part.op.operands
         one = self._cut(operands[blocks.side], blocks.dim, block)
         return self._product(one, self._cut(operands[1 - blocks.side], blocks.other, block), sums=False)
@@ -204,7 +204,7 @@ class Loop:
     # --- rounds
 
     def _rounds(self, count: int, total: Any, current: list[Any], body: Any) -> tuple[Any, list[Any]]:
-        """Apply ``body`` for t = 1 .. ``count``: unrolled, or as a loop where there are several rounds."""
+        """Apply ``body`` for t = 1 .. ``count``, unrolled or as a ``while`` loop."""
         if self.written_out or count < 2:
             for t in range(1, count + 1):
                 total, current = body(t, total, current)
@@ -239,7 +239,7 @@ class Loop:
     # --- blocks
 
     def _cut(self, value: Any, dim: int | None, block: Any) -> Any:
-        """Slice the block of ``value`` along ``dim``; all of it where that is None."""
+        """Slice block ``block`` of ``value`` along ``dim``; the whole ``value`` if ``dim`` is None."""
         if dim is None:
             return value
         shape = list(shape_of(value))
@@ -253,7 +253,7 @@ class Loop:
         return [start if k == dim else zero for k in range(rank)]
 
     def _product(self, one: Any, other: Any, *, sums: bool) -> Any:
-        """Multiply a block of operand ``side`` with one of the other operand."""
+        """Multiply a block of the operand ``side`` with a block of the other operand."""
         op, side = self.part.op, self.part.blocks.side
         operands = (one, other) if side == 0 else (other, one)
         kind = op.results[0].type

@@ -31,7 +31,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class LoopProduct:
-    """A product of a loop: its op, and its blocks. ``tiles``: of an all_gather."""
+    """A product in a loop: its op, the blocks it multiplies, and, for an all_gather, the gathered tiles."""
 
     op: Any
     product: Product
@@ -58,7 +58,7 @@ class Candidate:
 
     @property
     def whole(self) -> Any:
-        """Return the array that is not built: the gathered array, or the product before it is scattered."""
+        """Return the array that the loop avoids: the gathered array, or the product before the reduce_scatter."""
         return self.collective.results[0] if self.is_gather else self.collective.operands[0]
 
     @property
@@ -67,7 +67,7 @@ class Candidate:
 
     @property
     def pair(self) -> loops.Pair:
-        """Return the pair without MLIR, for its price."""
+        """Return the same facts without MLIR objects, for the cost model."""
         parts = [
             loops.Part(part.product, part.blocks, (left, right, result), str(part.op.operands[0].type.element_type))
             for part in self.parts
@@ -77,7 +77,7 @@ class Candidate:
 
 
 def candidates(inside: OpList, devices: int) -> list[Candidate]:
-    """List a block's candidates, the largest array first; a product may be in several."""
+    """List the candidates of a block, the largest array first; a product may be in several candidates."""
     possible = [_gather(op, devices) for op in named([inside], (ALL_GATHER,))]
     possible += [_scatter(op, devices) for op in named([inside], (REDUCE_SCATTER,))]
     return sorted(filter(None, possible), key=lambda candidate: -candidate.bytes)
@@ -107,7 +107,7 @@ def _gather(op: Any, devices: int) -> Candidate | None:
 
 
 def _products(value: Any) -> Iterator[tuple[Any, int]]:
-    """Find the products that use ``value``, in whatever form, and as which operand; None for other uses."""
+    """Find the products that use ``value``, possibly reshaped, with the operand's side; None for other uses."""
     for use in value.uses:
         user = operation(use.owner)
         if user.name in BETWEEN:

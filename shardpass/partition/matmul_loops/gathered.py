@@ -35,7 +35,7 @@ BETWEEN = ("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose")
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """A value that is the result of ``gather`` after the ops ``between``; its tiles lie along ``dim``."""
+    """A value computed from the all_gather ``gather`` by the ops ``between``; its tiles lie along ``dim``."""
 
     gather: Any
     between: tuple[Any, ...]
@@ -43,7 +43,7 @@ class Gathered:
     count: int
 
     def tile(self) -> Any:
-        """Build this device's own tile in the value's form, at the current insertion point."""
+        """Apply the ops ``between`` to this device's own tile, at the current insertion point."""
         value = self.gather.operands[0]
         dim = self.gather.attributes["all_gather_dim"].value
         for op in self.between:
@@ -62,7 +62,7 @@ class Gathered:
 
 
 def gathered(value: Any, count: int | None = None) -> Gathered | None:
-    """Trace ``value`` to an all_gather of one operand; None where it is no concatenation of a group's tiles."""
+    """Trace ``value`` to an all_gather of one operand; None unless it is a concatenation of a group's tiles."""
     between: list[Any] = []
     while not isinstance(value.owner, ir.Block):
         op = operation(value.owner)
@@ -92,7 +92,7 @@ def _from(gather: Any, between: tuple[Any, ...]) -> Gathered | None:
 
 
 def _followed(op: Any, dim: int, count: int) -> int | None:
-    """Follow the dimension along which the tiles lie through ``op``; None where none is left."""
+    """Return the dimension of ``op``'s result along which the tiles lie; None if there is none."""
     if op.name == "stablehlo.transpose":
         return ints(op.attributes["permutation"]).index(dim)
     if op.name == "stablehlo.convert":

@@ -21,7 +21,7 @@ from shardpass.sharding import Mesh
 
 
 class Loops:
-    """The loops of one module. ``planned``: partitioning has marked which of its own collectives become loops."""
+    """Builds the loops of one module. ``planned``: partitioning marked the collectives that become loops."""
 
     def __init__(self, terms: LoopTerms, unroll: int, module: Any, mesh: Mesh, planned: bool) -> None:
         self.terms, self.machine = terms, terms.machine(machine_of(module))
@@ -39,7 +39,7 @@ class Loops:
         return bool(changed)
 
     def forget_marks(self) -> None:
-        """Remove partitioning's marks; a mark on a remaining product belongs to a loop that was not built."""
+        """Remove partitioning's marks, and report each marked product whose loop was not built."""
         del self.module.operation.attributes[IN_TURN]
         for op in named(OpLists(self.module.operation).blocks, (DOT,)):
             if IN_TURN in op.attributes:
