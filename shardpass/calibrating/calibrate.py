@@ -45,7 +45,7 @@ class Calibration:
 
     @property
     def note(self) -> str:
-        """Describe in a line how well the machine fits."""
+        """Describe in one line how well the machine model fits."""
         return f"{len(self.off)} samples, off by {self.mean:.2f}x in geometric mean, {max(self.off):.2f}x at worst"
 
 
@@ -88,7 +88,7 @@ def machine_of(
 
 
 def memory_of(device: Any) -> float:
-    """Return the bytes of ``device``, if it reports them; infinite for a CPU, whose devices share the host's."""
+    """Return the memory of ``device`` in bytes; infinite for a CPU and for devices that report none."""
     try:
         known = device.memory_stats() or {}
     except Exception:  # of a backend that has none

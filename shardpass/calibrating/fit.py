@@ -38,7 +38,7 @@ class Fit:
 
 
 def fit(samples: Sequence[Sample], seconds: Sequence[float], copied: float | None = None) -> Fit:
-    """Fit by least squares of the relative error, with no coefficient below zero.
+    """Fit the rates with least squares of the relative error; no rate is negative.
 
     ``copied``: seconds for a byte through memory, where it is known.
     """

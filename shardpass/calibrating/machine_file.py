@@ -13,7 +13,7 @@ LINK = ("latency", "bandwidth", "all_reduce")
 
 
 def machine_toml(machine: Machine, note: str) -> str:
-    """Format ``machine``, whose links are switches, as ``machine=`` reads it, below ``note`` as a comment."""
+    """Format ``machine``, whose links are switches, as a TOML file, with ``note`` as a comment at its start."""
     lines = [f"# {line}" for line in note.splitlines()]
     lines += [f"name = {_value(machine.name)}", f"about = {_value(machine.about)}"]
     lines += [f"memory = {_value(machine.memory)} # bytes of a device"]

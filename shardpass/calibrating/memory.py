@@ -13,7 +13,7 @@ TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4  # of glibc's mallopt
 
 
 def keep_freed_memory() -> bool:
-    """Make this process keep the memory that it frees; False where the C library has no such setting."""
+    """Make the C library keep the memory that this process frees; False if it has no such setting."""
     if not sys.platform.startswith("linux"):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -36,7 +36,7 @@ SUM = """({
 
 @dataclass(frozen=True)
 class Sample:
-    """A program with its collectives, the bytes that a device receives, and its local work.
+    """A program to measure: its collectives, the bytes a device receives, and its local work.
 
     ``reduced``: bytes received by all_reduces, for which switches may have a rate of its own. ``traffic``: bytes that
     go through memory beside the local work.
@@ -82,7 +82,7 @@ def samples(devices: int, sizes: Sequence[int]) -> Iterator[Sample]:
 
 
 def _joined(devices: int, size: int) -> Iterator[Sample]:
-    """Redistribute columns to rows: pieces are joined in runs, or one by one, as the machine prefers."""
+    """Yield redistributions of columns to rows that join pieces in runs or one by one."""
     mesh = f"mesh['g'={devices}]"
     columns, rows = f"{{{mesh}, [{{}}, {{'g'}}]}}", f"{{{mesh}, [{{'g'}}, {{}}]}}"
     for form, machine in (("in runs", IN_RUNS), ("one by one", ONE_BY_ONE)):
@@ -101,7 +101,7 @@ def planned(
     name: str = "",
     element: str = "f32",
 ) -> Sample:
-    """Make a sample of the plan from ``source`` to ``target``, of one step of ``kind``."""
+    """Return the program of the plan from ``source`` to ``target``, which must be one step of ``kind``."""
     plan = plan_redistribution(shape, element, source, target, machine=machine)
     kinds = [step.kind for step in plan.steps]
     if kinds != [kind]:
@@ -111,7 +111,7 @@ def planned(
 
 
 def _transpose(devices: int, size: int) -> Sample:
-    """Make a copy alone: each device transposes its tile."""
+    """Return a program that only copies: each device transposes its tile."""
     rows = max(1, math.isqrt(size // 4))
     columns = max(1, size // 4 // rows)
     kinds = f"tensor<{rows}x{columns}xf32>", f"tensor<{columns}x{rows}xf32>"
@@ -126,7 +126,7 @@ def _transpose(devices: int, size: int) -> Sample:
 
 
 def _collective(kind: str, devices: int, group: int, size: int) -> Sample:
-    """Make one collective of ``size`` bytes on each device, in groups of neighbours. A scatter sums its blocks."""
+    """Return a program of one collective of ``size`` bytes a device, in groups of adjacent devices."""
     count = max(1, size // 4 // devices) * devices
     result = count // group if kind == REDUCE_SCATTER else count
     kinds = f"tensor<{count}xf32>", f"tensor<{result}xf32>"
@@ -148,7 +148,7 @@ HANDLE = "channel_handle = #stablehlo.channel_handle<handle = {}, type = 1>"
 
 
 def _permutes(devices: int, size: int, count: int) -> Sample:
-    """Send the tile to the next device ``count`` times: several collectives in one call separate its latency."""
+    """Return a program of ``count`` permutes to the next device, to measure the latency of a permute."""
     kind, shape = f"tensor<{size // 4}xf32>", (size // 4 * devices,)
     pairs = ", ".join(f"[{d}, {(d + 1) % devices}]" for d in range(devices))
     attributes = f"source_target_pairs = dense<[{pairs}]> : tensor<{devices}x2xi64>"
@@ -164,7 +164,7 @@ def _permutes(devices: int, size: int, count: int) -> Sample:
 
 
 def end(kind: str, shape: tuple[int, ...], dim: int, devices: int) -> str:
-    """Format an argument's or result's attributes: a tile ``kind`` of ``shape``, split along ``dim``."""
+    """Format the attributes of an argument or result of tile type ``kind``, split along ``dim``."""
     split = ", ".join("{'g'}" if i == dim else "{}" for i in range(len(shape)))
     element = kind.removesuffix(">").rpartition("x")[2]
     return (
@@ -174,7 +174,7 @@ def end(kind: str, shape: tuple[int, ...], dim: int, devices: int) -> str:
 
 
 def module(devices: int, kinds: tuple[str, str], ends: tuple[str, str], body: str) -> str:
-    """Format the partitioned program of ``body``, from ``%x`` of the first of ``kinds`` to ``%r`` of the second."""
+    """Format a partitioned program. ``body``: computes ``%r`` of type ``kinds[1]`` from ``%x`` of ``kinds[0]``."""
     return f"""module attributes {{mhlo.num_partitions = {devices} : i32, mhlo.num_replicas = 1 : i32}} {{
       func.func public @main(%x: {kinds[0]} {ends[0]}) -> ({kinds[1]} {ends[1]}) {{
         {body}
@@ -184,7 +184,7 @@ def module(devices: int, kinds: tuple[str, str], ends: tuple[str, str], body: st
 
 
 def flag_samples(devices: int, size: int) -> dict[str, tuple[Sample, Sample]]:
-    """Make two forms of one redistribution for each flag of ``[local]``: true where the second is faster."""
+    """Return two programs for each flag of ``[local]``; the flag is true if the second program is faster."""
     mesh = f"mesh['g'={devices}]"
     split, whole = f"{{{mesh}, [{{'g'}}, {{}}]}}", f"{{{mesh}, [{{}}, {{}}]}}"
     columns = f"{{{mesh}, [{{}}, {{'g'}}]}}"

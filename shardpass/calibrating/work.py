@@ -22,7 +22,7 @@ def memory_sample(devices: int, size: int) -> Sample:
 
 
 def memory_bandwidth(devices: int, repeats: int, show: Show = silent, long: float = LONG) -> float:
-    """Measure the bytes a second that a device reads or writes.
+    """Measure the memory bandwidth of a device in bytes per second, read or written.
 
     Arrays grow until a pass takes ``long`` seconds; the last two separate the time of memory from that of a call.
     """
@@ -49,7 +49,7 @@ def product_sample(devices: int, rows: int, element: str) -> Sample:
 
 
 def flops(devices: int, repeats: int, call: float, show: Show = silent, long: float = LONG) -> dict[str, float]:
-    """Measure additions and multiplications a second of each element type that XLA multiplies here.
+    """Measure the additions and multiplications per second for each element type that XLA can multiply.
 
     Matrices grow until one product takes ``long`` seconds. ``call``: seconds of a call, as ``fit`` has it.
     """

@@ -34,20 +34,20 @@ _Value = tuple[frozenset[_Key], ...]  # of each element of a tuple, the arrays t
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """An array that is alive: ``shape`` of ``op``."""
+    """An array that is alive: a result of ``op``."""
 
     op: HloOp
     shape: Shape
 
 
 def alive_at_peak(program: HloProgram) -> tuple[Alive, ...]:
-    """Return the temporaries where they need most memory, the largest first."""
+    """Return the temporaries that are alive when they need most memory, the largest first."""
     most = _Peaks(program).of(program.entry)
     return tuple(sorted(most, key=lambda one: -one.shape.bytes))
 
 
 class _Peaks:
-    """The temporaries at the peak of each computation. State: those that are known."""
+    """The temporaries at the memory peak of each computation; cached."""
 
     def __init__(self, program: HloProgram) -> None:
         self.program = program
@@ -90,7 +90,7 @@ class _Peaks:
         return best
 
     def _inside(self, op: HloOp) -> tuple[Alive, ...]:
-        """Return the temporaries of the computation that ``op`` runs, of several the one with most."""
+        """Return the temporaries at the peak of the computation that ``op`` runs; of several, of the largest."""
         peaks = [self.of(name) for _, name in op.called] if op.opcode in _RUNS else []
         return max(peaks, key=lambda some: sum(one.shape.bytes for one in some), default=())
 
@@ -114,7 +114,7 @@ class _Peaks:
         return tuple(frozenset({(op.name, number)}) for number in range(len(shapes)))
 
     def _changed(self, op: HloOp) -> int:
-        """Return which operand ``op`` changes in place; the number of all where it changes none."""
+        """Return the index of the operand that ``op`` updates in place; the number of operands if there is none."""
         if op.opcode != "fusion":
             return 0 if op.opcode == _UPDATE else len(op.operands)
         inner = self.program.computations.get(next((name for how, name in op.called if how == "calls"), ""))

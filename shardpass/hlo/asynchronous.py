@@ -31,12 +31,12 @@ def backend_of(text: str) -> str:
 
 
 def blocks(start: HloOp) -> bool:
-    """Return whether XLA:GPU runs a pair as one op."""
+    """Return whether XLA:GPU runs the start and the done of a collective as one op."""
     return '"is_sync":true' in start.attributes
 
 
 def continued(program: HloProgram) -> frozenset[int]:
-    """Return the ``id`` of each collective that continues or ends one that another fusion started (case 2)."""
+    """Return the ``id`` of each collective op that continues or ends a collective of another fusion (case 2)."""
     first: dict[str, str] = {}
     for name, computation in program.computations.items():
         if (role := _role(computation)) is not None and role[0] == _STARTS:
@@ -50,7 +50,7 @@ def continued(program: HloProgram) -> frozenset[int]:
 
 
 def dones(program: HloProgram, computation: Computation) -> Mapping[str, str]:
-    """Map the name of each op of ``computation`` that starts a collective to that of the op that ends it."""
+    """Map the name of each op of ``computation`` that starts a collective to the name of the op that ends it."""
     result: dict[str, str] = {}
     open_ones: dict[str, str] = {}  # by channel
     for op in computation.ops.values():

@@ -69,7 +69,7 @@ class HloCollective:
 
     @property
     def received(self) -> Mapping[int, tuple[int, ...]]:
-        """Returns, by number of bytes, the devices that receive this many in one run of the collective."""
+        """Map each number of bytes to the devices that receive that many bytes in one run of the collective."""
         size = sum(shape.bytes for shape in self.op.results)
         result: dict[int, list[int]] = {}
         for group in self.groups:
@@ -79,7 +79,7 @@ class HloCollective:
         return {share: tuple(devices) for share, devices in result.items()}
 
     def by_device(self, devices: int) -> Sums:
-        """Return the bytes that each device receives in one run of the collective."""
+        """Return the bytes that each device receives in one run of the collective, object [devices]."""
         sums = np.zeros(devices, object)
         for share, receivers in self.received.items():
             sums[[device for device in receivers if device < devices]] += share
@@ -87,15 +87,17 @@ class HloCollective:
 
 
 class _Around(NamedTuple):
-    """The control flow around a computation, apart from its number of runs."""
+    """The loops and conditionals around a computation, apart from the number of its runs."""
 
     unknown: int
     counted: bool
 
 
 class _Call(NamedTuple):
-    """A computation that an op runs: ``trips`` times, None where that is not known; ``branch`` of a conditional;
-    ``but_last``: not in the last trip of the loop around it.
+    """A computation that an op calls.
+
+    ``trips``: the number of runs, None if unknown. ``branch``: of a conditional. ``but_last``: not run in the last trip
+    of the surrounding loop.
     """
 
     name: str
@@ -105,7 +107,7 @@ class _Call(NamedTuple):
 
 
 class HloCollectives:
-    """The collectives of ``program``, which runs on ``devices``: by default the number that it or its groups name.
+    """The collectives of ``program``. ``devices``: by default the number in the header or in the groups.
 
     Raises ValueError for text that is no group, and for too many devices.
     """
@@ -199,7 +201,7 @@ class HloCollectives:
     # ---------------------------------------------------------------- the graph of calls
 
     def _callees_first(self) -> Iterator[str]:
-        """Yield the computations that run, each after those that it calls; a recursive call is ignored."""
+        """Yield the computations that run, callees before callers; recursive calls are ignored."""
         seen = {self.program.entry}
         stack = [(self.program.entry, self._names(self.program.entry))]
         while stack:
@@ -216,7 +218,7 @@ class HloCollectives:
         return (call.name for _, calls in self._calls.get(name, ()) for call in calls)
 
     def _in_order(self) -> Iterator[HloCollective]:
-        """Yield all collectives that run, in the order of the ops that enclose them."""
+        """Yield all collectives that run, in the order of the ops around them."""
         seen = {self.program.entry}
         stack = [iter(self._events(self.program.entry))]
         while stack:
@@ -230,7 +232,7 @@ class HloCollectives:
                 stack.append(iter(self._events(event)))
 
     def _events(self, name: str) -> list[HloCollective | str]:
-        """Yield the collectives and calls of a computation, in its order."""
+        """Return the collectives of a computation and the names of the computations it calls, in order."""
         computation = self.program.computations.get(name)
         if computation is None:
             return []
@@ -247,7 +249,7 @@ class HloCollectives:
         return max(range(len(calls)), key=lambda place: max(self._sum(calls[place].name), default=0))
 
     def _sum(self, wanted: str) -> Sums:
-        """Sum the bytes that each device receives in one run of a computation."""
+        """Return the bytes that each device receives in one run of the computation ``wanted``."""
         for name in self._order if wanted not in self._sums else ():
             if name in self._sums:
                 continue

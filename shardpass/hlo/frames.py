@@ -30,14 +30,14 @@ Fields = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Frames:
-    """The tables of a module: by number, files, locations and frames."""
+    """The source line tables of a module: files, locations and frames by number."""
 
     files: Mapping[int, str] = field(default_factory=dict)
     locations: Mapping[int, Fields] = field(default_factory=dict)
     stacks: Mapping[int, Fields] = field(default_factory=dict)
 
     def location(self, attributes: str) -> str:
-        """Return the frames of the op with these ``attributes``; "" if its metadata has none."""
+        """Return the frames of an op as text; "" if its ``attributes`` have no source lines."""
         _, _, metadata = attributes.partition("metadata={")
         fields = {name: int(number) for name, number in _NUMBER.findall(metadata)}
         if frames := self._stack(fields.get("stack_frame_id", 0)):
@@ -63,7 +63,7 @@ class Frames:
 
     @property
     def _shift(self) -> int:
-        """1 where callers' numbers are increased: the first frame, which has no caller, then names itself."""
+        """The offset of parent frame numbers: 1 if a frame without a caller names itself, else 0."""
         first = min(self.stacks, default=0)
         return int(self.stacks.get(first, {}).get("parent_frame_id", 0) == first)
 
@@ -74,7 +74,7 @@ def _written(file: str, line: int, column: int, end_line: int, end_column: int) 
 
 
 def read_frames(lines: Sequence[str]) -> Frames:
-    """Read the tables that stand between a module's header and its first computation."""
+    """Read the tables between the header and the first computation of a module."""
     tables: dict[str, list[str]] = {}
     rows: list[str] | None = None
     for line in lines:

@@ -29,7 +29,7 @@ _PART = r"(?::\((\d+)\)(\d+))?"
 
 
 def groups_of_line(kind: str, line: str, devices: int) -> Groups:
-    """Parse the groups of a collective from the text of its HLO op; for a permute, the pairs of different devices.
+    """Parse the groups of a collective from the line of its HLO op; for a permute, pairs of different devices.
 
     Raises ValueError for iota tiles that are none, or of more than ``MOST_DEVICES``.
     """
@@ -37,7 +37,7 @@ def groups_of_line(kind: str, line: str, devices: int) -> Groups:
 
 
 def with_listed_groups(text: str, devices: int) -> str:
-    """Rewrite HLO text with groups over axes of a mesh as lists: XLA's translation to StableHLO drops device ids.
+    """Rewrite groups over mesh axes in HLO text as lists, as XLA's conversion to StableHLO drops device ids.
 
     Raises ValueError for groups that have no reading.
     """
@@ -119,7 +119,7 @@ def _mesh_groups(text: str, devices: int) -> list[list[int]]:
 
 
 def _meshes(text: str, begin: int = 0) -> Iterator[tuple[tuple[tuple[str, int], ...], str]]:
-    """Yield the axes that ``text`` may list from ``begin``, with the text after them; the shortest names first."""
+    """Yield the possible axes at ``begin`` in ``text``, with the text after them; shortest names first."""
     for end in _AXIS_ENDS.finditer(text, begin):
         axis = (text[begin : end.start()], int(end[1]))
         if end[2] == "]":

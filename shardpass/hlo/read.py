@@ -45,7 +45,7 @@ _NO_BYTES = frozenset({"token", "opaque"})
 
 @dataclass(frozen=True)
 class Shape:
-    """An array's element type, as HLO names it, and sizes; a dynamic dimension has its bound.
+    """The element type, as HLO names it, and the sizes of an array; a dynamic dimension has its bound.
 
     ``memory``: the memory of the device that holds it, 0 for the usual one; a TPU's vector memory is 1.
     """
@@ -60,7 +60,7 @@ class Shape:
 
     @property
     def bytes(self) -> int:
-        """Bytes of a packed array; a type that is not known has the width that its name says."""
+        """The bytes of the array, packed. An unknown element type has the bit width in its name."""
         if self.element in _NO_BYTES:
             return 0
         try:
@@ -74,7 +74,7 @@ class Shape:
 
     @property
     def mlir(self) -> str:
-        """Returns MLIR's spelling, ``tensor<4x8xf32>``."""
+        """The type as MLIR writes it, ``tensor<4x8xf32>``."""
         try:
             element = element_type(self.element).mlir
         except KeyError:
@@ -84,7 +84,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class HloOp:
-    """One op. ``rest``: the text behind ``opcode(``."""
+    """One op. ``rest``: the text after ``opcode(``."""
 
     name: str
     type: str
@@ -94,7 +94,7 @@ class HloOp:
 
     @cached_property
     def _end(self) -> int:
-        """The position in ``rest`` at which the operands end."""
+        """The offset in ``rest`` after the operands."""
         return _closing(self.rest, 1)
 
     @property
@@ -122,7 +122,7 @@ class HloOp:
 
     @cached_property
     def called(self) -> tuple[tuple[str, str], ...]:
-        """(attribute, name) of the computations that the op runs or applies."""
+        """Pairs (attribute, name) of the computations that the op calls or applies."""
         return tuple(
             (attribute, name.strip().lstrip("%"))
             for attribute, several, single in _CALLED.findall(self.attributes)
@@ -132,12 +132,12 @@ class HloOp:
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
-        """The arrays of the result, those of nested tuples in order."""
+        """The arrays of the result, with the elements of tuples in order."""
         return shapes_of(self.type)
 
     @property
     def results(self) -> tuple[Shape, ...]:
-        """The arrays that the op computes: of an asynchronous start the results alone.
+        """The arrays that the op computes; of an asynchronous start, without its operands and its state.
 
         The type of a start is (operands, results, contexts); of ``all-reduce-start`` it is of results alone. That of
         ``recv`` is (result, context, token).
@@ -153,7 +153,7 @@ class HloOp:
 
     @cached_property
     def stack(self) -> str:
-        """The name stack that JAX gave the op, ``jit(step)/transpose(jvp())/dot_general``."""
+        """JAX's name stack of the op, ``jit(step)/transpose(jvp())/dot_general``."""
         match = _OP_NAME.search(self.attributes)
         try:
             return c_unquoted(match[1]) if match else ""
@@ -163,7 +163,7 @@ class HloOp:
 
 @dataclass
 class Computation:
-    """Ops by name, in the order of the text."""
+    """The ops of a computation by name, in the order of the text."""
 
     ops: dict[str, HloOp] = field(default_factory=dict)
 
@@ -174,7 +174,7 @@ class Computation:
 
     @cached_property
     def users(self) -> Mapping[str, list[HloOp]]:
-        """Maps the name of an op to the ops that use its result."""
+        """The ops that use each op's result, by the op's name."""
         result: dict[str, list[HloOp]] = {}
         for op in self.ops.values():
             for operand in dict.fromkeys(op.operands):
@@ -188,7 +188,7 @@ class Computation:
 
 @dataclass(frozen=True)
 class HloProgram:
-    """A module of HLO, parsed.
+    """A parsed HLO module.
 
     Attributes:
         header: its first line.
@@ -208,7 +208,7 @@ class HloProgram:
 
     @property
     def partitions(self) -> int:
-        """The number that the module is compiled for; 1 where its header has none."""
+        """The number of partitions in the header, or 1."""
         return _counted(_PARTITIONS, self.header)
 
     @property
@@ -222,7 +222,7 @@ def _counted(pattern: re.Pattern[str], text: str) -> int:
 
 
 def read_program(text: str) -> HloProgram:
-    """Read HLO's text; a line that is none of HLO's is passed over."""
+    """Parse an HLO module; lines that are not HLO are skipped."""
     computations: dict[str, Computation] = {}
     header = entry = ""
     current: Computation | None = None
@@ -266,7 +266,7 @@ def _closing(text: str, depth: int) -> int:
 
 
 def _elements(kind: str) -> list[str]:
-    """Return the elements of a tuple's type; nested tuples stay whole."""
+    """Return the element types of a tuple type; nested tuples are not expanded."""
     inner, elements, start, depth = kind[1:-1], [], 0, 0
     for place, letter in enumerate(inner):
         depth += (letter in "([{") - (letter in ")]}")

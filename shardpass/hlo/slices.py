@@ -22,7 +22,7 @@ _ELEMENT = "get-tuple-element"
 
 
 class Slices:
-    """Answers, for an all-reduce of ``program``, whether devices use only their own slices of its results."""
+    """Finds the all-reduces of ``program`` whose devices use only slices of the results."""
 
     def __init__(self, program: HloProgram) -> None:
         self.program = program
@@ -34,7 +34,7 @@ class Slices:
                         self._callers.setdefault(called, []).append((name, op))
 
     def sliced_results(self, one: HloCollective) -> frozenset[int]:
-        """Return the numbers of the results whose devices use only their own slices.
+        """Return the indices of the results of which each device uses only its own slice.
 
         XLA combines several sums in one op; an op with one result has the number 0.
         """
@@ -46,7 +46,7 @@ class Slices:
         return frozenset(number for number, sliced in uses.items() if sliced)
 
     def sliced_bytes(self, one: HloCollective) -> int:
-        """Return the bytes of ``sliced_results``."""
+        """Return the bytes of the results in ``sliced_results``."""
         results = one.op.results
         return sum(results[number].bytes for number in self.sliced_results(one) if number < len(results))
 
@@ -54,7 +54,7 @@ class Slices:
         return self._sliced(one.computation, part, min(map(len, one.groups)), set())
 
     def _parts(self, one: HloCollective) -> list[HloOp | None]:
-        """Return the arrays that the op makes; None for a use of several at once."""
+        """Return the ops that yield the collective's arrays; None stands for an op that uses several arrays at once."""
         inner = self.program.computations[one.computation]
         op = one.op
         if op.opcode.endswith("-start"):
@@ -68,7 +68,7 @@ class Slices:
         return [part if part.opcode == _ELEMENT else None for part in users]
 
     def _sliced(self, computation: str, op: HloOp, group: int, seen: set[tuple[str, str]]) -> bool:
-        """Return whether every use of an array is a device's slice."""
+        """Return whether all users of ``op``'s result take the device's slice of it."""
         if (computation, op.name) in seen:
             return False
         seen.add((computation, op.name))
@@ -97,7 +97,7 @@ class Slices:
         return all(one is not None and self._sliced(name, one, group, seen) for one in entering)
 
     def _by_device(self, computation: str, name: str) -> bool:
-        """Return whether the device's number, ``partition-id``, is among the inputs of a value."""
+        """Return whether a value depends on the device's number, ``partition-id``."""
         stack, seen = [(computation, name)], {(computation, name)}
         while stack:
             where, what = stack.pop()

@@ -24,7 +24,7 @@ _MOST = 100_000  # steps of all
 
 
 def trip_count(program: HloProgram, computation: str, loop: HloOp) -> int | None:
-    """Return the trips of a ``while`` of ``computation``; None where they are not known."""
+    """Return the number of iterations of a ``while`` of ``computation``; None if unknown."""
     if known := _KNOWN.search(loop.attributes):
         return int(known[1])
     called = dict(loop.called)
@@ -60,7 +60,7 @@ def trip_count(program: HloProgram, computation: str, loop: HloOp) -> int | None
 
 @dataclass(frozen=True)
 class _Value:
-    """The result of ``op``; ``bound``: of an inlined computation, the values of its parameters."""
+    """The result of ``op``. ``bound``: values of the parameters, for an inlined computation."""
 
     computation: Computation
     op: HloOp
@@ -68,14 +68,14 @@ class _Value:
 
 
 class _Follow:
-    """Follows values; gives up behind ``_DEEPEST`` and ``_MOST``, as a text may name ops in a circle."""
+    """Traces values to their sources, for at most ``_MOST`` steps, as a text may contain cycles."""
 
     def __init__(self, program: HloProgram) -> None:
         self.program = program
         self._depth = self._steps = 0
 
     def operand(self, value: _Value | None, place: int) -> _Value | None:
-        """Return the value that an operand of ``value`` is a copy of; None where ``place`` has no operand."""
+        """Return the source of operand ``place`` of ``value``; None without such an operand."""
         operand = None if value is None else self._operand(value, place)
         if operand is None or self._depth >= _DEEPEST or self._steps >= _MOST:
             return operand
@@ -90,11 +90,11 @@ class _Follow:
         return None if op is None else _Value(value.computation, op, value.bound)
 
     def element(self, value: _Value | None, place: int) -> _Value | None:
-        """Return the value that an element of a tuple is a copy of; None where ``value`` is no tuple."""
+        """Return the source of element ``place`` of a tuple; None if ``value`` is no tuple."""
         return self.operand(value, place) if value is not None and value.op.opcode == "tuple" else None
 
     def back(self, value: _Value) -> _Value:
-        """Follow ``value`` through copies, tuples and inlined computations to the value that it is a copy of."""
+        """Trace ``value`` through copies, tuples and inlined computations to its source."""
         for _ in range(_FURTHEST):
             self._steps += 1
             before = self._before(value)
@@ -120,7 +120,7 @@ class _Follow:
 
 
 def _carried(value: _Value | None, region: Computation, follow: _Follow) -> int | None:
-    """Return the index of the loop's carried value that ``value`` is in ``region``; None where it is none of them."""
+    """Return the index of ``value`` among the values that the loop carries; None for any other value."""
     if value is None or value.op.opcode != "get-tuple-element":
         return None
     whole = follow.operand(value, 0)
@@ -134,7 +134,7 @@ def _number(value: _Value | None) -> int | None:
 
 
 def _step(value: _Value | None, place: int, body: Computation, follow: _Follow) -> int | None:
-    """Return the constant that the body adds to the carried value ``place``; None where it computes another value."""
+    """Return the constant that the loop's body adds to the carried value ``place``; None for other bodies."""
     if value is None or value.op.opcode != "add":
         return None
     left, right = follow.operand(value, 0), follow.operand(value, 1)

@@ -46,7 +46,7 @@ _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
 @dataclass(frozen=True, slots=True)
 class OpWork:
-    """The work of one op that runs ``times`` times."""
+    """The work of an op. ``times``: the number of its runs."""
 
     op: HloOp
     work: Work
@@ -54,7 +54,7 @@ class OpWork:
 
 
 def work_of(program: HloProgram) -> tuple[OpWork, ...]:
-    """List the ops of ``program`` that compute or copy by themselves, outside of fusions."""
+    """List the work of the ops of ``program`` that compute or copy, outside of fusions."""
     return tuple(_works(program))
 
 
@@ -74,14 +74,14 @@ def _works(program: HloProgram) -> Iterator[OpWork]:
 
 
 def _elements(op: HloOp, flops: float, moved: Sequence[Shape]) -> float:
-    """Count the elements of the largest array of a kernel: 1 where products take them, 0 of a copy in vector memory."""
+    """Count the elements of a kernel's largest array; 1 for products, 0 for copies within vector memory."""
     if op.opcode == "copy" and all(part.memory for part in moved):
         return 0.0
     return 1.0 if flops else float(max((part.elements for part in moved), default=0))
 
 
 def _times(program: HloProgram) -> dict[str, int]:
-    """Count the runs of each computation that is not a fusion's."""
+    """Count the runs of each computation, except the computations of fusions."""
     runs: dict[str, int] = {}
     todo = [(program.entry, 1)]
     while todo:
@@ -160,7 +160,7 @@ def _part(text: str, place: int, usual: int) -> int:
 
 
 def _moved(program: HloProgram, computation: Computation, op: HloOp) -> Iterator[Shape]:
-    """Yield the arrays, or parts of arrays, that ``op`` reads and writes."""
+    """Yield the shapes of the arrays, or parts of arrays, that ``op`` reads and writes."""
     if op.opcode in _TAKES_A_PART:
         yield from 2 * op.shapes
         return
@@ -208,7 +208,7 @@ def _shapes(computation: Computation, name: str) -> tuple[Shape, ...]:
 
 
 def _passed(inner: Computation) -> frozenset[str]:
-    """Return the names of the elements of a fusion's result that it does not compute: of a collective beside it."""
+    """Return the names of the results of a fusion that belong to a collective and not to the fusion's kernel."""
     root = inner.root
     if root is None or root.opcode != "tuple":
         return frozenset()

@@ -26,7 +26,7 @@ NOBODY = -1  # in a row of devices: no device stands here
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """An equivalence relation: devices with equal ``labels`` (int64 [devices]) certainly hold the same value.
+    """An equivalence relation on devices: devices with equal ``labels`` (int64 [devices]) hold equal values.
 
     Only ``Agreements`` makes it.
     """
@@ -34,12 +34,12 @@ class Agreement:
     labels: Ints
 
     def joins(self, one: int, other: int) -> bool:
-        """Return whether the two devices certainly hold the same value."""
+        """Return whether devices ``one`` and ``other`` certainly hold the same value."""
         return bool(self.labels[one] == self.labels[other])
 
 
 class Agreements:
-    """Makes relations over ``devices`` devices. Equal relations are one object."""
+    """Creates relations over ``devices`` devices. Equal relations are one object."""
 
     def __init__(self, devices: int) -> None:
         self.devices = devices
@@ -49,7 +49,7 @@ class Agreements:
         self.nowhere = self.of(np.arange(devices, dtype=np.int64))
 
     def of(self, rows: npt.NDArray[np.generic]) -> Agreement:
-        """Make devices agree whose rows are equal; ``rows``: [devices, ...], or [1, ...] for all devices."""
+        """Return the relation of devices with equal ``rows``, [devices, ...], or [1, ...] if all devices agree."""
         if rows.shape[0] == 1:
             return self.everywhere
         flat = rows.reshape(rows.shape[0], -1)
@@ -66,7 +66,7 @@ class Agreements:
         return self._known.setdefault(labels.tobytes(), Agreement(labels))
 
     def all_of(self, relations: Iterable[Agreement]) -> Agreement:
-        """Intersect relations: two devices agree if they agree in each of them."""
+        """Return the intersection of ``relations``: devices agree that agree in every relation."""
         return reduce(self._pair, relations, self.everywhere)
 
     def _pair(self, one: Agreement, other: Agreement) -> Agreement:
@@ -80,12 +80,12 @@ class Agreements:
         return self._both[key]
 
     def chosen(self, which: Ints, among: list[Agreement]) -> Agreement:
-        """Return the agreement of what device d reads from ``among[which[d]]``: same choice and same label."""
+        """Return the relation of values that device d reads from ``among[which[d]]``. ``which``: int [devices]."""
         labels = np.stack([agreement.labels for agreement in among])[which, np.arange(self.devices)]
         return self.of(which * self.devices + labels)
 
     def of_rows(self, agreement: Agreement, rows: Ints, *, placed: bool = False) -> Agreement:
-        """Relate devices that receive the values of a row of devices, in order.
+        """Return the relation of devices that receive, in order, the values of a row of devices.
 
         ``rows``: [devices, n], row d the devices from which d receives, ``NOBODY`` where a row is shorter. Devices
         agree whose rows hold equal values place by place; with ``placed``, also at the same place of their own row.

@@ -26,7 +26,7 @@ MOST_NOTES = 8
 
 
 def check_replication(main: Any, devices: int, mesh: Mesh) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each output of a manual region of ``main``, imported, that may break its promise."""
+    """Yield a diagnostic for each output of a manual region of ``main`` that may not be replicated as declared."""
     flow = Flow(main, devices)
     returned = {
         value: index for index, value in enumerate(operation(main.regions[0].blocks[0].operations[-1]).operands)
@@ -50,7 +50,7 @@ def check_replication(main: Any, devices: int, mesh: Mesh) -> Iterator[Diagnosti
 
 
 def varying(main: Any, devices: int, mesh: Mesh) -> Iterator[str]:
-    """Yield a line for each value inside of manual regions of ``main``: the mesh axes over which it may vary."""
+    """Yield, for each value in manual regions of ``main``, a line with the mesh axes over which it may vary."""
     flow = Flow(main, devices)
     for value, (op, index) in flow.made_by.items():
         if index < 0 or marked_scope(op) is None or custom_call_target(op) == TO_FULL:
@@ -69,7 +69,7 @@ def _axes_of(labels: Ints, mesh: Mesh) -> list[str]:
 
 
 def _broken(exit_: Exit, mesh: Mesh) -> tuple[Sequence[str], Pair] | None:
-    """Return the axes over which the claim is broken, and two devices that show it; None where the claim holds."""
+    """Return the axes on which a declared replication fails, and two devices that differ; None if it holds."""
     claimed, actual = exit_.claimed.labels, exit_.actual.labels
     axes: list[str] = []
     pairs: list[Pair] = []
@@ -90,7 +90,7 @@ def _broken(exit_: Exit, mesh: Mesh) -> tuple[Sequence[str], Pair] | None:
 
 
 def _pair_along(grid: Ints, axis: int, claimed: Ints, actual: Ints) -> Pair | None:
-    """Find the first two devices that differ on one axis alone, should agree, and may not."""
+    """Find the first two devices along ``axis`` that should agree and may differ."""
     pairs: list[Pair] = []
     for shift in range(1, grid.shape[axis]):
         other = np.roll(grid, -shift, axis)
@@ -112,7 +112,7 @@ def _quoted(axes: Sequence[str]) -> str:
 
 
 def _notes(flow: Flow, steps: Sequence[ReasonStep], mesh: Mesh) -> tuple[Diagnostic, ...]:
-    """Explain the difference, a note for each source line; the middle of a long explanation is left out."""
+    """Return notes that explain the difference, one for each source line; long explanations are shortened."""
     rows: list[Diagnostic] = []
     for step in steps:
         over = _quoted(_axes_between(mesh, step.pair))

@@ -47,7 +47,7 @@ from shardpass.sharding.coordinates import number
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """The end of a manual region for a value, and the devices with equal tiles by its sharding."""
+    """A value that leaves a manual region, with its declared and its computed agreement."""
 
     op: Any
     claimed: Agreement
@@ -55,7 +55,7 @@ class Exit:
 
 
 class Flow:
-    """The facts of ``main``, an imported function on ``devices`` devices."""
+    """The facts of all values of ``main``, an imported function for ``devices`` devices."""
 
     def __init__(self, main: Any, devices: int) -> None:
         self.all = Agreements(devices)
@@ -72,7 +72,7 @@ class Flow:
         return self.facts.get(value) or Fact(self.all.nowhere)
 
     def block(self, block: Any, together: Agreement) -> list[Fact]:
-        """Visit the ops of ``block``; return the facts of its terminator's operands."""
+        """Compute the facts of the ops of ``block``; return the facts of its terminator's operands."""
         ops = self._ops(block)
         for op, _, captured in ops[:-1]:
             for index, (result, fact) in enumerate(zip(op.results, self._results(op, captured, together), strict=True)):
@@ -80,7 +80,7 @@ class Flow:
         return [self.of(value) for value in ops[-1][1]] if ops else []
 
     def _ops(self, block: Any) -> list[tuple[Any, list[Any], list[Any]]]:
-        """Yield (op, operands, outside values that its regions use) of each op, the terminator last."""
+        """Return (op, operands, outside values that its regions use) for each op, the terminator last."""
         kept = self._blocks.get(block)
         if kept is None:
             kept = []
@@ -111,7 +111,7 @@ class Flow:
     # --------------------------------------------------------------------------------- borders
 
     def _entering(self, op: Any) -> Agreement:
-        """Relate devices that hold the same tile; an unreadable sharding relates none."""
+        """Return the agreement inside a manual region: of devices that hold the same tile; none if unreadable."""
         value = op.operands[0]
         outer = self.of(value).agreement
         tiles = self._tiles(self._sharding_of(value))
@@ -123,14 +123,14 @@ class Flow:
         return self.all.all_of((outer, self.all.of(tiles)))
 
     def _sharding_of(self, value: Any) -> Sharding | None:
-        """Return the annotation of ``value`` on its defining op, in general an ``@Sharding`` call."""
+        """Return the sharding on the op that defines ``value``, usually a ``@Sharding`` call."""
         maker = self.made_by.get(value)
         if maker is None or maker[0].name == "func.func" or len(maker[0].results) != 1:
             return None
         return _read(get_text(maker[0], SHARDING))
 
     def _tiles(self, sharding: Sharding | None) -> Ints | None:
-        """Return the number of each device's tile, [devices, *]; None where the sharding does not determine it."""
+        """Return the index of each device's tile, int64 [devices, *]; None if the sharding does not determine it."""
         if sharding is None or not (sharding.is_replicated or sharding.is_tiled):
             return None
         if sharding.mesh is None or sharding.is_replicated:
@@ -140,7 +140,7 @@ class Flow:
         return sharding.tile_index() if sharding.dims else np.zeros((self.all.devices, 1), dtype=np.int64)
 
     def _leaving(self, op: Any) -> Agreement:
-        """Record the border's claim; in the outer scope the value varies over at most that scope's axes."""
+        """Record the declared agreement of an exit; return the agreement of its result in the outer scope."""
         inner = self.of(op.operands[0]).agreement
         sharding = _read(get_text(op, SHARDING))
         if sharding is not None and sharding.is_maximal:  # one device's tile is the whole: no two need agree
@@ -193,19 +193,20 @@ class Flow:
 
 
 def argument_number(index: int) -> int:
-    """Convert the index of a block argument to its negative number in ``made_by``, and back; results have
-    numbers from 0.
+    """Convert the index of a block argument to its number in ``made_by``, and back.
+
+    Numbers of arguments are negative; results have numbers from 0.
     """
     return -1 - index
 
 
 def runs_at_least_once(loop: Any) -> bool:
-    """Return whether all devices make the same number of trips, one or more."""
+    """Return whether the number of iterations is known and at least one, on all devices."""
     return (trip_count(loop) or 0) > 0
 
 
 def _either(one: Fact, other: Fact, agreements: Agreements) -> Fact:
-    """Return a fact that holds for both values; ``one`` itself if that holds."""
+    """Return the fact that holds if a value is ``one`` or ``other``; the object ``one`` if the fact is equal."""
     agreement = agreements.all_of((one.agreement, other.agreement))
     same = one.known is not None and other.known is not None and bool((one.known == other.known).all())
     if agreement is one.agreement and (same or one.known is None):
@@ -214,7 +215,7 @@ def _either(one: Fact, other: Fact, agreements: Agreements) -> Fact:
 
 
 def _branch_taken(op: Any, which: Any) -> Any:
-    """Return the branch of each device: of an ``if`` the first where true, of a ``case`` the last out of range."""
+    """Return the index of the branch that each device takes; out of range, a ``case`` takes the last branch."""
     if op.name == "stablehlo.if":
         return np.where(which, 0, 1)
     last = len(op.regions) - 1
@@ -232,7 +233,7 @@ def _read(text: str | None) -> Sharding | None:
 
 
 def _without_others(scope: Sharding) -> Ints:
-    """Return for each device one with the same place along the scope's manual axes, the same for all of these."""
+    """Return, for each device, a representative of the devices at the same position on the manual axes."""
     assert scope.mesh is not None
     place = number(scope.mesh, scope.manual)
     _, first = np.unique(place, return_index=True)

@@ -31,7 +31,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ReasonStep:
-    """One op on the path; ``pair``: the devices on which its result may differ."""
+    """An op on the path to a difference. ``pair``: the devices on which its result may differ."""
 
     op: Any
     pair: Pair
@@ -67,7 +67,7 @@ def _way(flow: Flow, came_from: Mapping[Any, Any], last: tuple[Any, Pair], why: 
 
 
 def _origin(op: Any, pair: Pair) -> str:
-    """Explain why devices differ at ``op``, where the path ends; "" for an op at which it continues."""
+    """Explain why devices differ at ``op``, the end of the path; "" if the path continues."""
     if custom_call_target(op) == TO_SHARD:
         return f"the region's input has different tiles on devices {pair[0]} and {pair[1]}"
     return _ORIGINS.get(op.name, "")

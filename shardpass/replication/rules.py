@@ -36,7 +36,7 @@ from shardpass.replication.agreement import NOBODY, Agreement, Agreements, Ints
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """The facts known of a value: which devices agree on it, and its value on each device, if known."""
+    """What is known of a value: the devices that agree on it and, if known, its value on each device."""
 
     agreement: Agreement
     known: Known | None = None
@@ -109,7 +109,7 @@ def _received(site: Site, rows: Ints, *, placed: bool = False) -> list[Fact]:
 
 
 def _complete(site: Site, rows: Ints) -> Agreement:
-    """Relate devices whose senders execute the op together with them; the others agree with none."""
+    """Return the relation of devices whose senders run the op together with them; others agree with no device."""
     labels = np.append(site.together.labels, NOBODY)
     own = site.together.labels[:, None]
     alone = ((labels[rows] != own) & (rows != NOBODY)).any(axis=1)
@@ -117,7 +117,7 @@ def _complete(site: Site, rows: Ints) -> Agreement:
 
 
 def senders(op: Any, devices: int) -> Ints | None:
-    """Return row d: the devices whose operands a collective brings to d, in order; None if it joins no partitions."""
+    """Return rows of devices: device d receives from row d, in order; None if the op joins no partitions."""
     if "channel_handle" not in op.attributes:
         return None
     if op.name == "stablehlo.collective_permute":

@@ -33,7 +33,7 @@ COARSE = 0.25  # 8-bit floats and narrower: two or three bits of mantissa
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One result's difference. ``scale`` is max |wanted|; ``tolerance`` 0 means equal."""
+    """The difference of one result. ``scale``: max |wanted|. ``tolerance``: 0 if results must be equal."""
 
     index: int
     greatest: float

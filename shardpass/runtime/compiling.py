@@ -97,7 +97,7 @@ def _devices(given: Any) -> tuple[Any, ...]:
 
 
 def refuse_callbacks(module: Any) -> None:
-    """Raise ShardpassError (SP508) where ``module`` calls a Python function, which no text contains."""
+    """Raise ShardpassError (SP508) if ``module`` calls a Python function, as its text does not contain that."""
     for op in named(OpLists(module.operation).blocks, ("stablehlo.custom_call",)):
         target = custom_call_target(op)
         if "python" in target and "callback" in target:
@@ -111,7 +111,7 @@ def load(module: Any, signature: Signature, devices: Sequence[Any], *, shardy: b
 
 
 def compile_by_client(module: Any, devices: Sequence[Any], *, shardy: bool = False, donate: bool = False) -> Any:
-    """Compile by XLA's client. Raises ShardpassError (SP511) with XLA's message."""
+    """Compile with XLA's client. Raises ShardpassError (SP511) with XLA's message."""
     if not donate:
         drop_donation(module)
     drop_inspections(module)

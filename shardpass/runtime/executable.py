@@ -33,7 +33,7 @@ _LOST = re.compile(r"[Cc]onnection (closed|reset) by peer|tasks are unhealthy|So
 
 
 class Executable:
-    """A compiled program. Call it with whole arrays, or ``place`` them once and ``run`` many times.
+    """A compiled program. Call it with whole arrays, or use ``place`` once and ``run`` many times.
 
     ``machine``: for which the program was decided, as its module names it.
     """
@@ -79,7 +79,7 @@ class Executable:
         return [p.whole(tiles) for p, tiles in zip(self._results, results, strict=True)]
 
     def run_tiles(self, *placed: Any) -> list[list[Any]]:
-        """Run as ``run``, but returns each device's own tile: ``[result][device]``, with padding.
+        """Run the program; returns the tile of each device, with padding, as ``[result][device]``.
 
         None for tiles on devices of other processes.
         """
@@ -99,7 +99,7 @@ class Executable:
             raise code.error(reason=reason) from None
 
     def _by_device(self, results: list[list[Any]]) -> list[list[Any]]:
-        """Restore places of all devices: XLA returns the tiles of this process's devices alone."""
+        """Return the results by device number, with None for devices of other processes."""
         here = [device.process_index == jax.process_index() for device in self.devices]
         if all(here):
             return results
@@ -111,7 +111,7 @@ class Executable:
         return str(self._loaded.hlo_modules()[0].to_string())
 
     def memory_stats(self) -> Any:
-        """Return XLA's CompiledMemoryStats, of one device: sizes in bytes of arguments, outputs and temporaries."""
+        """Return XLA's CompiledMemoryStats of one device: bytes of arguments, outputs and temporaries."""
         return self._loaded.get_compiled_memory_stats()
 
     def cost_analysis(self) -> dict[str, float]:
@@ -124,7 +124,7 @@ def first_line(error: BaseException) -> str:
 
 
 class _Placement:
-    """A boundary on given devices.
+    """The layout of an argument or result of main on given devices.
 
     ``sharding`` is the boundary's as JAX says it: a mesh with an axis a dimension, and one for copies, so that it
     can also say device orders that no axis of the user's mesh has.
@@ -152,7 +152,7 @@ class _Placement:
             return jax.make_array_from_callback(host.shape, self.sharding, lambda index: host[index])
 
     def operand(self, index: int, array: Any) -> Any:
-        """Return the buffers in the program's device order, as XLA needs them."""
+        """Return the device buffers of argument ``index``, in the order of the program's devices."""
         boundary = self.boundary
         if not (
             isinstance(array, jax.Array)
@@ -185,7 +185,7 @@ class _Placement:
             return jax.device_put(join([np.asarray(tile) for tile in tiles], boundary), self.devices[0])
 
     def _from_one(self, tiles: list[Any]) -> Any:
-        """Copy one device's array to all devices, as other processes cannot address that device."""
+        """Copy the array of one device to all devices, including the devices of other processes."""
         with jax.enable_x64(True):
             rows = [tile[None] for tile in tiles if tile is not None]
             by_device = NamedSharding(self.per_device.mesh, PartitionSpec("device"))

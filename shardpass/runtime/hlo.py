@@ -28,14 +28,14 @@ from shardpass.ir.tensors import every_op, operation
 
 @dataclass(frozen=True, slots=True)
 class HloCollective:
-    """A collective by kind (StableHLO's name) and by its communicating devices: groups, or pairs of a permute."""
+    """A collective: its kind, in StableHLO's names, and the device groups; for a permute, device pairs."""
 
     kind: str
     groups: Groups
 
     @property
     def key(self) -> tuple[str, frozenset[Any]]:
-        """Return a key that matches emitted collectives to XLA's; all_reduce and reduce_scatter share one."""
+        """Return a key to match emitted collectives to XLA's; all_reduce and reduce_scatter have the same key."""
         if self.kind in ("all_reduce", "reduce_scatter"):
             return "reduction", frozenset(map(frozenset, self.groups))
         return self.kind, frozenset(self.groups)
@@ -89,7 +89,7 @@ def collectives_in(hlo_text: str, devices: int) -> Iterator[HloCollective]:
 
 
 def collective_lines(hlo_text: str) -> Iterator[tuple[str, str]]:
-    """List (kind, line) of each collective of optimised HLO, as ``collectives_in`` counts them."""
+    """List (kind, line) for each collective of optimised HLO, counted as in ``collectives_in``."""
     for match in _OP.finditer(hlo_text):
         end = hlo_text.find("\n", match.end())
         yield match[1].replace("-", "_"), hlo_text[match.start() : end if end >= 0 else None]

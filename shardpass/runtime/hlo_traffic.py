@@ -17,25 +17,25 @@ from shardpass.hlo.read import read_program
 
 @dataclass
 class Received:
-    """Counts, by kind in StableHLO's names, the collectives that run and the bytes that each device receives."""
+    """The number of runs and the bytes that each device receives, by kind of collective in StableHLO's names."""
 
     runs: Counter[str] = field(default_factory=Counter)
     by_device: dict[str, Sums] = field(default_factory=dict)
 
     @property
     def bytes(self) -> dict[str, int]:
-        """Returns bytes by kind, of the device that receives most by that kind."""
+        """Return, for each kind, the bytes of the device that receives most by that kind."""
         return {kind: int(max(sums)) for kind, sums in self.by_device.items()}
 
     @property
     def total(self) -> int:
-        """Returns the bytes of the device that receives most by all kinds."""
+        """Return the bytes of the device that receives most, summed over all kinds."""
         sums = list(self.by_device.values())
         return int(max(np.sum(sums, axis=0))) if sums else 0
 
 
 def received(hlo: str, devices: int) -> Received:
-    """Count one run of ``hlo``."""
+    """Count the collectives of one run of the program ``hlo``."""
     counts = Received()
     for row in HloCollectives(read_program(hlo), devices).rows:
         if row.counted:

@@ -21,7 +21,7 @@ NEAR = (-100, -9, -8, -1, 0, 1, 7, 8, 9, 100)  # to the usual sizes: wider integ
 
 
 def edge_inputs(arguments: Sequence[Boundary], seed: int = 0) -> list[list[Array]]:
-    """Make inputs for two runs, which find what random numbers miss.
+    """Return inputs for two runs, with values that random numbers rarely contain.
 
     Floats, and the real parts of complex numbers, are negative in the first run, and at least zero in the second: small
     whole numbers, so that equal ones occur and sums are exact. Booleans are false, then true. Integers are near the
@@ -53,7 +53,7 @@ EVERY, MOST = 64, 3  # of so many elements one is NaN; but so many at most: a ma
 
 
 def special_inputs(arguments: Sequence[Boundary], seed: int = 0) -> list[list[Array]]:
-    """Make inputs for several runs: as ``random_inputs``, but with NaN, -0 and infinities at some places.
+    """Return inputs for several runs: those of ``random_inputs`` with some NaN, -0 and infinities.
 
     Each array of floats, or of complex numbers (their real part), has them in one of the runs. In the others it is
     ordinary, as a product of two arrays that have them is NaN nearly everywhere. Scalars stay as they are where there
@@ -68,7 +68,7 @@ def special_inputs(arguments: Sequence[Boundary], seed: int = 0) -> list[list[Ar
 
 
 def _specials(dtype: np.dtype[Any]) -> list[float]:
-    """List those of SPECIAL that the type has."""
+    """List the values of SPECIAL that ``dtype`` can represent."""
     if not (dtype.kind == "c" or dtype.name.startswith(("float", "bfloat"))):
         return []
     with np.errstate(invalid="ignore"):
@@ -77,7 +77,7 @@ def _specials(dtype: np.dtype[Any]) -> list[float]:
 
 
 def _with_specials(rng: np.random.Generator, array: Array) -> Array:
-    """Put special values into up to half of the elements of ``array``; most of NaN and -0."""
+    """Replace at most half of the elements of ``array`` by special values, mostly NaN and -0."""
     many = min(MOST, max(1, array.size // EVERY))
     values = _specials(array.dtype)
     values += [v for v in values if not np.isinf(v)] * (many - 1)

@@ -90,7 +90,7 @@ def run_each(
     isolated: bool = True,
     timeout: float | None = None,
 ) -> Iterator[list[list[Array]]]:
-    """Run a module several times, as ``run_tiles``, in one child process; ``timeout``: seconds for all runs together.
+    """Run a module several times, as ``run_tiles``, in one child process. ``timeout``: total seconds.
 
     Yields the results of the runs in order; raises the error of the first one that has none.
     """
@@ -111,7 +111,7 @@ def run_each(
 
 
 def _refuse_waiting(step: Lockstep, noted: Sequence[int]) -> None:
-    """Raise ShardpassError (SP541) where devices wait for one another, SP540 where the run cannot tell."""
+    """Raise ShardpassError: SP541 if devices wait for one another, SP540 if that is not known."""
     if not noted[0]:
         return
     waits = step.waiting(noted)
@@ -146,7 +146,7 @@ _CARRIERS = {
 
 
 def _wrap(module: Any, signature: Signature, step: Lockstep | None) -> Any:
-    """Rename main to @spmd, and make a new main that runs it on every device, with all devices' arguments in a row.
+    """Rename main to @spmd, and make a new main that runs it on all devices.
 
     Returns the old main, which the new one does not call where all devices run in ``step``.
     """
@@ -172,9 +172,7 @@ def _wrap(module: Any, signature: Signature, step: Lockstep | None) -> Any:
 
 
 def _copy_what_is_scattered_into(module: Any) -> None:
-    """Give each scatter operands of its own: the interpreter (jaxlib 0.10.2) writes into them, whatever else reads
-    them.
-    """
+    """Copy the operands of each scatter, as the interpreter of jaxlib 0.10.2 overwrites them."""
     for top in module.body.operations:
         for op in [inner for inner in every_op(operation(top)) if inner.name == "stablehlo.scatter"]:
             for k in range((len(op.operands) - 1) // 2):
@@ -197,7 +195,7 @@ def _threads(program: Any, arguments: Any, signature: Signature) -> list[Any]:
 
 
 def _in_step(step: Lockstep, program: Any, arguments: Any, signature: Signature) -> list[Any]:
-    """Emit the program of all devices; return their results, and the note of those that chose differently."""
+    """Emit the program of all devices; return their results, and the vector of a choice on which they differ."""
     devices, count = signature.num_devices, len(signature.arguments)
     copies = [[arguments[device * count + k] for device in range(devices)] for k in range(count)]
     step.functions[SPMD] = operation(program)
@@ -218,7 +216,7 @@ def _carried(value: Any) -> list[Any]:
 
 
 def _by_result(flat: Sequence[Array], signature: Signature) -> list[list[Array]]:
-    """Groups main's results, device after device, as [result][device] in the program's element types."""
+    """Group main's flat results as [result][device], in the program's element types."""
     parts = iter(flat)
     rows: list[list[Array]] = [[] for _ in signature.results]
     for _ in range(signature.num_devices):

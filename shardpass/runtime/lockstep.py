@@ -43,8 +43,9 @@ Table = dict[Any, Values]
 
 
 class Lockstep:
-    """Emits the ops of all devices side by side at the current insertion point. Keeps no references to emitted ops but
-    in the table.
+    """Emits each op for all devices, one device after another, at the current insertion point.
+
+    References to emitted ops are kept in the table alone.
     """
 
     def __init__(self, functions: dict[str, Any], devices: int) -> None:
@@ -54,14 +55,14 @@ class Lockstep:
         self.noted: Any = None
 
     def function(self, name: str, arguments: Sequence[Values]) -> list[Values]:
-        """Return the results of a function, each on all devices."""
+        """Emit a call of a function; return its results, each on all devices."""
         if self.noted is None:
             self.noted = _integers([0] * (1 + self.devices))
         (block,) = self.functions[name].regions[0].blocks
         return self.run(block, dict(zip(block.arguments, arguments, strict=True)))
 
     def run(self, block: Any, table: Table) -> list[Values]:
-        """Return the operands of the block's terminator, each on all devices."""
+        """Emit the ops of ``block``; return the operands of its terminator, each on all devices."""
         *ops, last = map(operation, block.operations)
         for op in ops:
             results = self.emit(op, [table[value] for value in op.operands], table)
@@ -82,7 +83,7 @@ class Lockstep:
         return [list(row) for row in zip(*(copy.results for copy in copies), strict=True)]
 
     def communicates(self, op: Any) -> bool:
-        """Return whether a collective is inside, or in a function called there."""
+        """Return whether ``op`` contains a collective, also in a function that it calls."""
         return any(
             inner.name in OPS
             or (inner.name == "func.call" and self.communicates(self.functions[inner.attributes["callee"].value]))
@@ -90,7 +91,7 @@ class Lockstep:
         )
 
     def together(self, op: Any, operands: list[Values], table: Table) -> list[Values]:
-        """Emit a control-flow op over the values of all devices; device 0 decides its branch."""
+        """Emit a control-flow op for all devices; device 0 chooses the branch."""
         number = self._number(op)
         if op.name == "stablehlo.while":
             return self._loop(op, operands, table, number)
@@ -111,7 +112,7 @@ class Lockstep:
         return self.rows(results)
 
     def _loop(self, op: Any, operands: list[Values], table: Table, number: int) -> list[Values]:
-        """Emit a loop, which ends once devices choose differently; its condition is asked again after the loop."""
+        """Emit a loop that ends when devices choose differently; the condition is evaluated again after the loop."""
         given = [*(v for row in operands for v in row), self.noted]
         types = [v.type for v in given]
         condition, body = (region.blocks[0] for region in op.regions)
@@ -139,7 +140,7 @@ class Lockstep:
         return self.chosen.index(op) + 1
 
     def _differing(self, number: int, choices: Values) -> Any:
-        """Emit the vector of an op's number and the devices' choices, which is 0 where these are one."""
+        """Emit a vector of an op's number and the devices' choices; zeros if all devices choose alike."""
         one = ir.RankedTensorType.get([1], ir.IntegerType.get_signless(32))
         scalar = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
         numbers = [stablehlo.reshape(one, stablehlo.convert(scalar, choice)) for choice in choices]
@@ -152,7 +153,7 @@ class Lockstep:
         return self._select(some, vector, _integers([0] * (1 + self.devices)))
 
     def _first(self, earlier: Any, later: Any) -> Any:
-        """Emit the earlier note, or the later one where that is 0."""
+        """Emit the vector ``earlier``, or ``later`` if ``earlier`` is 0."""
         some = stablehlo.compare(cut(earlier, 0, 0, 1), _integers([0]), stablehlo.ComparisonDirectionAttr.get("NE"))
         return self._select(some, earlier, later)
 
@@ -161,7 +162,7 @@ class Lockstep:
         return stablehlo.select(stablehlo.broadcast_in_dim(wide, which, ir.DenseI64ArrayAttr.get([0])), yes, no)
 
     def waiting(self, noted: Sequence[int]) -> tuple[Any, int, int, Any] | None:
-        """Return (collective, device that waits there, device that never comes, op at which the two part).
+        """Return (collective, device that waits there, device that does not come, op where their ways part).
 
         ``noted``: the vector that the run gave. None where no device waits for certain: each may then go on, and what
         it computes is not known.
@@ -177,7 +178,7 @@ class Lockstep:
         return None
 
     def _met(self, op: Any, region: int) -> list[Any]:
-        """Return the collectives that a device meets in a region, up to the first op that may pass some by."""
+        """Return the collectives that every device meets in a region, up to the first op that may skip some."""
         result = []
         for inner in map(operation, op.regions[region].blocks[0].operations if region >= 0 else ()):
             if inner.name in OPS:
@@ -192,7 +193,7 @@ class Lockstep:
         return result
 
     def _waits(self, collective: Any, device: int, other: int) -> bool:
-        """Return whether ``device`` takes something from ``other``: of a permute only the target waits."""
+        """Return whether ``device`` waits for ``other`` in the collective; in a permute only the target waits."""
         if collective.name != "stablehlo.collective_permute":
             return True
         return [other, device] in np.array(collective.attributes["source_target_pairs"]).tolist()
@@ -203,7 +204,7 @@ class Lockstep:
         return [flat[k : k + self.devices] for k in range(0, len(flat), self.devices)]
 
     def clone(self, op: Any, device: int, operands: list[Any], table: Table) -> Any:
-        """Clone the op on one device, with outside values that its regions use."""
+        """Clone an op for one device, replacing the operands and the outside values that its regions use."""
         copy = op.clone()
         for index, value in enumerate(operands):
             copy.operands[index] = value
@@ -226,7 +227,7 @@ class Lockstep:
 
 
 def _by_group(run: Lockstep, op: Any, operands: list[Values], compute: Callable[[Values], Values]) -> list[Values]:
-    """Apply ``compute`` to the values of each group of each operand; return them by device."""
+    """Apply ``compute`` to the values of each group, for each operand; return the results by device."""
     results = []
     for values in operands:
         row: Values = [None] * run.devices
@@ -298,7 +299,7 @@ _CONTROL = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 
 
 def _branch(op: Any, choice: int) -> int:
-    """Return the region that a device with ``choice`` enters; -1 where it leaves a loop."""
+    """Return the index of the region that a device with ``choice`` enters; -1 if it leaves a loop."""
     if op.name == "stablehlo.while":
         return 1 if choice else -1
     return 1 - choice if op.name == "stablehlo.if" else choice
@@ -324,7 +325,7 @@ def _device_id(device: int) -> Any:
 
 
 def _taken(choice: Any, count: int) -> Any:
-    """Emit the number of the branch that a case takes: the last one for a choice outside of its branches."""
+    """Emit the index of the branch that a ``case`` takes; a choice out of range takes the last branch."""
     ui32 = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
     return stablehlo.minimum(stablehlo.convert(ui32, choice), integer(ui32, count - 1))
 
@@ -344,13 +345,13 @@ def concatenate(values: Sequence[Any], dim: int) -> Any:
 
 
 def pieces(value: Any, dim: int, count: int) -> list[Any]:
-    """Slice ``count`` equal parts along ``dim``."""
+    """Slice ``value`` into ``count`` equal parts along ``dim``."""
     size = shape_of(value)[dim] // count
     return [cut(value, dim, k * size, (k + 1) * size) for k in range(count)]
 
 
 def combine(op: Any, values: Sequence[Any]) -> Any:
-    """Apply the collective's computation to ``values``, from the first to the last, element by element.
+    """Reduce ``values``, in order, with the collective's computation applied to each element.
 
     The computation is of scalars; over arrays it is StableHLO's `map`.
     """

@@ -46,14 +46,14 @@ MESH_NAME = "shardpass_mesh"
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """An argument or result of the program around the region: an ``ir.Type``, and Shardy's text of its sharding."""
+    """An argument or result of the program outside the region: its ``ir.Type`` and its sharding in SDY's text."""
 
     type: Any
     sharding: str
 
 
 def over_devices(module: Any, devices: int) -> None:
-    """Wrap main of a partitioned ``ir.Module`` in a manual region over ``devices`` in a row, in place."""
+    """Wrap main of a partitioned ``ir.Module`` in a region manual over ``devices`` devices, in place."""
     mesh = Mesh(((AXIS, devices),))
     with module.context, ir.Location.unknown():
         first_names(module.operation)
@@ -69,9 +69,10 @@ def over_devices(module: Any, devices: int) -> None:
 
 
 def for_xla(mesh: Mesh) -> Mesh:
-    """Rename axes of ``mesh`` whose names XLA does not read: it prints names as they are, and cannot read a name with
-    a quote again (jaxlib 0.12); it ends the process on a backslash, and on letters beyond ASCII, which MLIR writes with
-    backslashes (0.10).
+    """Rename the axes of ``mesh`` if XLA cannot read their names.
+
+    XLA prints names without escapes, and cannot read a name with a quote again (jaxlib 0.12). A backslash, or a letter
+    beyond ASCII, which MLIR escapes with backslashes, ends the process (0.10).
     """
     if all(_READ_BY_XLA.fullmatch(name) for name in mesh.names):
         return mesh
@@ -92,7 +93,7 @@ def surround(
     results: Sequence[Around],
     enter: Callable[[Any, int], Any] = lambda value, index: value,
 ) -> Any:
-    """Put main's body in a region that is manual over all axes of ``mesh``, in place; return the new main.
+    """Move main's body into a region that is manual over all axes of ``mesh``, in place; return the new main.
 
     ``enter``: the region's operand for argument ``index`` of the new main, whose rows of attributes are empty.
     """
@@ -125,7 +126,7 @@ def surround(
 
 
 def _unmark(module: Any) -> None:
-    """Remove ``{manual}`` from ops and functions, which the region implies; Shardy of jaxlib 0.12 aborts on them."""
+    """Remove ``{manual}`` from ops and functions: the region implies it, and Shardy of jaxlib 0.12 aborts on it."""
     for top in map(operation, module.body.operations):
         if top.name == "func.func":
             signature = names.Signature(top)
@@ -143,7 +144,7 @@ def _per_value(side: Sequence[Around]) -> Any:
 
 
 def _name_region(region: Any) -> None:
-    """Make the names of ops relative to the region's, as JAX does: XLA joins both as it inlines the region."""
+    """Remove the region's name from the names of the ops inside, as XLA adds it again when it inlines."""
     todo = [operation(op) for op in region.regions[0].blocks[0].operations]
     places = []
     while todo:

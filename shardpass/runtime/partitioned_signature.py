@@ -26,7 +26,7 @@ from shardpass.sharding.common import unreduced_over_all
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """An argument or result of main: the whole array, and a device's tile of it.
+    """An argument or result of main: the global array and its sharding.
 
     ``partial``: the array holds the summands of a value along dimension 0; the sharding of the value.
     """
@@ -39,22 +39,22 @@ class Boundary:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Returns into how many tiles each dimension is cut."""
+        """Return the number of tiles along each dimension."""
         return (1,) * len(self.shape) if self.sharding.is_maximal else self.sharding.tile_counts(len(self.shape))
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """Returns the shape of a device's tile: ceil(size / count)."""
+        """Return the shape of a device's tile: ceil(size / count)."""
         return tuple(-(-size // count) for size, count in zip(self.shape, self.counts, strict=True))
 
     @property
     def padded(self) -> tuple[int, ...]:
-        """Returns the shape of the whole array with the padding at its end."""
+        """Return the global shape with padding."""
         return tuple(size * count for size, count in zip(self.tile, self.counts, strict=True))
 
     @property
     def even(self) -> bool:
-        """Whether there is no padding."""
+        """Whether the tiles have no padding."""
         return self.padded == self.shape
 
     @property
@@ -64,7 +64,7 @@ class Boundary:
 
     @property
     def type(self) -> str:
-        """Returns the whole array's type in MLIR's spelling."""
+        """Return the global type as MLIR writes it."""
         return tensor_type(self.shape, self.element.mlir)
 
     def holders(self, devices: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -85,7 +85,7 @@ def tensor_type(shape: tuple[int, ...], element: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The arguments and results of a partitioned module's main."""
+    """The number of devices, the arguments and the results of a partitioned module's main."""
 
     num_devices: int
     arguments: tuple[Boundary, ...]
@@ -93,8 +93,7 @@ class Signature:
 
 
 def read_signature(module: Any, *, partial_sums: bool = False) -> Signature:
-    """Read and check the global types and shardings that a partitioned module states for main's arguments and
-    results.
+    """Read and check the global types and shardings of the arguments and results of a partitioned main.
 
     ``partial_sums``: the caller handles arguments and results that are partial sums, arrays of summands as in
     ``Boundary.partial``; otherwise they have no value outside of the program (SP504).
@@ -130,7 +129,7 @@ def read_signature(module: Any, *, partial_sums: bool = False) -> Signature:
 
 
 def whole_signature(module: Any) -> Signature:
-    """Return the signature of an unpartitioned module on one device, where every array is whole.
+    """Return the signature of an unpartitioned module on one device.
 
     Raises ShardpassError (SP505) where NumPy has no array of some type.
     """
@@ -177,7 +176,7 @@ def _read(where: str, local: Any, row: dict[str, Any], devices: int, place: Plac
 
 
 def read_boundary(where: str, whole: Any, sharding: Sharding, place: Place) -> Boundary:
-    """Make the boundary of a value of type ``whole``. Raises ShardpassError (SP505) where NumPy has no such array."""
+    """Return the boundary of a value of type ``whole``. Raises ShardpassError (SP505) if NumPy has no such type."""
 
     def refuse(reason: str) -> Exception:
         return table_runtime.UNSUPPORTED_TYPE.error(place, where=where, type=whole, reason=reason)
@@ -196,7 +195,7 @@ def read_boundary(where: str, whole: Any, sharding: Sharding, place: Place) -> B
 
 
 def check_body(module: Any, devices: int) -> None:
-    """Refuse custom calls of unfinished passes, and collectives over replicas (SP506, SP507)."""
+    """Raise an error for custom calls of unfinished passes (SP506) and collectives over replicas (SP507)."""
     unfinished = {names.CONSTRAINT, names.TO_SHARD, names.TO_FULL}
 
     def visit(op: Any) -> Any:

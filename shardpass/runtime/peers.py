@@ -25,7 +25,7 @@ TIMEOUT = 600.0
 
 @dataclass(frozen=True)
 class PeerProgram:
-    """A partitioner's program as XLA's CPU client compiles it: optimised HLO, and XLA's statistics of a device.
+    """A partitioner's program from XLA's CPU client: optimised HLO, and XLA's memory statistics of one device.
 
     ``donated``: bytes of results that lie in the buffers of arguments.
     """
@@ -40,7 +40,7 @@ class PeerProgram:
 
 @dataclass(frozen=True)
 class Peer:
-    """A partitioner's program: by kind of collective how many run and the bytes that a device receives; its memory.
+    """The cost of a partitioner's program: runs and bytes received by kind of collective, and memory in bytes.
 
     ``bytes_received``: by all kinds, of the device that receives most.
     """
@@ -56,7 +56,7 @@ class Peer:
 
 
 def ask(way: str, given: Given, devices: int) -> Peer:
-    """Count the program of the partitioner ``way`` for the module ``given``; of ``OURS``, a partitioned one.
+    """Count the collectives and the memory of the program that partitioner ``way`` makes of ``given``.
 
     Donated buffers count as if they were not, so that programs of which some lost the attribute are compared alike.
     """
@@ -69,7 +69,7 @@ def ask(way: str, given: Given, devices: int) -> Peer:
 
 
 def build(way: str, given: Given, devices: int, *, donate: bool = True) -> PeerProgram:
-    """Build the program of the partitioner ``way`` for the module ``given``; of ``OURS``, a partitioned one.
+    """Build the program that partitioner ``way`` makes of ``given``.
 
     Nothing runs. ``donate``: results may lie in donated arguments, as in the program that ``jax.jit`` runs; of ``xla``
     alone.
@@ -93,7 +93,7 @@ def build(way: str, given: Given, devices: int, *, donate: bool = True) -> PeerP
 
 
 def serve(way: str, devices: int, donate: bool) -> None:
-    """Run in the child: a module's text on stdin, the answer as one line of JSON on stdout."""
+    """Read a module from stdin and print the answer as a line of JSON on stdout. Runs in the child process."""
     import jax
 
     jax.config.update("jax_platforms", "cpu")

@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 def join(coordinator: str | None = None, processes: int | None = None, process: int | None = None) -> bool:
-    """Join the other processes of this program, before JAX is first used; False where this is the only one.
+    """Join the other processes of this program, before JAX is first used; returns False if there are none.
 
     Args:
         coordinator: ``host:port`` at which process 0 listens; missing arguments are read from the environment that
@@ -104,7 +104,7 @@ def _end(kind: type[BaseException], error: BaseException, trace: TracebackType |
 
 
 def leave(status: int) -> None:
-    """End this process with ``status``; do nothing on success, or in the only process.
+    """End this process with ``status``; does nothing for status 0 or a single process.
 
     The others get a moment to end by themselves first: they may have met the same error, and report it better than JAX,
     which ends them when this one is gone.
@@ -176,12 +176,12 @@ def agreed(module: Any, devices: Iterable[Any], make: Callable[[], tuple[Any, T]
 
 
 def fingerprint(module: Any) -> str:
-    """Hash the module without its locations: the folders of two machines may differ."""
+    """Return a hash of the module without its locations, which may differ between machines."""
     return hashlib.sha256(module.operation.get_asm(binary=True, enable_debug_info=False)).hexdigest()[:16]
 
 
 def agree(name: str, processes: Sequence[int], mine: str) -> None:
-    """Show ``mine`` to the other ``processes``, and compare it with theirs.
+    """Send ``mine`` to the other ``processes``, and compare it with their values.
 
     Raises:
         Disagreement: SP560 where one differs, SP561 where one does not come.
@@ -212,14 +212,14 @@ def _versions() -> str:
 
 
 def whole_value(array: Any) -> np.ndarray[Any, Any]:
-    """Return the whole of ``array`` in every process. All processes that hold a part of it must call this."""
+    """Return the whole of ``array`` in every process. Call it in all processes that hold a part of ``array``."""
     if not isinstance(array, jax.Array) or array.is_fully_addressable:
         return np.asarray(array)
     return np.asarray(everywhere(array, lambda whole: whole).addressable_data(0))
 
 
 def everywhere(array: Any, part: Callable[[Any], Any]) -> Any:
-    """Copy ``part`` of a global array to each of its devices, whole."""
+    """Copy ``part`` of a global array to each of the array's devices."""
     with jax.enable_x64(True):  # an f64 array keeps its f64
         copies = NamedSharding(array.sharding.mesh, PartitionSpec())
         return jax.jit(part, out_shardings=copies)(array)

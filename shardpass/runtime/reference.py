@@ -28,7 +28,7 @@ SDY_ERASED = ("sdy.mesh", "sdy.sharding_group")
 
 
 def compile_single(module: Any, device: Any = None) -> Executable:
-    """Compile an annotated, unpartitioned module for one device; every sharding is ignored.
+    """Compile an annotated, unpartitioned module for one device, without its shardings.
 
     Raises:
         ShardpassError: SP530 where it has a manual region, whose code is that of one device of several; SP101,
@@ -42,7 +42,7 @@ def compile_single(module: Any, device: Any = None) -> Executable:
 
 
 def manual_region(module: Any) -> str:
-    """Return the first op of the module that makes code per-device; empty where there is none."""
+    """Return the name of the module's first op of a manual region, "" without any."""
     for op in _ops(module):
         if op.name in MANUAL_OPS:
             return str(op.name)
@@ -71,7 +71,7 @@ def strip(module: Any) -> None:
 
 
 def _inline(computation: Any) -> None:
-    """Put the body of an ``sdy.named_computation`` in place of the op."""
+    """Replace an ``sdy.named_computation`` by its body."""
     returned = moved_out(computation.regions[0].blocks[0], computation, computation.operands)
     for result, value in zip(computation.results, returned, strict=True):
         result.replace_all_uses_with(value)

@@ -33,7 +33,7 @@ ONE_DEVICE, BY_XLA = "the unpartitioned program on one device, by XLA", "the pro
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Each result's difference from ``reference``; and where NaN and infinities differ (``special``).
+    """The comparison of a run with a reference: differences of results, and differences of NaN and infinities.
 
     ``remarks``: SP558, where XLA on one device differs from the reference.
     """
@@ -54,13 +54,13 @@ class Check:
 
     @property
     def worst(self) -> Difference | None:
-        """Returns the greatest relative difference of the failed results, or else of all; None without results."""
+        """Return the result with the greatest relative difference, among failed results if any; else None."""
         return max(self.failed or self.differences, key=lambda d: d.relative, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A run. ``added`` is None where XLA was not asked; ``check`` without comparison."""
+    """A run. ``added``: None without XLA's collectives. ``check``: None without a comparison."""
 
     engine: str
     seed: int
@@ -161,7 +161,7 @@ def try_out(
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """A partitioned module that ran. ``make``: from a module to its run; ``run``: that of ``module``."""
+    """A partitioned module with its run. ``make``: compile another module; ``run``: the compiled ``module``."""
 
     module: Any
     make: Callable[[Any], Run]
@@ -216,14 +216,14 @@ def _same(reference: Reference) -> Reference:
 
 
 def _specified(original: Any, inputs: Sequence[Array]) -> tuple[Reference, Sequence[Array]] | None:
-    """Return the interpreter's reference with its results; None where it cannot run the program."""
+    """Return the interpreter as reference, with its results; None if it cannot run the program."""
     reference = specification_of(original)
     results = None if reference is None else _if_interpreted(reference.run, inputs)
     return None if reference is None or results is None else (reference, results)
 
 
 def _as_specified(ran: _Ran, by_xla: Sequence[Array], specified: Sequence[Array]) -> _Ran:
-    """Return the run on the interpreter, where the first one gave what XLA gives on one device."""
+    """Return the run on the interpreter if the first run gave the results of XLA on one device."""
     if not _apart(ran.results, specified) or _apart(ran.results, by_xla):
         return ran
     run = _interpreted(ran.module)
@@ -232,7 +232,7 @@ def _as_specified(ran: _Ran, by_xla: Sequence[Array], specified: Sequence[Array]
 
 
 def _if_interpreted(run: Run, inputs: Sequence[Array]) -> Sequence[Array] | None:
-    """Return the results of ``run`` on the interpreter; None where the interpreter fails."""
+    """Return the results of ``run`` on the interpreter; None if the interpreter fails."""
     try:
         return run(inputs)
     except ShardpassError as error:
@@ -260,7 +260,7 @@ def _placing(executable: Executable) -> Run:
 
 
 def reference_of(original: Any) -> Reference:
-    """Return the reference: one device, or XLA's partitioner for programs with manual regions."""
+    """Return the reference by XLA: on one device, or by its partitioner for programs with manual regions."""
     from shardpass.runtime.reference import compile_by_xla, compile_single
 
     try:
@@ -290,7 +290,7 @@ def labels_of(module: Any) -> tuple[str, ...]:
 
 
 def by_axes(boundary: Boundary, mesh: Mesh | None) -> str:
-    """Format the sharding by the user's mesh: ``[{"data"}, {}]``; as whole text where it has no such form."""
+    """Format the sharding with the user's axes, ``[{"data"}, {}]``, or in full if that is impossible."""
     sharding = boundary.sharding
     if sharding.is_replicated:
         return "replicated"

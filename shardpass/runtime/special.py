@@ -61,7 +61,7 @@ HOLD_PROGRAMS = CONTROL_FLOW | {"builtin.module", "func.func"}  # other regions 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The first element of a result that differs from the reference's."""
+    """The first element of a result that differs from the reference."""
 
     index: int
     element: tuple[int, ...]
@@ -74,8 +74,10 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """The check of NaN, infinities and -0. ``compared``: the number of comparisons. ``mismatches``: one for each result
-    that differed. ``remarks``: SP555, SP556.
+    """The comparison on NaN, infinities and -0.
+
+    ``compared``: the number of comparisons. ``mismatches``: one for each result that differs. ``remarks``: SP555,
+    SP556.
     """
 
     compared: int = 0
@@ -85,7 +87,7 @@ class Special:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference computation: ``hlo`` is "" on one device, and XLA's where its partitioner made the program."""
+    """A reference computation. ``hlo``: the program of XLA's partitioner; "" on one device."""
 
     name: str
     run: Run
@@ -122,7 +124,7 @@ class Subject:
 
 
 def run_special(subject: Subject, arguments: Sequence[Boundary], seed: int) -> Special:
-    """Run ``subject`` on special inputs, and report where it differs from its reference."""
+    """Run ``subject`` on special inputs, and compare with its reference."""
     trials = special_inputs(arguments, seed)
     if not trials:
         return Special()
@@ -170,7 +172,7 @@ def _not_compared(reason: str) -> Special:
 
 
 def _unknown_loop(module: Any) -> Any:
-    """Return the first loop whose trips are not known; None where there is none."""
+    """Return the first loop with an unknown number of iterations, or None."""
     loops = (op for op in every_op(module.operation) if op.name == "stablehlo.while")
     return next((loop for loop in loops if trip_count(loop) is None), None)
 
@@ -208,7 +210,7 @@ def _at(op: Any) -> str:
 
 
 def mismatch(index: int, actual: Array, wanted: Array, scale: float = 0.0) -> Mismatch | None:
-    """Return the first element of ``actual`` that differs from ``wanted``; None where there is none.
+    """Return the first element of ``actual`` that differs from ``wanted``; None if all are equal.
 
     Floats may be apart by the tolerance of their type times the greatest finite magnitude that is wanted, or ``scale``.
     """
@@ -235,11 +237,11 @@ def _apart(actual: Array, wanted: Array, scale: float) -> Array:
 
 
 def greatest(array: Array) -> float:
-    """Return the greatest finite magnitude in ``array``; 0 where there is none."""
+    """Return the greatest finite magnitude in ``array``, or 0."""
     wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
     return float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
 
 
 def _is_nan(array: Array) -> Array:
-    """Return where NaN is; nowhere in integers. (NumPy's own test fails on narrow floats of ml_dtypes.)"""
+    """Return a mask of NaN; all False for integers. (``np.isnan`` fails on narrow floats of ml_dtypes.)"""
     return np.asarray(array != array)

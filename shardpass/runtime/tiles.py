@@ -31,12 +31,12 @@ def check_arguments(signature: Signature, arrays: Sequence[Any]) -> None:
 
 
 def typed(dtype: Any, shape: Sequence[int]) -> str:
-    """Format a type: ``float32[4,3]``"""
+    """Format a type as ``float32[4,3]``."""
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
 def pad(array: Array, boundary: Boundary, fill: Any = 0) -> Array:
-    """Pad the whole array at its end with ``fill`` (or its result for the boundary), to a multiple of the tile."""
+    """Pad the global array at the end of each dimension to whole tiles. ``fill``: a value or a function of it."""
     if boundary.even:
         return array
     fill = fill(boundary) if callable(fill) else fill
@@ -45,7 +45,7 @@ def pad(array: Array, boundary: Boundary, fill: Any = 0) -> Array:
 
 
 def tile_slices(boundary: Boundary) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Return the index of each tile, and its place in the padded array."""
+    """Return, for each tile, its index and its slices of the padded array."""
     return [
         (index, tuple(slice(i * size, (i + 1) * size) for i, size in zip(index, boundary.tile, strict=True)))
         for index in np.ndindex(*boundary.counts)
@@ -64,7 +64,7 @@ def split(array: Array, boundary: Boundary, devices: int, fill: Any = 0) -> list
 
 
 def join(tiles: Sequence[Array], boundary: Boundary, copy: int = 0) -> Array:
-    """Join the whole array from the tile of each device (of copies, that number), without its padding."""
+    """Return the global array, without padding, from the tile of each device."""
     whole = np.empty(boundary.padded, boundary.dtype)
     holders = boundary.holders(len(tiles))
     for index, where in tile_slices(boundary):
