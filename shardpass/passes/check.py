@@ -24,15 +24,16 @@ from shardpass.sharding import Sharding
 @register
 @dataclass(frozen=True)
 class Check(ModulePass):
-    """Checks every sharding against its value and reports faults; changes nothing.
+    """Checks every sharding against its value and reports errors; does not change the module.
 
-    Errors: a value without a sharding, one that does not fit its rank or the module's devices. On request, what
-    partitioning would do about shardings that do not fit each other, with its price: it is planned for that.
+    Errors: a value without a sharding, and a sharding that does not fit the rank of its value or the module's devices.
+    The options also report the redistributions that partitioning would insert, with their cost; the pass plans the
+    module for that.
 
     Options:
         redistributions: report every redistribution that sends bytes, as a remark
         strict: report every redistribution, as an error
-        remarks: report what is legal but costs memory or time: padding, full gathers, repeated work, whole arguments
+        remarks: report legal shardings that cost memory or time: padding, full gathers, repeated work, whole arguments
 
     Input:
 

@@ -27,17 +27,18 @@ from shardpass.sharding import Mesh
 class CollectiveMatmul(ModulePass):
     """Overlaps matrix products with their collectives, in loops of collective_permutes.
 
-    An all_gather whose result only products take becomes a loop: tiles go round the ring of devices, and each device
-    multiplies the tile that it has while the next one comes. So the gathered array is never made. A product whose
-    result is scattered as a sum becomes a loop in which the sums go round, so that the whole product is not made either.
-    Off by default. A remark states the memory of each loop and its time on the machine.
+    An all_gather whose result is used by products alone becomes a loop: tiles are sent around the ring of devices, and
+    each device multiplies its current tile while it receives the next. The gathered array is never built. A product
+    whose result is reduce_scattered becomes a loop in which partial sums are sent around, so the whole product is never
+    built either. Off by default. A remark states the memory of each loop and its modelled time.
 
     Options:
-        matmul-loops: "off"; "all": every such pair; "memory": where the loop needs less memory than the array that is
-            not made; or the machine for which loops are built where they take less modelled time: "cpu", "a100", "h100", "v5p", or a file NAME.toml
-        matmul-one-way: tiles go round the ring in one direction; by default half of them go each way, among more than
-            4 devices
-        matmul-unroll: up to so many tiles the rounds are written out; more are a ``stablehlo.while``, which needs less
+        matmul-loops: "off"; "all": every such pair; "memory": pairs whose loop needs less memory than the avoided
+            array; or the machine, on which a loop must take less modelled time: "cpu", "a100", "h100", "v5p", or a file
+            NAME.toml
+        matmul-one-way: send tiles around the ring in one direction; by default half of them go each way, among more
+            than 4 devices
+        matmul-unroll: up to so many tiles the rounds are unrolled; more are a ``stablehlo.while``, which needs less
             memory
 
     Input:

@@ -51,15 +51,16 @@ HOLD_COLLECTIVES = CONTROL_FLOW | {"func.func"}  # other regions are reducers
 @register
 @dataclass(frozen=True)
 class Combine(ModulePass):
-    """Delays an all_reduce where that makes collectives fewer or smaller, and sends equal ones once.
+    """Combines equal collectives, and delays an all_reduce if that makes collectives fewer or smaller.
 
-    Collectives of one block that are equal in all but their channel become one, of whichever kind, with the ops after
-    them that are equal then.
+    Collectives of one block that differ only in their channel become one collective. Ops that use their results, and
+    are then equal, become one op too.
 
-    An all_reduce whose result has one use moves past that use where the two commute and nothing grows: past a transpose,
-    reshape, slice, reverse, (for sums) negate, and past a reduce with the same combiner. Where both operands of an op
-    that is the combiner itself (an ``add`` of two sums) are all_reduces over the same groups, one serves for both. So
-    partial sums stay unreduced through linear ops, as in gradients of weights that are used more than once.
+    An all_reduce whose result has one use moves past that use if the two ops commute and the array does not grow: past
+    a transpose, reshape, slice or reverse, for sums past a negate, and past a reduce with the same combiner. If both
+    operands of an op that is itself the combiner (an ``add`` of two sums) are all_reduces over the same groups, one
+    all_reduce of its result replaces both. Partial sums thus stay unreduced through linear ops, as in gradients of
+    weights that are used more than once.
 
     Input:
 

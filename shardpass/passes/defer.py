@@ -59,12 +59,14 @@ from shardpass.sharding import Sharding, parse_sharding
 @register
 @dataclass(frozen=True)
 class Defer(ModulePass):
-    """Moves ``custom_call @shardpass.redistribute`` past the one op that uses it, where that leaves less to send: a
-    ``convert`` to fewer bits, a ``slice`` of dimensions that are whole on both sides. So an array that the user wants
-    replicated and then in bf16 is gathered as bf16.
+    """Moves ``custom_call @shardpass.redistribute`` past its only user if that sends fewer bytes.
 
-    An ``all_reduce`` whose one use is a redistribution that splits over the same devices becomes a ``reduce_scatter``:
-    half of the bytes. What takes part beside them is still summed everywhere, or still redistributed.
+    The user may be a ``convert`` to a narrower type, or a ``slice`` of dimensions that are whole before and after the
+    redistribution. An array that the user wants replicated and then in bf16 is therefore gathered as bf16.
+
+    An ``all_reduce`` whose only use is a redistribution that splits over the same devices becomes a ``reduce_scatter``,
+    which sends half of the bytes. Over any other devices the array is still summed by an ``all_reduce``, or still
+    redistributed.
 
     Input:
 

@@ -60,13 +60,13 @@ BARRIER = "stablehlo.optimization_barrier"
 @register
 @dataclass(frozen=True)
 class Hoist(ModulePass):
-    """Takes ``custom_call @shardpass.redistribute`` out of a ``while`` where its operand is the same each time round.
+    """Moves ``custom_call @shardpass.redistribute`` out of a ``while`` if its operand is the same in every iteration.
 
-    The operand may come from outside of the loop, be carried and returned unchanged, or be made of such values by ops
-    that move with it. What is hoisted is alive throughout the loop, so it leaves only where that costs no memory to
-    speak of: its result is no larger than its operand, or the most bytes alive at once in the loop's body rise by no
-    more than a sixteenth. So weights that are gathered one after the other in a loop's body, which is done to save
-    memory, are still gathered there; a remark (SP303) says what that costs.
+    The operand may be defined outside of the loop, be carried and returned unchanged, or be computed from such values
+    by ops that move with it. A hoisted result is alive throughout the loop. The pass therefore hoists only if that
+    needs little memory: the result is no larger than the operand, or the peak of the bytes alive in the loop's body
+    rises by at most a sixteenth. Weights that a loop's body gathers one after the other to save memory are still
+    gathered there; a remark (SP303) states the cost.
 
     Options:
         most: how many more bytes hoisting may keep alive during a loop; 0 stands for a sixteenth of the bytes that are

@@ -97,13 +97,14 @@ CONSTANT = "stablehlo.constant"
 @register
 @dataclass(frozen=True)
 class Import(ModulePass):
-    """Brings a module from JAX, or written by hand, to the one form that the other passes read.
+    """Converts a module from JAX, or written by hand, to the form that the other passes read.
 
     Reads ``mhlo.sharding`` strings in all of XLA's forms, ``sdy.sharding`` attributes and ops, and ``@Sharding`` custom
-    calls; calls are inlined, ops that nothing uses erased, constants copied for each use; manual regions become
-    ``@SPMDFullToShardShape`` ... ``@SPMDShardToFullShape`` with their ops marked ``{manual}``. Writes ``mhlo.sharding`` in canonical text, and on the module ``mhlo.num_partitions`` and
-    ``shardpass.mesh``: the coarsest mesh whose axes express every sharding. A ``shardpass.mesh`` that
-    is already there, or an ``sdy.mesh``, gives the axes their names. Every sharding is checked against its value.
+    calls. Calls are inlined, unused ops are erased, and constants are copied for each use. Manual regions become
+    ``@SPMDFullToShardShape`` ... ``@SPMDShardToFullShape`` with their ops marked ``{manual}``. Writes ``mhlo.sharding``
+    in canonical text, and on the module ``mhlo.num_partitions`` and ``shardpass.mesh``: the coarsest mesh whose axes
+    express every sharding. The names of the axes come from an existing ``shardpass.mesh`` or ``sdy.mesh``. Every
+    sharding is checked against its value.
 
     Input:
 

@@ -64,17 +64,18 @@ class Join(ModulePass):
     """Combines small collectives, so that each device waits once for all of them.
 
     all_gathers, reduce_scatters and all_to_alls over the same groups, and collective_permutes of the same pairs, become
-    one of their elements side by side. (StableHLO lets some take several operands; XLA reads those otherwise, or wrongly
-    where layouts differ.) What is only moved may be of several types of one width. None of those that are joined needs
-    another; other ops of the block move out of the way. The most bytes that are alive at once in the block do not rise,
-    nor do the bytes that are sent. What is joined is small beside the memory of the block: a thirty-second at most.
+    one collective of their concatenated elements. (StableHLO permits some collectives with several operands, but XLA
+    reads these differently, or wrongly if layouts differ.) Elements that are only moved may have different types of the
+    same width. Joined collectives do not depend on each other; other ops of the block are moved out of the way. Neither
+    the peak of the bytes alive in the block nor the bytes sent increase. The joined arrays are small compared to the
+    memory of the block: at most a thirty-second.
 
-    all_reduces stay apart unless asked for: XLA joins those itself, without the copies, in a form that it does not take
-    from outside.
+    By default all_reduces are not joined: XLA joins all_reduces itself, without copies, in a form that it does not
+    accept as input.
 
     Options:
         most: the greatest size, in bytes of one device, of a joined collective
-        all_reduces: join all_reduces too, with their elements side by side
+        all_reduces: also join all_reduces, by concatenating their elements
 
     Input:
 

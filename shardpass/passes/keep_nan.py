@@ -19,11 +19,11 @@ CHOICES = (AS_XLA, EXACT)
 class KeepNan(ModulePass):
     """Keeps NaN where all_reduce and reduce_scatter take the max or min of floats.
 
-    XLA's CPU client loses some NaN there, which StableHLO keeps. With ``nan=exact`` the elements travel as integers that
-    are in the order of the floats, with NaN at the winning end. Of zeros +0 is greater than -0 then, as on one device.
-    The collectives are the same, and send as many bytes; one elementwise loop more runs before each of them and one
-    after it. (XLA for GPUs sends 16-bit integers as 32-bit ones, so f16 and bf16 take twice the bytes there.) Of f16,
-    bf16, f32 and f64; a remark names collectives of other floats, which stay as they are.
+    XLA's CPU client loses some NaN in these collectives, which StableHLO keeps. With ``nan=exact`` the elements are
+    sent as integers in the order of the floats, with NaN as the greatest (for min, the least). +0 is then greater than
+    -0, as on one device. The collectives are the same and send as many bytes, with one more elementwise loop before and
+    one after each. (XLA for GPUs sends 16-bit integers as 32-bit integers, so f16 and bf16 take twice the bytes there.)
+    Supports f16, bf16, f32 and f64; collectives of other floats are unchanged, and a remark names them.
 
     Options:
         nan: "xla": max and min across devices treat NaN as XLA does; "exact": they keep NaN

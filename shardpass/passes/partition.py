@@ -20,19 +20,19 @@ from shardpass.program.table import Table
 @register
 @dataclass(frozen=True)
 class Partition(ModulePass):
-    """Rewrites ``main`` to the program of one device: every type becomes a tile.
+    """Rewrites ``main`` to the program of one device: every type becomes the type of a tile.
 
-    Each op is split as its rule allows, in the way that moves the fewest bytes; operands that are not split so go
-    through ``custom_call @shardpass.redistribute``; partial sums are completed by ``all_reduce``, or by
-    ``reduce_scatter`` where the result is split over the same axes. An op without a rule is computed whole on every
-    device, with a remark. Arguments and results say their whole type and sharding.
+    Each op is split according to its rule, in the way that moves the fewest bytes. Operands with another split pass
+    through ``custom_call @shardpass.redistribute``. Partial sums are completed by ``all_reduce``, or by
+    ``reduce_scatter`` if the result is split over the same axes. An op without a rule is computed whole on every
+    device, and a remark says so. Arguments and results get attributes for their global type and sharding.
 
     Options:
         machine: the machine for which the module is decided and planned, as `shardpass-propagate` takes it; "" for the
             one that the module names
-        matmul-loops: which products are overlapped with their collective, as
-            ``shardpass-collective-matmul`` has it: the plan lists them, and that pass builds them
-        matmul-one-way: as of that pass
+        matmul-loops: which products are overlapped with their collective, as in ``shardpass-collective-matmul``: the
+            plan lists them, and that pass builds them
+        matmul-one-way: as in ``shardpass-collective-matmul``
 
     Input:
 

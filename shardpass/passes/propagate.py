@@ -46,32 +46,33 @@ MOST_COPIES = 8  # of all arrays, whole: no plan needs more at once
 @register
 @dataclass(frozen=True)
 class Propagate(ModulePass):
-    """Gives every tensor of ``main`` a sharding, from those that the user fixed.
+    """Chooses a sharding for every tensor of ``main``, based on the user's annotations.
 
-    Shardings move through ops both ways, along the dimensions that an op's rule ties together; see
-    ``shardpass/propagation/engine.py`` for the rounds and how conflicts are resolved. What the user fixed is unchanged.
+    Shardings propagate through ops in both directions, along the dimensions that an op's rule maps to each other;
+    ``shardpass/propagation/engine.py`` describes the rounds and how conflicts are resolved. Annotated shardings do not
+    change.
 
     Options:
-        effort: 0 propagates, op by op; 1 then looks for cheaper shardings, as plans price them, and takes these (see
-            ``shardpass/planning/decide/search.py``); 2 looks longer, and of small programs value by value
-        machine: the machine on which the plan is to be cheap: "h100", "v5p", or another of docs/reference/machines.md;
-            or a file NAME.toml that `shardpass calibrate` writes; "" for the one that the module names, or else that of
-            the environment (SHARDPASS_MACHINE), or else h100. The module states the machine for the passes that follow
+        effort: 0: propagate only; 1: then search for shardings whose plan is cheaper (see
+            ``shardpass/planning/decide/search.py``); 2: search longer, and value by value in small programs
+        machine: the machine for which plans are priced: "h100", "v5p", or another of docs/reference/machines.md; or a
+            file NAME.toml that `shardpass calibrate` writes; "" for the machine that the module names, or else that of
+            the environment (SHARDPASS_MACHINE), or else h100. The module states the machine for later passes
             (`shardpass.machine`)
-        fit: the most bytes that may be alive on a device at once, such as 16GiB, arguments included: among shardings
-            under which the plan needs no more memory, the cheapest; "none" sets no limit. By default "machine", the
-            memory of a device of the machine: where no sharding fits, a remark says so, and the cheapest are chosen
-        constraints: "exact": what a constraint makes, and what an annotated op makes, is there as the user says, and its
-            users start from that copy; "free": they may start from any copy of the array, and the array is brought to
-            where the constraint says only where that is cheapest, which shows the cost of constraints. The module
-            records it for the passes that follow (`shardpass.constraints`)
-        settle-results: what main returns keeps the sharding that propagation gives it, as in JAX. Where that does not
-            follow from what the user fixed, through ops that change no dimension, another sharding is chosen if it
-            receives less and saves 5% of the time. Without a limit of memory
-        verbose: print each factor for which values of one op have different splits, on stderr: which split won, with
-            the bytes of the values that have it (two factors that contend for one axis are not printed)
-        trace: print each change on stderr: the op, and which of its values was split further over which axes; and how
-            many plans were compared; and how near the decision is to the best sharding in the model of its tables
+        fit: the most bytes that may be alive on a device at once, arguments included, such as 16GiB: chooses the
+            cheapest shardings whose plan needs no more memory; "none" sets no limit. The default "machine" is the
+            memory of a device of the machine: if no shardings fit, the cheapest are chosen, and a remark says so
+        constraints: "exact": results of constraints and of annotated ops have exactly their annotated shardings, and
+            their users start from that copy; "free": users may start from any copy of the array, and the array is
+            redistributed to the constraint's sharding only if that is cheapest, which shows the cost of constraints.
+            The module records the choice for later passes (`shardpass.constraints`)
+        settle-results: main's results keep the shardings that propagation chooses, as in JAX. A result whose sharding
+            does not follow from annotations through ops that change no dimension gets another sharding if that receives
+            fewer bytes and saves 5% of the time. Only without a memory limit
+        verbose: print on stderr each factor for which values of one op have different splits: the chosen split, and the
+            bytes of the values that have it (two factors that compete for one axis are not printed)
+        trace: print each change on stderr: the op, the value that was split further, and the axes; also how many plans
+            were compared, and how near the decision is to the best shardings in the model of its tables
 
     Input:
 

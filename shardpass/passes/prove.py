@@ -17,16 +17,16 @@ from shardpass.pipeline.registry import register
 @register
 @dataclass(frozen=True)
 class Prove(ModulePass):
-    """Proves that the partitioned program computes the program that the pipeline was given; changes nothing.
+    """Proves that the partitioned program computes the pipeline's input; does not change the module.
 
-    Last in the pipeline ``partition``, and off unless asked for. The prover shares no rule with the passes before it
-    (docs/proving.md). A program that is refuted, by inputs on which the two programs differ, is an error; one that is
-    not proved is a warning that names the op where the proof ends.
+    Last in the pipeline ``partition``, and off by default. The prover shares no rule with the earlier passes
+    (docs/proving.md). A refuted program, for which inputs are found on which the two programs differ, is an error. An
+    unproved program is a warning that names the op at which the proof ends.
 
     Options:
         prove: "false": the pass does nothing
-        require-proof: what is not proved is an error; the programs are not run then to see whether they differ
-        strict-proof: a proof takes no law that floats keep only in part, such as x + 0 = x
+        require-proof: an unproved program is an error; the programs are not run to find a difference
+        strict-proof: proofs use no law that holds only approximately for floats, such as x + 0 = x
 
     Input:
 

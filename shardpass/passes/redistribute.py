@@ -42,24 +42,22 @@ from shardpass.sharding import Mesh, Sharding, TupleSharding, parse_sharding
 @register
 @dataclass(frozen=True)
 class Redistribute(ModulePass):
-    """Replaces each ``stablehlo.custom_call @shardpass.redistribute`` by the plan that takes its operand's tile to its
-    result's.
+    """Replaces each ``stablehlo.custom_call @shardpass.redistribute`` by ops that compute its result from its operand.
 
-    The op carries ``shardpass.from``, ``shardpass.to`` (sharding text), ``shardpass.global_type`` (the type of
-    the whole array) and may carry ``shardpass.cause``. The ops that take its place keep its location; each
-    collective says in ``shardpass.axes`` which mesh axes it works over, and hands the cause on. Axes are
-    called as in the module's ``shardpass.mesh``, where there is one. Collectives that no argument
-    reaches, and ``partition_id``, are marked manual: XLA does not find that out of what meets no argument.
-    An FFT's result is kept row-major by ``custom_call @LayoutConstraint`` where a collective is along another dimension
-    than the leading one: XLA's CPU client has no other FFT, and fails. Custom calls whose tuples import took apart get
-    them back.
+    The op has the attributes ``shardpass.from`` and ``shardpass.to`` (sharding text), ``shardpass.global_type`` (the
+    type of the whole array) and optionally ``shardpass.cause``. The new ops keep its location. Each collective gets the
+    attribute ``shardpass.axes``, the mesh axes over which it runs, and keeps the cause. Axes have their names in the
+    module's ``shardpass.mesh``, if any. Collectives that depend on no argument, and ``partition_id``, are marked
+    manual, as XLA does not infer that. The result of an FFT is kept row-major by ``custom_call @LayoutConstraint`` if a
+    collective runs along another dimension than the first: XLA's CPU client supports no other layout for FFTs, and
+    fails. Custom calls whose tuples were split on import get their tuples back.
 
     Options:
-        planner: "best" for the cheapest plan that shardpass knows, or "rink" for the method of Rink et al.
+        planner: "best" for the cheapest plan that shardpass finds, or "rink" for the method of Rink et al.
         machine: the machine for which planner best estimates the time of a plan, as `shardpass-propagate` takes it; ""
             for the one that the module names
-        memory_limit: the most memory alive on a device during a step, such as 24MiB; "max" limits tiles instead, to
-            the larger of the source tile and the target tile; "none" sets no limit
+        memory_limit: the most memory alive on a device during a step, such as 24MiB; "max" limits tiles instead, to the
+            larger of the source tile and the target tile; "none" sets no limit
 
     Input:
 

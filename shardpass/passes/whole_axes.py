@@ -20,13 +20,13 @@ from shardpass.sharding import Sharding
 @register
 @dataclass(frozen=True)
 class WholeAxes(ModulePass):
-    """Leaves main's arguments and results only the splits that JAX arrays can have.
+    """Restricts the shardings of main's arguments and results to splits that JAX arrays support.
 
-    An array of JAX is split over whole axes of a mesh, evenly. Propagation may split an argument or a result of which
-    the user has no annotation over a part of an axis, for instance 12 rows over 4 of 8 devices. Here each dimension keeps
-    its axes, from the major one on, as long as they are whole axes of ``shardpass.mesh`` and divide the dimension. What
-    JAX lowered has only such shardings itself, so no annotation of a user of JAX is changed, and a sharding that the
-    mesh cannot express is left. Values inside of the program are left too; partitioning makes up the difference.
+    A JAX array is split evenly, over whole axes of a mesh. Propagation may split an argument or result without an
+    annotation over part of an axis, for instance 12 rows over 4 of 8 devices. This pass keeps, for each dimension, the
+    leading axes that are whole axes of ``shardpass.mesh`` and divide the dimension. The annotations of JAX users always
+    have this form and do not change. Shardings that the mesh cannot express do not change either, nor do shardings
+    inside of the program: partitioning inserts redistributions where these differ.
 
     Input:
 
