@@ -1,4 +1,4 @@
-"""Bytes that devices receive, added up by device: of a program each device has a sum of its own.
+"""Adds up the bytes that each device receives.
 
 The greatest sum over devices is what the program costs in traffic. It is not the sum of the greatest: where device 0
 sends 1 KiB to device 1, and then 1 KiB to device 2, no device receives 2 KiB.

@@ -1,4 +1,4 @@
-"""Writes a measured machine as the text of its file."""
+"""Formats a measured machine as a TOML file."""
 
 from __future__ import annotations
 

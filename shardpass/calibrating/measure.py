@@ -1,4 +1,4 @@
-"""Measures samples: all run by turns, and each call is waited for; a time is the median of its repeats."""
+"""Measures samples in turns, waiting for each call; returns the median of the repeats."""
 
 from __future__ import annotations
 

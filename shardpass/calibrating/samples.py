@@ -1,4 +1,4 @@
-"""Small programs whose times tell what collectives and local work take.
+"""Small programs that measure collectives and local work.
 
 One plan of one step for each kind that redistributions use, an all_reduce, a reduce_scatter and a
 collective_broadcast, in groups of two devices up to all; one and several permutes in a row, which tell the latency of

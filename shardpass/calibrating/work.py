@@ -1,4 +1,4 @@
-"""Measures the bandwidth of memory, and the flops of element types: without collectives, on all devices at once."""
+"""Measures memory bandwidth and the flops of element types, on all devices at once."""
 
 from __future__ import annotations
 

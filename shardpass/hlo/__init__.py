@@ -1,1 +1,1 @@
-"""Optimised HLO as a value: its ops, the collectives that run and how often, and the lines that they come from."""
+"""Reads optimised HLO: its ops, its collectives with their number of runs, and source lines."""

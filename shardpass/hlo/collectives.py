@@ -1,4 +1,4 @@
-"""The collectives of a program in HLO: who talks to whom, bytes, and how often each runs.
+"""Lists the collectives of an HLO program, with their groups, bytes and number of runs.
 
 Cases:
 

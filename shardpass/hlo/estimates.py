@@ -1,4 +1,4 @@
-"""What a compiler writes beside its ops: XLA:TPU's estimate of the cycles that a fusion takes."""
+"""Reads estimates in HLO: the cycles of a fusion by XLA:TPU's cost model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HLO's text as computations of ops.
+"""Parses HLO text into computations and ops.
 
 Every backend prints one op a line, ``%name = type opcode(operands), attributes``. Three forms differ:
 

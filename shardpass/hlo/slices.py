@@ -1,4 +1,4 @@
-"""All-reduces of which each device keeps its own slice alone: reduce-scatters in all but name.
+"""Finds all-reduces of which each device uses only its own slice, as in a reduce-scatter.
 
 XLA's partitioner writes a sum that is split next as all-reduce and dynamic-slice. A later pass on GPU and TPU makes a
 reduce-scatter of the two, of half the bytes; on CPU nothing does. An all-reduce is of this kind where each use of each

@@ -1,4 +1,4 @@
-"""What a device computes and moves through its memory in a program of HLO, loops multiplied.
+"""Counts flops and bytes of the ops of an HLO program, multiplied by the runs of loops.
 
 1. Operations are those of products and convolutions: two for each multiplication that is added up. A fusion has those
    of the ops inside.

@@ -1,4 +1,4 @@
-"""Names of the attributes in which a module keeps shardpass's facts, and how these are read and written.
+"""Names of shardpass's attributes, with helpers that read and write them.
 
 A value's sharding is annotated once: ``mhlo.sharding``, canonical text, on the op (a tuple for several results) or on
 the argument or result of the function. The mesh and the number of devices are attributes of the module.

@@ -1,4 +1,4 @@
-"""Runs work on which jaxlib may abort in a separate process."""
+"""Runs work in a child process, as jaxlib may abort."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CHLO in StableHLO: what StableHLO's interpreter runs, and what XLA writes out before it partitions."""
+"""Converts CHLO to StableHLO: for StableHLO's interpreter, and as XLA does before it partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The only file that uses private API of JAX and jaxlib; its test reports clearly which part moved.
+"""The only file that uses private APIs of JAX and jaxlib; its test names the part that changed.
 
 Works with jax 0.10.2 and 0.12. What each function leans on stands in its docstring.
 """

@@ -1,4 +1,4 @@
-"""Builds a number that differs from device to device, as StableHLO.
+"""Builds, in StableHLO, a number that depends on the device.
 
 ``device_value(table)`` emits a scalar that is ``table[d]`` on device d: by arithmetic on ``partition_id`` where the
 table is a sum of ``c * (id / stride % size)`` terms (every table over a mesh in device order is), by a constant table

@@ -1,4 +1,4 @@
-"""Keeps a block's ops in an order that may be changed, and the bytes alive at each of them.
+"""A block's ops in an order that can be changed, with the bytes alive at each op.
 
 Problem. A pass wants two ops side by side (two small collectives, to make one of them) or wants to know what a change
 costs in memory. Between the two stand ops that one of them needs, ops that need the other, and independent ops.

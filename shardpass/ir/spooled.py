@@ -1,4 +1,4 @@
-"""Writes a large program from a pipe to a file, so that it needs no more memory than a file does.
+"""Copies a large program from a pipe to a file, which MLIR can map into memory.
 
 Cases:
 

@@ -1,4 +1,4 @@
-"""``emit``: a plan becomes the program of one device, in place. Nothing is decided here.
+"""Rewrites ``main`` to the program of one device, in place, as a plan describes. Makes no decisions.
 
 One walk over the plan in program order. For each op: the steps of its operands are built before it, the op takes their
 tiles and is made local by its model, its results are completed and resharded behind it. Ops are changed in place

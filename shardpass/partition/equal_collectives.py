@@ -1,4 +1,4 @@
-"""Merges collectives that send the same, and ops behind them that are then equal.
+"""Merges equal collectives, and ops on their results that are then equal.
 
 Common subexpression elimination leaves them: each collective has a channel of its own, and one with a reducer counts as
 an op with effects. Two collectives of one block are equal where kind, operands, groups, dimensions, result types and

@@ -1,4 +1,4 @@
-"""Reports what partitioning a propagated module would cost, at the lines that cause it; the module stays unchanged."""
+"""Reports the cost of partitioning a propagated module, at the source lines that cause it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lets one device make a call of the host: the op moves under a condition.
+"""Moves a host call into a branch that one device takes.
 
 Example, of a ``pure_callback`` of a whole vector, on device 0:
 

@@ -1,4 +1,4 @@
-"""Replaces a concatenate of slices by one splice; ``splices`` chooses the concatenates."""
+"""Replaces a concatenate of slices by one splice. Module ``splices`` chooses the concatenates."""
 
 from __future__ import annotations
 

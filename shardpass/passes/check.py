@@ -1,4 +1,4 @@
-"""``shardpass-check``: the module unchanged, findings reported."""
+"""``shardpass-check``: reports errors and remarks on a module's shardings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``shardpass-check-replication``: the module unchanged, outputs that may not be replicated reported."""
+"""``shardpass-check-replication``: reports outputs of manual regions that may not be replicated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``shardpass-combine``: fewer and smaller all_reduces in a per-device program.
+"""``shardpass-combine``: merges all_reduces of a per-device program, and makes them smaller.
 
 Problem. After partitioning each partial sum is reduced where it is made. An all_reduce commutes with linear ops, so it
 may wait: after a ``slice`` it sends less, and of two sums that are added one all_reduce serves for both.

@@ -1,4 +1,4 @@
-"""``shardpass-defer``: moves redistributions to where their array is smaller; scatters sums that are split next.
+"""``shardpass-defer``: moves redistributions past ops that make their array smaller.
 
 Problem. Partitioning puts a redistribution right where a value is made or used. Two neighbours make it cheaper:
 

@@ -1,4 +1,4 @@
-"""``shardpass-hoist``: redistributions of values that a loop does not change are done before it.
+"""``shardpass-hoist``: moves redistributions of loop-invariant values out of loops.
 
 Problem. A redistribution in a loop's body is done in each trip. Where its operand is the same in each, one before the
 loop is enough; but the result is then alive throughout the loop, and gathering weights one after the other inside of it

@@ -1,4 +1,4 @@
-"""``shardpass-import``: one annotation, one mesh, one flat function.
+"""``shardpass-import``: converts a module to one form of annotations, one mesh and one function.
 
 Problem. Programs come with shardings in three notations (XLA's strings, SDY, ``@Sharding`` custom calls), with calls,
 with manual regions, and without a common mesh. The passes after this one read a single form: ``main`` alone, flat,

@@ -1,4 +1,4 @@
-"""``shardpass-join``: small collectives of one kind over the same groups become one.
+"""``shardpass-join``: joins small collectives of one kind over the same groups.
 
 Problem. A small collective costs its latency, whatever it sends. Collectives of one kind over the same groups of
 devices can travel together, if they stand side by side and their elements lie in one array.

@@ -1,4 +1,4 @@
-"""``shardpass-keep-nan``: max and min across devices that keep NaN. ``partition.keep_nan`` does the work."""
+"""``shardpass-keep-nan``: keeps NaN in max and min across devices, with ``partition.keep_nan``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``shardpass-partition``: from whole arrays to tiles. ``planning`` decides, ``partition.emit`` builds."""
+"""``shardpass-partition``: rewrites whole arrays to tiles, with ``planning`` and ``partition.emit``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``shardpass-propagate``: every value gets a sharding. The engine is in ``propagation``."""
+"""``shardpass-propagate``: chooses a sharding for every value, with the engine in ``propagation``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``shardpass-prove``: does the program of one device compute the program that the pipeline was given?"""
+"""``shardpass-prove``: proves that the program of one device computes the pipeline's input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Prove(ModulePass):
     """Proves that the partitioned program computes the pipeline's input; does not change the module.
 
     Last in the pipeline ``partition``, and off by default. The prover shares no rule with the earlier passes
-    (docs/proving.md). A refuted program, for which inputs are found on which the two programs differ, is an error. An
+    (docs/proving.md). A refuted program is an error: on some inputs the two programs differ. An
     unproved program is a warning that names the op at which the proof ends.
 
     Options:

@@ -1,4 +1,4 @@
-"""``shardpass-redistribute``: each change of sharding becomes slices and collectives."""
+"""``shardpass-redistribute``: replaces redistributions by slices and collectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``shardpass-whole-axes``: leaves arguments and results of main only the splits that JAX has."""
+"""``shardpass-whole-axes``: restricts shardings of arguments and results to splits that JAX supports."""
 
 from __future__ import annotations
 

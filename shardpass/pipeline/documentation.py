@@ -1,4 +1,4 @@
-"""Reads a pass's page from its docstring.
+"""Parses the docstring of a pass into its documentation page.
 
 The docstring is prose, then three sections, each opened by its name on a line of its own: ``Options:`` (rows
 ``name: text``, continued by indented lines), ``Input:`` and ``Output:`` (MLIR, indented). The first line may

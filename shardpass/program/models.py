@@ -1,4 +1,4 @@
-"""Models of ops, shared by equal ops: reading an op costs tens of microseconds, looking its model up one.
+"""Caches the models of ops, as equal ops share a model and building one takes tens of microseconds.
 
 Two ops are equal where name, operand and result types, attributes and regions are. Families whose ``read`` looks
 further (``OpDef.context_free`` is False), and ops whose regions take values from outside, are read each time. State:

@@ -1,1 +1,1 @@
-"""Which devices certainly hold equal values of a manual region, and whether its outputs may rely on that."""
+"""Computes which devices hold equal values in manual regions, and checks outputs declared replicated."""

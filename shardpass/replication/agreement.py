@@ -1,4 +1,4 @@
-"""Equivalence relations over devices: those that certainly hold the same value, as one label a device.
+"""Equivalence relations over devices that hold the same value, stored as one label for each device.
 
 Devices with one label agree: their values are equal in every run. Devices with different labels may or may not agree.
 Relations are finer than sets of mesh axes ("varies over x"): groups of any devices, permutes, sub-axes and tables of

@@ -1,4 +1,4 @@
-"""Explains why two devices may hold different values: the path from a value back to their first difference.
+"""Explains why two devices may hold different values, with the ops from their first difference on.
 
 Each step goes back from an op to an operand on which the pair of devices may disagree; through a collective the pair
 becomes the two senders at the same place of their groups. The path ends at an argument of the region, at

@@ -1,4 +1,4 @@
-"""The table of rules: on which devices the results of one op agree.
+"""The rules for each op: which devices agree on its results.
 
 | op | devices hold equal results where |
 |---|---|

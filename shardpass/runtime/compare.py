@@ -1,4 +1,4 @@
-"""Measures how far two results of one program are apart, and how far they may be.
+"""Compares results, with a tolerance for each element type.
 
 A result passes where integers and booleans are equal, and where for floats
 

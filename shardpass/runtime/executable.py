@@ -1,4 +1,4 @@
-"""A compiled program of per-device shapes, called with whole arrays.
+"""Runs a compiled per-device program on whole arrays.
 
 State: the signature, XLA's executable, its devices in order (device id d of the program is ``devices[d]``), and
 for each boundary the JAX sharding that says the same.

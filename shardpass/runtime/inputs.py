@@ -1,4 +1,4 @@
-"""Random whole arrays for a program's arguments, the same for the same seed."""
+"""Makes random arrays for a program's arguments, reproducible by a seed."""
 
 from __future__ import annotations
 

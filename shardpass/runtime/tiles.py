@@ -1,4 +1,4 @@
-"""Converts between whole arrays and tiles, in NumPy: the plain meaning of a boundary, without JAX."""
+"""Converts between whole arrays and tiles, in NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collectives of the user's own, in a region that is manual over some axes of the mesh.
+"""Collectives that the user wrote, in a region that is manual over some axes of the mesh.
 
 They run over the manual axes; the other axes may split their operands. all_reduce, collective_permute and
 collective_broadcast work on each element by itself; the others rearrange some dimensions, which cannot be split then.

@@ -1,4 +1,4 @@
-"""Ops without operands: constant and iota are made as tiles, whatever their split.
+"""constant and iota, which are built as tiles for any split.
 
 1. A splat constant is the same splat on every tile. Any other constant stays whole on every device, and is sliced where
    a tile is needed.

@@ -1,4 +1,4 @@
-"""map, get_dimension_size: facts of each element, or of the shape alone."""
+"""map and get_dimension_size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""reduce in general: any initial value, any reducer, several operands at once (argmax, argmin).
+"""reduce, with any initial value, any reducer and several operands (argmax, argmin).
 
 Three strategies to reduce a split dimension; examples with ``f32[8]`` over x=4, so tiles of 2 elements:
 

@@ -1,4 +1,4 @@
-"""Shorthand ops, expanded into others before propagation, and split as those are.
+"""Shorthand ops, expanded into other ops before propagation.
 
 * Ops that StableHLO no longer specifies, but that its parser takes: broadcast, dot, torch_index_select.
 * CHLO's binary ops that stretch their operands: a broadcast_in_dim of each operand, then the op itself. Dimensions of

@@ -1,4 +1,4 @@
-"""Builds rounds of permutes, box by box, each at its place in ``placing``."""
+"""Builds the permutes of an exchange, box by box, placed by ``placing``."""
 
 from __future__ import annotations
 

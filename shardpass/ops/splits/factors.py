@@ -1,4 +1,4 @@
-"""Factors: what the dimensions of an op's operands and results have to do with each other.
+"""Factors: the loop dimensions of an op, each with the dimensions of operands and results that it maps to.
 
 A *factor* is an index of the loop nest that an op stands for, as in einsum: ``ij,jk->ik`` has three. A rule
 maps each dimension of each operand and result to factors, major to minor (a reshape may map one dimension

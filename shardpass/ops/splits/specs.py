@@ -1,4 +1,4 @@
-"""Shardings for people, as JAX writes them: ``P('data', None)``; a part of an axis is ``'data:(1)2'``."""
+"""Formats shardings as JAX does: ``P('data', None)``; a part of an axis is ``'data:(1)2'``."""
 
 from __future__ import annotations
 

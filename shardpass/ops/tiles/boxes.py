@@ -1,4 +1,4 @@
-"""Boxes of a tile along one dimension: cut out, padded, put elsewhere.
+"""Boxes along one dimension of a tile: slicing, padding and inserting them.
 
 Everything here builds at the current insertion point and location.
 """

@@ -1,4 +1,4 @@
-"""Margins around a tile: room for a slice that straddles the tile's border.
+"""Adds margins to a tile, for slices across the tile's border.
 
 Everything here builds at the current insertion point and location.
 """

@@ -1,4 +1,4 @@
-"""Reads the facts of a dot_general of the module for ``planning.price.loops``."""
+"""Reads a dot_general of the module for the cost model ``planning.price.loops``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces products and the collectives beside them by loops, in every block of a module."""
+"""Replaces products and their collectives by loops, in every block of a module."""
 
 from __future__ import annotations
 
