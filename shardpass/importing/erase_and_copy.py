@@ -47,7 +47,7 @@ def erase_unused_and_copy_constants(lists: OpLists) -> None:
 
 
 def _fold_slices(inside: OpList) -> bool:
-    """Fold the slices of a block; return whether there were any."""
+    """Fold the slices of a block; return whether the block changed."""
     slices = [op for op, name in zip(inside.ops, inside.names, strict=True) if name == "stablehlo.slice"]
     if not slices:
         return False

@@ -33,7 +33,7 @@ def device_count(module: Any, annotations: list[Annotation], sdy_mesh: Mesh | No
 
 
 def find_mesh(annotations: list[Annotation], replicated_along: list[Sharding], count: int, prefer: Mesh | None) -> Mesh:
-    """Find the coarsest mesh; device orders that fit no more frequent sharding are left out, with a remark."""
+    """Find the coarsest mesh. Device orders that conflict with more frequent shardings are omitted, with a remark."""
     if prefer is not None and prefer.size != count:
         prefer = None
     uses: Counter[Sharding] = Counter()

@@ -52,7 +52,7 @@ class Slice:
         return self.shape == shape_of(self.value)
 
     def along(self, dim: int, value: Any, start: int, limit: int) -> Slice:
-        """Make the same slice of another value, which has other elements along ``dim``."""
+        """Return the same slice of ``value``, whose elements along ``dim`` are others."""
         starts, limits = list(self.starts), list(self.limits)
         starts[dim], limits[dim] = start, limit
         return Slice(value, tuple(starts), tuple(limits), self.strides)
@@ -81,7 +81,7 @@ class SliceFolding:
             op.erase()
 
     def _simpler(self, cut: Slice, op: Any) -> Any | None:
-        """Build ``cut`` from the parts of its value, in place of ``op``; return None where no case applies."""
+        """Build ``cut`` from the parts of the sliced array, before ``op``; return None if no case applies."""
         if cut.whole:
             return cut.value
         if isinstance(cut.value.owner, ir.Block):
@@ -98,7 +98,7 @@ class SliceFolding:
         return None
 
     def _built(self, cut: Slice, op: Any) -> Any:
-        """Build the value of ``cut``: folded where a case applies, else a new ``stablehlo.slice``."""
+        """Build the value of ``cut``: folded if a case applies, else a new ``stablehlo.slice``."""
         if cut not in self.made:
             made = self._simpler(cut, op)
             self.made[cut] = _slice(cut, op) if made is None else made
@@ -169,7 +169,7 @@ def _slice(cut: Slice, op: Any) -> Any:
 
 
 def _in_scope(value: Any, op: Any) -> Any:
-    """Mark ``value``, made in the place of ``op``, with the manual region of ``op``."""
+    """Mark ``value``, which replaces ``op``, with the manual region of ``op``."""
     if SCOPE in op.attributes:
         operation(value.owner).attributes[SCOPE] = op.attributes[SCOPE]
     return value

@@ -39,7 +39,7 @@ def drop_groups_of_one(lists: OpLists, devices: int | None) -> None:
 
 
 def _without(op: Any, devices: int) -> Any:
-    """Return the value that ``op`` gives without any exchange; None where there is an exchange."""
+    """Return the value of ``op`` if it needs no communication, else None."""
     (operand,), (result,) = op.operands, op.results
     if operand.type != result.type or "channel_handle" not in op.attributes:
         return None

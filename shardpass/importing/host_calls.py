@@ -75,7 +75,7 @@ def mark_host_calls(lists: OpLists) -> None:
 
 
 def _device(op: Any) -> int:
-    """Return the device that the call's sharding names, or else the first, which is XLA's choice too."""
+    """Return the device in the call's sharding; by default the first, as in XLA."""
     sharding = parse_sharding(text(op.attributes[SHARDING])) if SHARDING in op.attributes else None
     one = sharding.elements[0] if isinstance(sharding, TupleSharding) and sharding.elements else sharding
     return one.device if isinstance(one, Sharding) and one.is_maximal and one.device is not None else 0

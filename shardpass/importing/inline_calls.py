@@ -55,7 +55,7 @@ class _Function:
 
 @dataclass(slots=True)
 class _Call:
-    """A call to inline, with its annotations, read before the ops around it were marked."""
+    """A call to inline, with the annotations it had before the ops around it were marked."""
 
     op: Any
     scope: str | None  # its own mark
@@ -156,12 +156,12 @@ def _callees_first(functions: dict[str, _Function]) -> list[str]:
 
 
 def most_ops(size: int) -> int:
-    """Return how many ops inlining may make of a module of ``size`` ops."""
+    """Return the maximum number of ops after inlining, for a module of ``size`` ops."""
     return min(MOST_OPS, max(FEW_OPS, TIMES * size))
 
 
 def _refuse_too_many(functions: dict[str, _Function], order: list[str], main: Any) -> None:
-    """Refuse a program for which more than ``most_ops`` would be copied; O(calls)."""
+    """Raise an error if inlining would copy more than ``most_ops`` ops; O(calls)."""
     sizes: dict[str, int] = {}
     for name in order:
         sizes[name] = functions[name].size + sum(sizes[_callee(call)] for call in functions[name].calls)
@@ -229,7 +229,7 @@ def _inline_call(call: _Call, function: _Function, *, copy: bool) -> list[_Call]
 
 
 def _calls_in(body: list[Any], scope: str | None) -> list[_Call]:
-    """List the calls in ``body`` and its regions, which get ``scope`` unless an op around them has another."""
+    """List the calls in ``body`` and its regions; calls without a scope get ``scope``."""
     calls = [_call(op, scope) for op in body if op.name in CALLEE]
     for op in body:
         if len(op.regions):

@@ -52,7 +52,7 @@ class KnownShardings:
         }
 
     def annotation(self, attributes: Any, value: Any) -> Sharding | None:
-        """Read the annotation in ``attributes`` of ``value``, on the mesh; None where it splits nothing."""
+        """Return the annotation of ``value`` in ``attributes``, on the mesh; None if it splits nothing."""
         sharding = self._parsed(attributes, value)
         if sharding is None or self.mesh is None:
             return None
@@ -72,7 +72,7 @@ class KnownShardings:
         return sharding if isinstance(sharding, Sharding) else None
 
     def on_mesh(self, sharding: Sharding) -> Sharding | None:
-        """Restate ``sharding`` on the mesh, partial sums in its order; None where it splits nothing."""
+        """Convert ``sharding`` to the mesh, with partial sums in its order; None if it splits nothing."""
         if sharding.mesh is None or self.mesh is None:
             return None
         on_mesh = sharding.on(self.mesh)
@@ -85,7 +85,7 @@ class KnownShardings:
         )
 
     def of(self, value: Any, depth: int = 0) -> Sharding | None:
-        """Return the sharding of ``value``; None where it is unknown or splits nothing."""
+        """Return the sharding of ``value``; None if it is unknown or splits nothing."""
         if value not in self.known:
             self.known[value] = None  # of a loop's value, while its first one is looked at
             self.known[value] = self._read(value, depth) if depth < DEEPEST and is_ranked(value) else None
@@ -125,7 +125,7 @@ class KnownShardings:
 
 
 def rule_of(op: Any) -> Rule | None:
-    """Return the rule of ``op``; None without one, or where some value is no array."""
+    """Return the rule of ``op``; None without a rule, or if an operand or result is no array."""
     entry = find(op.name)
     if entry is None or not all(map(is_ranked, (*op.operands, *op.results))):
         return None

@@ -48,7 +48,7 @@ class _Digit:
 
 
 def owning_axes(split: Axes, wanted: Axes, axes: Axes) -> Axes:
-    """Return the last of the axes that ``split`` a dimension which become the partial sum's, leaving ``wanted``.
+    """Return the last axes in ``split`` that are moved to the partial sum, so that ``wanted`` remain.
 
     Those keep their parts in place.
     """
@@ -59,7 +59,7 @@ def owning_axes(split: Axes, wanted: Axes, axes: Axes) -> Axes:
 
 
 def owned_parts(value: Any, mesh: Mesh, dims: Sequence[Axes], wanted: Sequence[Axes], summed: Axes, axes: Axes) -> Any:
-    """Build the summands over ``axes`` of ``value`` at the insertion point: [devices along axes, *shape].
+    """Build the summands of ``value`` over ``axes`` at the insertion point: [devices along axes, *shape].
 
     ``value`` holds the summands over ``summed`` already, an array [devices along summed, *shape] where there are any;
     ``dims`` split ``shape``, and ``wanted`` split it afterwards.
@@ -99,7 +99,7 @@ def _digits(mesh: Mesh, size: int, split: Axes, owning: Axes) -> list[_Digit]:
 
 
 def _mask(shape: tuple[int, ...], axes: Axes, summed: Axes, rows: Sequence[_Digit]) -> Any:
-    """Build the mask of kept elements: those whose place along each axis is the device's, or 0 along other axes."""
+    """Build a mask of the elements that each device keeps: its own part along each axis, part 0 along others."""
     kind = ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(32))
     owners = {digit.axis: len(axes) + index for index, digit in enumerate(rows) if digit.axis is not None}
     return every(

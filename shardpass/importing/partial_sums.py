@@ -61,7 +61,7 @@ CUSTOM_CALL = "stablehlo.custom_call"
 def stack_partial_sums(
     main: Any, signature: Signature, lists: OpLists, devices: int | None, prefer: Mesh | None = None
 ) -> None:
-    """Rewrite the borders of ``main``, whose ops ``lists`` holds, in place.
+    """Rewrite the arguments and results of ``main`` that are partial sums, in place. ``lists``: the ops of main.
 
     ``devices``: of the program, for ``{unreduced}``, which names none. ``prefer``: the mesh that the module names.
     """
@@ -91,7 +91,7 @@ def _partial_sum(attributes: Any, value: Any, summands: Summands) -> Sharding | 
 
 
 def _stacked(attributes: Any, sharding: Sharding) -> dict[str, Any]:
-    """Return the attributes of a value's summands, from the value's ``attributes``."""
+    """Return the attributes for the summands of a value with ``attributes``."""
     stacked = {name: attributes[name] for name in (UNSPECIFIED, PRIORITIES) if name in attributes}
     if UNSPECIFIED in stacked:
         stacked[UNSPECIFIED] = i64_array([dim + 1 for dim in ints(stacked[UNSPECIFIED])])
@@ -126,7 +126,7 @@ def _arguments(main: Any, signature: Signature, summands: Summands) -> bool:
 
 
 def _where_used(argument: Any) -> Any:
-    """Find the argument's first use, where the program asks for the sum.
+    """Return the first user of the argument, before which the sum is built.
 
     Newer JAX first repeats the argument's annotation, which does not ask for the sum.
     """
@@ -182,7 +182,7 @@ def _manual_part(sharding: Sharding, scope: str | None) -> Sharding | None:
 
 
 def _entry(op: Any, summands: Summands) -> bool:
-    """Rewrite an entry (case 3): the constraint before it has the partial sum."""
+    """Rewrite the entry of a manual region (case 3), after a constraint with a partial sum."""
     value = op.operands[0]
     if isinstance(value.owner, ir.Block) or custom_call_target(constraint := operation(value.owner)) != CONSTRAINT:
         return False
@@ -208,7 +208,7 @@ def _entry(op: Any, summands: Summands) -> bool:
 
 
 def _exit(op: Any, summands: Summands) -> bool:
-    """Rewrite an exit (case 4), which has the partial sum itself."""
+    """Rewrite the exit of a manual region (case 4) whose sharding is a partial sum."""
     value, sharding = op.operands[0], _partial_sum(op.attributes, op.results[0], summands)
     if sharding is None:
         return False
@@ -237,7 +237,7 @@ def _exit(op: Any, summands: Summands) -> bool:
 
 
 def _shifted(op: Any) -> dict[str, Any]:
-    """Return an entry's attributes for a tile with one more, leading dimension."""
+    """Return an entry's attributes for a tile with an additional leading dimension."""
     sharding = parse_sharding(text(op.attributes[SHARDING])) if SHARDING in op.attributes else None
     if not isinstance(sharding, Sharding) or sharding.mesh is None:
         return {SHARDING: op.attributes[SHARDING]} if sharding is not None else {}

@@ -51,7 +51,7 @@ class Annotation:
 
     @property
     def place(self) -> Place:
-        """Returns the annotation's place, computed on demand: printing a location with its call stack is slow."""
+        """The source line of the annotation, computed at first use, as printing a location is slow."""
         return place_of(self.location)
 
     def write(self) -> None:
@@ -68,7 +68,7 @@ class Annotation:
 
 
 def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[list[Annotation], list[Sharding]]:
-    """Read every sharding in ``main``, in order, and the shardings with axes that propagation must leave alone.
+    """Read all shardings in ``main``, in order, and those whose axes propagation must not change.
 
     Raises ShardpassError with all that cannot be read.
     """
@@ -92,7 +92,7 @@ def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[l
 
 
 def _strays(marked: list[Any]) -> Iterator[Diagnostic]:
-    """Return the first op marked {manual} that takes or returns a whole array.
+    """Yield an error for the first op marked {manual} with a whole array as operand or result.
 
     Ops of a loop or branch that is marked itself are in the region with it.
     """
@@ -114,12 +114,12 @@ def _whole_operand(op: Any, tiles: set[Any]) -> str:
 
 
 def _is_source(value: Any) -> bool:
-    """Return whether ``value`` has no operands (a constant, an iota): such ops carry no mark, even in regions."""
+    """Return whether an op without operands (a constant, an iota) defines ``value``; such ops have no mark."""
     return not isinstance(value.owner, ir.Block) and not len(operation(value.owner).operands)
 
 
 def _whole_use(op: Any, inside: set[Any]) -> str:
-    """Return a use of a result of ``op`` as a whole array, by an op outside of the region that is not its exit."""
+    """Describe a use of ``op``'s result as a whole array outside of the region, other than by its exit."""
     for result in op.results:
         for use in result.uses:
             user = operation(use.owner)
@@ -129,7 +129,7 @@ def _whole_use(op: Any, inside: set[Any]) -> str:
 
 
 def pin(annotations: Sequence[Annotation]) -> None:
-    """Mark the ops that the user annotated, but for constraints, borders of regions and control flow."""
+    """Mark the ops that the user annotated, except constraints, region borders and control flow."""
     for one in annotations:
         if isinstance(one.holder, dict) or one.where in CONTROL_FLOW:
             continue
@@ -139,7 +139,7 @@ def pin(annotations: Sequence[Annotation]) -> None:
 
 
 def is_propagated(lists: OpLists) -> bool:
-    """Return whether every op of main has an annotation, as after propagation; mark the user's annotations then."""
+    """Return whether every op of main has an annotation, as after propagation; then mark the user's annotations."""
     arrays = (op for op in lists.blocks[0].ops if any(isinstance(one.type, ir.RankedTensorType) for one in op.results))
     return all(SHARDING in op.attributes for op in arrays)
 
@@ -208,7 +208,7 @@ def refuse_wrong_shardings(annotations: list[Annotation], count: int, source: st
 
 
 def _torn_groups(annotations: list[Annotation]) -> Iterator[Diagnostic]:
-    """Report members of sharding groups that cannot share a sharding, for their shapes or regions."""
+    """Report sharding groups whose members cannot share a sharding, because of their shapes or regions."""
     first: dict[int, tuple[Any, str | None]] = {}
     for annotation in annotations:
         for sharding, kind in zip(annotation.shardings, annotation.types, strict=True):

@@ -114,7 +114,7 @@ class _Import:
         return [mesh for mesh in (*self.meshes.values(), *self.inlined) if isinstance(mesh, Mesh) and mesh.axes]
 
     def _scoped_functions(self, lists: OpLists) -> None:
-        """Copy functions that manual computations call, and mark the ops of a copy with the scope of the call."""
+        """Copy the functions that manual computations call, and mark the copied ops with the scope of the call."""
         for copy in scoped_calls(lists):
             scope = self._scope_over(copy.manual, self._mesh_of(copy.computation, copy.manual))
             if scope is not None:
@@ -155,7 +155,7 @@ class _Import:
                     self._replica_groups(op)
 
     def _attributes(self, attribute: Any, rank: int, location: Any, scope: str | None = None) -> dict[str, Any]:
-        """Return the attributes for one ``#sdy.sharding`` of a value in ``scope``: sharding, propagation notes."""
+        """Return the attributes for one ``#sdy.sharding`` of a value in ``scope``."""
         key = (attribute, rank, scope)
         if key not in self.read:
             self.read[key] = self._described(self._parse(str(attribute), location), rank, self.manual[scope])
@@ -210,7 +210,7 @@ class _Import:
         op.erase()
 
     def _free_constraint(self, op: Any, sharding: str, **more: Any) -> Any:
-        """Constrain the operand of ``op`` without fixing a dimension; ``more``: attributes for propagation."""
+        """Build a constraint of ``op``'s operand with all dimensions open. ``more``: attributes for propagation."""
         value = op.operands[0]
         attributes = {SHARDING: ir.StringAttr.get(sharding), **more}
         with ir.InsertionPoint(op), op.location:
@@ -219,7 +219,7 @@ class _Import:
         return result
 
     def _barrier(self, op: Any) -> None:
-        """Rewrite a propagation barrier as a constraint that fixes nothing, with the allowed direction."""
+        """Rewrite a propagation barrier as an open constraint with the permitted direction as attribute."""
         allowed = DIRECTIONS[ir.IntegerAttr(op.attributes["allowed_direction"]).value]
         if marked_scope(op) == MANUAL:
             result = op.operands[0]
@@ -251,7 +251,7 @@ class _Import:
             op.attributes[SHARDING] = ir.StringAttr.get("{" + ", ".join(texts) + "}")
 
     def _constrained(self, op: Any, rows: list[dict[str, Any]]) -> None:
-        """Add a constraint after each result to carry its sharding attributes, such as open dimensions."""
+        """Add a constraint after each result, with the attributes of its sharding, such as open dimensions."""
         self.changed = True
         with ir.InsertionPoint.after(op), op.location:
             for result, attributes in zip(op.results, rows, strict=True):
@@ -317,7 +317,7 @@ class _Import:
             set_scope(op, scope)
 
     def _manual(self, op: Any) -> None:
-        """Move the body out, between conversions from whole arrays to tiles and back.
+        """Move the body of a manual computation out, between conversions from whole arrays to tiles and back.
 
         Where no further axis becomes manual, tiles are the same as around the region, and nothing is converted.
         """
@@ -342,7 +342,7 @@ class _Import:
         return self._call(CONSTRAINT, value, value.type, sharding, scope)
 
     def _call(self, target: str, value: Any, kind: Any, sharding: Any, scope: str | None) -> Any:
-        """Build a conversion or constraint whose result is in ``scope``, split by ``sharding`` less manual axes."""
+        """Build a conversion or constraint; its result is in ``scope``, sharded as ``sharding`` without manual axes."""
         if scope == MANUAL:
             attributes: dict[str, Any] = {SHARDING: ir.StringAttr.get(MANUAL)}
         else:
@@ -353,7 +353,7 @@ class _Import:
         return result
 
     def _mesh_of(self, computation: Any, manual: Iterable[str]) -> Mesh | None:
-        """Return the mesh of a manual computation's values; without values, a mesh of the ``manual`` axes."""
+        """Return the mesh of a manual computation's values, or, without values, a mesh of the ``manual`` axes."""
         names = set(manual)
         for side in ("in_shardings", "out_shardings"):
             for sharding in sdy.TensorShardingPerValueAttr(computation.attributes[side]).shardings:
@@ -363,7 +363,7 @@ class _Import:
         return next((mesh for mesh in self._with_axes() if names <= set(mesh.names)), None)
 
     def _scope_over(self, manual: frozenset[str], mesh: Mesh | None) -> str | None:
-        """Return the mark for ops of a region that is manual over ``manual``; None where that is no axis."""
+        """Return the mark for ops of a region manual over ``manual``; None if it has no such axis."""
         if not manual:
             return None
         free = set() if mesh is None else {name for name, size in mesh.axes if size > 1} - manual
@@ -373,7 +373,7 @@ class _Import:
 
 
 def _mesh(attribute: Any, name: str, location: Any) -> Mesh | int:
-    """Read a mesh; for a mesh without axes that lists a device, that device."""
+    """Return the mesh of an ``sdy.mesh``; for a mesh without axes that lists a device, the device."""
     axes, ids = mesh_parts(attribute)
     count = prod(size for _, size in axes)
     _refuse_large(f"the mesh {name}", count, location)
@@ -389,7 +389,7 @@ def _refuse_large(what: str, count: int, location: Any) -> None:
 
 
 def stablehlo_constant(op: Any) -> Any:
-    """Replace ``op``, an ``sdy.constant``, by a ``stablehlo.constant``."""
+    """Replace the ``sdy.constant`` ``op`` by a ``stablehlo.constant``."""
     with ir.InsertionPoint(op), op.location:
         try:
             attributes = {name: op.attributes[name] for name in op.attributes}

@@ -52,7 +52,7 @@ TOKENS = ("!stablehlo.token", "!mhlo.token")
 
 
 def refuse_types(lists: OpLists, main: Any) -> None:
-    """Refuse unsupported types and dynamic ops of a module. ``lists``: the ops of the module.
+    """Raise an error for unsupported types and dynamic ops of a module. ``lists``: the ops of the module.
 
     Raises ShardpassError: SP211 shapes that are not static, SP223 ops of dynamic shapes, SP224 types that XLA does not
     run, SP225 arguments and results of ``main`` that are no arrays.
@@ -69,7 +69,7 @@ def refuse_types(lists: OpLists, main: Any) -> None:
 
 
 def _faulty(lists: OpLists, faults: Mapping[Any, Code]) -> Iterator[Diagnostic]:
-    """List the dynamic ops, and the values whose type is one of ``faults``, block by block."""
+    """List the dynamic ops and the values with a type in ``faults``, block by block."""
     for inside in lists.blocks:
         for op, name in zip(inside.ops, inside.names, strict=True):
             if name in DYNAMIC_OPS:
@@ -117,7 +117,7 @@ def _is_known(element: Any) -> bool:
 
 
 def _borders(main: Any) -> Iterator[Diagnostic]:
-    """List the arguments and results of ``main`` that are no arrays; inside of ``main`` such values are allowed."""
+    """List the arguments and results of ``main`` that are no arrays, which only values inside may be."""
     kind = ir.TypeAttr(main.attributes["function_type"]).value
     for role, types in (("argument", kind.inputs), ("result", kind.results)):
         for index, of in enumerate(types):
@@ -136,7 +136,7 @@ DIALECTS = frozenset(("stablehlo", "chlo", "mhlo", "func", "arith", "tensor"))
 
 
 def refuse_ops(lists: OpLists, devices: int) -> None:
-    """Refuse ops of ``main`` that XLA does not accept or that have no meaning on whole arrays.
+    """Raise an error for ops of ``main`` that XLA does not accept or that are undefined on whole arrays.
 
     Raises ShardpassError: SP228 ops of other dialects, SP231 notes of XLA's partitioner, and where there is more than
     one device SP226 device ids and collectives outside of manual regions, SP227 transfers to the host, SP232 groups of
@@ -167,7 +167,7 @@ def _notes_of_xla(calls: Iterable[Any]) -> Iterator[Diagnostic]:
 
 
 def _missing_replica(op: Any) -> int | None:
-    """Return the first replica other than 0 that a collective without a channel names."""
+    """Return the first replica other than 0 in the groups of a collective without a channel."""
     attributes = op.attributes
     if "channel_handle" in attributes:
         return None

@@ -32,14 +32,14 @@ Manual = frozenset[str]
 
 
 def manual_axes(computation: Any) -> Manual:
-    """Return the axes that a ``sdy.manual_computation`` itself lists."""
+    """Return the axes listed in a ``sdy.manual_computation``."""
     axes = sdy.ManualAxesAttr(computation.attributes["manual_axes"])
     return frozenset(str(axes[i]) for i in range(len(axes)))
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionCopy:
-    """A function in the region of ``computation``, with all axes that are manual there."""
+    """A function called in ``computation``, with all axes that are manual at the call."""
 
     function: Any
     computation: Any
@@ -68,7 +68,7 @@ class _Copies:
         self.copies: list[FunctionCopy] = []
 
     def follow(self, blocks: list[OpList], manual: Manual, computation: Any) -> None:
-        """Redirect the calls in ``blocks``, around which the ``manual`` axes of ``computation`` are manual."""
+        """Redirect the calls in ``blocks`` of ``computation``. ``manual``: all axes that are manual there."""
         around: dict[int, tuple[Manual, Any]] = {}  # op, by identity -> what is manual around its blocks
         for inside in blocks:
             here = around.get(id(inside.owner), (manual, computation))

@@ -30,8 +30,9 @@ def summand_places(op: Any) -> tuple[int, ...]:
 
 
 def keeps_sums(op: Any) -> bool:
-    """Return whether the sum of results is the result of the sum: false for ops that round to integers, and for
-    booleans.
+    """Return whether the op applied to a sum is the sum of the op applied to the summands.
+
+    False for ops that round to integers, and for booleans.
     """
     if op.name == "stablehlo.divide":
         return not isinstance(op.results[0].type.element_type, ir.IntegerType)

@@ -65,7 +65,7 @@ DEEPEST = 64  # ops that a chain of cases 2 to 5 may have
 
 
 def stacked_sharding(partial: Sharding) -> Sharding:
-    """Return the sharding of the summands of a value with the sharding ``partial``, a partial sum."""
+    """Return the sharding of the summands of a value whose sharding ``partial`` is a partial sum."""
     assert partial.mesh is not None
     return Sharding.tiled(partial.mesh, (partial.unreduced, *partial.dims), manual=partial.manual)
 
@@ -82,7 +82,7 @@ class Summands:
         self.partial: dict[tuple[Any, Axes], bool] = {}
 
     def total(self, summands: Any, partial: Sharding) -> Any:
-        """Build the sum at the insertion point, and remember ``summands`` as its summands."""
+        """Build the sum of ``summands`` at the insertion point, and cache its summands."""
         value = reduced_sum(summands, [0])
         self.known[value, partial.unreduced] = summands
         self.shardings.known[value] = partial
@@ -113,14 +113,14 @@ class Summands:
     # ---------------------------------------------------------------- which case
 
     def _partial(self, op: Any) -> Sharding | None:
-        """Return the sharding of a constraint that leaves a partial sum; None of any other op."""
+        """Return the partial sum's sharding in a constraint; None for any other op."""
         if custom_call_target(op) != CONSTRAINT or marked_scope(op) is not None:
             return None
         sharding = self.shardings.annotation(op.attributes, op.results[0])
         return sharding if sharding is not None and sharding.unreduced and sharding.reduction == "sum" else None
 
     def _splits(self, value: Any, axes: Axes, depth: int = 0) -> bool:
-        """Return whether ``value`` is a partial sum over ``axes``: of cases 1 to 5."""
+        """Return whether ``value`` can be computed as summands over ``axes``, by cases 1 to 5."""
         if (value, axes) in self.known:
             return True
         if isinstance(value.owner, ir.Block) or depth > DEEPEST:
@@ -145,7 +145,7 @@ class Summands:
         return _plain(op) and keeps_sums(op) and self._local(op, axes, depth) is not None
 
     def _local(self, op: Any, axes: Axes, depth: int = 0) -> _Local | None:
-        """Determine how each device computes its summand of the result of ``op``; None outside of cases 3 and 4."""
+        """Determine how each device computes its summand of ``op``'s result; None unless case 3 or 4 applies."""
         if not _plain(op) or marked_scope(op) is not None or self.shardings.mesh is None:
             return None
         summed = [place for place in summand_places(op) if self._splits(op.operands[place], axes, depth)]
@@ -324,14 +324,14 @@ class Summands:
         return value
 
     def _replaced(self, summands: Any, partial: Sharding) -> None:
-        """Replace uses of ``summands`` as a sum by their sum, built at the insertion point."""
+        """Replace uses of ``summands`` as an ordinary value by their sum, built at the insertion point."""
         total = self.total(summands, partial)
         summands.replace_all_uses_except(total, [operation(total.owner)])
 
     # ---------------------------------------------------------------- case 6
 
     def _parts_of(self, value: Any, partial: Sharding) -> Any:
-        """Build summands of a whole array, or of a partial sum over fewer axes: each device keeps its own part."""
+        """Build summands of a whole array, or of a sum over fewer axes, by keeping each device's own part."""
         mesh, axes = partial.mesh, partial.unreduced
         assert mesh is not None
         count, shape = count_of(mesh, axes), shape_of(value)
@@ -358,8 +358,9 @@ class Summands:
 
 @dataclass(frozen=True, slots=True)
 class _Local:
-    """A summing op as a region in which each device computes its summand. ``places``: the operands that are summands
-    too.
+    """A summing op as a region in which each device computes its summand.
+
+    ``places``: the operands that are summands too.
 
     ``split``: the axes, manual in the region, that split the factors which a summing op of ``rule`` adds up along.
     """
@@ -401,5 +402,5 @@ def _is_zero(value: Any) -> bool:
 
 
 def _first_alone(value: Any, count: int) -> Any:
-    """Build summands of which the first is ``value`` and the others are zero, at the insertion point."""
+    """Build summands at the insertion point: ``value`` as the first, zeros as the others."""
     return grow(hlo.reshape(retype(value.type, (1, *shape_of(value))), value), 0, 0, count - 1)

@@ -96,7 +96,7 @@ def _made(op: Any, number: Any) -> None:
 
 
 def _without_tokens(main: Any, number: Any) -> tuple[list[int], list[int]]:
-    """Remove the tokens from main's signature; return the places of these arguments and results."""
+    """Remove the tokens from main's signature; return the indices of the removed arguments and results."""
     kind = ir.TypeAttr(main.attributes["function_type"]).value
     arguments, results = (
         [place for place, of in enumerate(side) if is_token(of)] for side in (kind.inputs, kind.results)

@@ -113,7 +113,7 @@ class _Apart:
                 value.replace_all_uses_with(tree)
 
     def _shardings(self, op: Any, count: int) -> list[str] | None:
-        """Return the sharding of each of ``count`` leaves; None where ``op`` has no valid one for whole arrays."""
+        """Return the sharding of each of ``count`` leaves; None if ``op`` has no valid sharding for whole arrays."""
         annotation = get_text(op, SHARDING)
         if annotation is None or annotation == MANUAL:
             return None
@@ -131,7 +131,7 @@ class _Apart:
         return leaves
 
     def _constrained(self, tree: Tree, op: Any) -> Tree:
-        """Constrain each array in ``tree`` that the annotation of ``op`` names."""
+        """Constrain each array in ``tree`` to its sharding in the annotation of ``op``."""
         values = _leaves(tree)
         shardings = self._shardings(op, len(values))
         if shardings is None:
@@ -147,7 +147,7 @@ class _Apart:
         return _shaped(tree, iter(made))
 
     def _each(self, op: Any, values: list[Any]) -> list[Tree]:
-        """Apply ``op``, which has one tuple operand and result, to each leaf."""
+        """Apply ``op``, which has one tuple operand and result, to each leaf of the tuple."""
         types = leaves(value.type for value in op.results)
         shardings = self._shardings(op, len(types))
         made = []
@@ -173,7 +173,7 @@ class _Apart:
 
 
 def _differs_in_hlo(op: Any) -> bool:
-    """Return whether HLO reads ``op`` as another call if its leaves are separate operands."""
+    """Return whether a call of ``op`` with its leaves as separate operands would be another call in HLO."""
     if any(is_tuple(value.type) for value in op.operands):
         return True
     kind = op.results[0].type

@@ -22,7 +22,7 @@ from shardpass.program.validate import read_for
 
 
 def expand_ops(lists: OpLists) -> None:
-    """Expand the ops of a function, in the regions of its control flow too."""
+    """Expand shorthand ops of a function, in regions of control flow too."""
     expands = {name: entry.expand for name in lists.names if (entry := find(name)) is not None and entry.expand}
     if not expands:
         return
@@ -37,7 +37,7 @@ def expand_ops(lists: OpLists) -> None:
 
 
 def _written_out(op: Any, expand: Expand) -> list[Any] | None:
-    """Return the results of ``expand`` on ``op``.
+    """Return the results of ``expand`` for ``op``.
 
     Raises:
         ShardpassError: SP244 where ``op`` is no valid one; SP139 where ``expand`` is another package's and at fault.

@@ -92,7 +92,7 @@ class Signature:
 
 
 def text(attribute: Any) -> str:
-    """Return the characters of a string attribute; the printed form of any other."""
+    """Return the value of a string attribute; of other attributes, the printed form."""
     return attribute.value if isinstance(attribute, ir.StringAttr) else str(attribute)
 
 
@@ -108,14 +108,14 @@ def custom_call_target(op: Any) -> str:
 
 
 def replicated_over(mesh: Mesh, axes: tuple[AxisRef, ...]) -> Any:
-    """Make the attribute ``REPLICATED`` of a value that propagation must not split over ``axes``."""
+    """Return the attribute ``REPLICATED``: propagation must not split the value over ``axes``."""
     from shardpass.sharding.notations.named import named_text  # for what few programs say
 
     return ir.StringAttr.get(named_text(Sharding.tiled(mesh, (axes,))))
 
 
 def notes_of(sharding: Sharding, rank: int, manual: Collection[str] = ()) -> dict[str, Any]:
-    """Make the attributes for propagation alone in ``sharding``. ``manual``: the axes of the value's region."""
+    """Return the attributes that ``sharding`` has for propagation only. ``manual``: axes of the value's region."""
     notes = {}
     replicated_along = [a for a in sharding.notes.replicated if a.name not in manual]
     if replicated_along and sharding.mesh is not None:

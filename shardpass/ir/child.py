@@ -21,14 +21,14 @@ def served_by(module: str, function: str, *arguments: str, data: bytes) -> subpr
 def served_by_files(
     module: str, function: str, *arguments: str, source: BinaryIO, sink: BinaryIO
 ) -> subprocess.CompletedProcess[bytes]:
-    """Call as ``served_by``, from file to file: no data passes through this process."""
+    """Call a function as ``served_by``, with files as stdin and stdout."""
     words = command(module, function, arguments)
     return subprocess.run(words, stdin=source, stdout=sink, stderr=subprocess.PIPE, check=False)
 
 
 @contextmanager
 def making_files() -> Iterator[None]:
-    """Convert errors of temporary files inside. Raises ShardpassError (SP121) where none can be made or written."""
+    """Convert errors of temporary files inside the block. Raises ShardpassError (SP121)."""
     try:
         yield
     except OSError as error:
@@ -43,7 +43,7 @@ def temporary_file() -> BinaryIO:
 
 
 def answer() -> BinaryIO:
-    """Open stdout in the child, to be closed. With PYTHONUNBUFFERED Python's own may silently write only a part."""
+    """Open the child's stdout. (With PYTHONUNBUFFERED, Python's own stdout may write only a part.)"""
     return open(1, "wb", closefd=False)
 
 
@@ -53,7 +53,7 @@ def command(module: str, function: str, arguments: tuple[str, ...]) -> list[str]
 
 
 def failure_of(child: subprocess.CompletedProcess[bytes]) -> str:
-    """Explain why the child failed: by the last line that names an error, or the last line, or its exit status."""
+    """Return why the child failed: the last line that names an error, the last line, or the exit status."""
     rows = [row.strip() for row in child.stderr.decode("utf-8", "replace").splitlines() if row.strip()]
     errors = [row for row in rows if "error" in row.lower() and not row.startswith("File ")]
     message = " ".join((errors or rows or [""])[-1].split())[:400]

@@ -11,7 +11,7 @@ _PASS = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
 
 
 def write_out_chlo(module: Any) -> None:
-    """Rewrite the CHLO ops of ``module`` in place, by StableHLO's pass, which leaves ops that it does not know."""
+    """Rewrite the CHLO ops of ``module`` in place, except ops that StableHLO's pass does not know."""
     stablehlo.register_stablehlo_passes()
     with module.context:
         PassManager.parse(_PASS).run(module.operation)

@@ -41,7 +41,7 @@ _LOOP = "stablehlo.while"
 
 @dataclass(frozen=True, slots=True)
 class CollectiveUse:
-    """One collective op. ``axes`` is "" where its groups follow no axes of the module's mesh.
+    """A collective op with its traffic. ``axes``: "" if its groups are not along axes of the module's mesh.
 
     Attributes:
         axes: 'x', or 'x,y', major to minor; sub-axes as x:(2)4.
@@ -98,12 +98,12 @@ def collectives(module: Any) -> list[CollectiveUse]:
 
 
 def collective_ops(module: Any) -> list[tuple[Any, CollectiveUse]]:
-    """List as ``collectives``, each with its op."""
+    """List every collective as ``collectives`` does, with its op."""
     return _below(module.operation, _Around(1, 0), num_devices(module) or 1, _mesh(module))
 
 
 def total_bytes(uses: Sequence[CollectiveUse]) -> int:
-    """Count bytes received in one run of the program by the busiest device."""
+    """Return the bytes that the device with the most traffic receives in one run of the program."""
     return most_received((use.bytes_received, use.receivers) for use in uses)
 
 
@@ -171,7 +171,7 @@ def _received(kind: str, operands: Sequence[Any], results: Sequence[Any], groups
 
 
 def _receivers(kind: str, groups: Ints) -> Receivers:
-    """Return the devices that receive; None for all devices. Of a permute or broadcast the senders do not."""
+    """Return the devices that receive, or None for all; in a permute or broadcast, not all devices do."""
     return None if FACTS[kind].passes else tuple(groups[:, 1:][groups[:, 1:] >= 0].tolist())
 
 

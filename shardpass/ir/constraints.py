@@ -23,7 +23,7 @@ _MESH_NAME = "added_mesh"
 
 
 class Notation:
-    """The notation of ``module`` for shardings over ``mesh``, which is added to Shardy's modules if absent.
+    """Writes shardings over ``mesh`` in the notation of ``module``; adds the mesh to a Shardy module.
 
     ``shardy``: take Shardy's notation for a module that has neither.
     """
@@ -38,7 +38,7 @@ class Notation:
         self._on_constraints = "sharding" if self._name else SHARDING
 
     def value(self, sharding: Sharding) -> Any:
-        """Make an attribute of ``sharding``, in the current context."""
+        """Return ``sharding`` as an attribute, in the current context."""
         if self._name:
             return ir.Attribute.parse(sdy_text(sharding, self._name))
         return ir.StringAttr.get(str(sharding))

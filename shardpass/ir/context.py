@@ -112,7 +112,7 @@ def decode(data: bytes, filename: str, first_line: int = 1) -> str:
 
 
 def _check_characters(data: bytes, filename: str, first_line: int) -> None:
-    """Check as ``decode``, piece by piece, as the text would need several times the memory."""
+    """Check ``data`` as ``decode`` does, in pieces, as the decoded text would need several times the memory."""
     if data.isascii():
         return
     decoder, pieces = codecs.getincrementaldecoder("utf-8")(), memoryview(data)
@@ -128,14 +128,14 @@ _FOR_OTHER_TOOLS = re.compile(r"\. If this is intended, please use -allow-unregi
 
 
 def _not_mlir(complaint: Diagnostic, lines: list[str], offset: int) -> Diagnostic:
-    """Convert MLIR's diagnostic: adds the line and a caret, drops the list of all dialects."""
+    """Convert MLIR's diagnostic: add the line and a caret, drop the list of all dialects."""
     message = _FOR_OTHER_TOOLS.sub("", complaint.message).strip()
     notes = tuple(n for n in complaint.notes if not n.message.startswith("Available dialects"))
     return NOT_MLIR.at(complaint.place, excerpt=_excerpt(complaint.place, lines, offset), notes=notes, reason=message)
 
 
 def _excerpt(place: Place, lines: list[str], offset: int) -> str:
-    """Quote the line at ``place`` with a caret under its column; empty where the text has no such line."""
+    """Return the line at ``place`` with a caret under its column; "" if the text has no such line."""
     row = place.line - offset - 1
     if not (0 <= row < len(lines) and place.column):
         return ""
@@ -147,7 +147,7 @@ def _excerpt(place: Place, lines: list[str], offset: int) -> str:
 
 
 def dialects() -> tuple[str, ...]:
-    """List the dialects whose ops parse, from MLIR's message on an unknown dialect, their only source."""
+    """List the dialects that can be parsed, from MLIR's message on an unknown dialect."""
     with make_context():
         try:
             ir.Module.parse("no_such_dialect.op")

@@ -26,7 +26,7 @@ _ELEMENTS = re.compile(rb'"0x[0-9A-Fa-f]{64,}+"')
 
 
 def too_deep(text: bytes) -> tuple[int, int] | None:
-    """Return (line from 1, depth there) of the first place that nests deeper than ``MOST``; None without any."""
+    """Return (line, depth) of the first place nested deeper than ``MOST``; lines count from 1. None without any."""
     if sum(text.count(bracket) for bracket in _OPEN) <= MOST:
         return None
     raw = _ELEMENTS.sub(b'""', text)

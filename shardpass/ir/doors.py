@@ -54,7 +54,7 @@ _UNTYPED = re.compile(r"#stablehlo\.channel_handle<handle = ([1-9]\d*), type = 0
 
 
 class Format(enum.Enum):
-    """The format of a file, in the words of messages."""
+    """The formats of files, with their names in messages."""
 
     EMPTY = "an empty file"
     TEXT = "MLIR text"
@@ -67,7 +67,7 @@ class Format(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LargeFile:
-    """A file of MLIR, ``BYTECODE`` or ``TEXT``, that is too large to stay in memory beside its module.
+    """A file of MLIR, ``BYTECODE`` or ``TEXT``, too large to be kept in memory together with its module.
 
     ``kept``: the file itself, where it has no name and is gone once it is closed; ``path`` is that of its descriptor.
     """
@@ -98,13 +98,13 @@ class LargeFile:
         return format if known else None
 
     def open(self) -> BinaryIO:
-        """Open the file, to be read from its start."""
+        """Open the file for reading."""
         file = open(self.path, "rb")  # noqa: SIM115  who asked closes it
         file.seek(0)  # a descriptor that is opened again may stand where the other one does
         return file
 
     def read(self) -> bytes:
-        """Read the file. Raises ShardpassError (SP120) where that is no longer possible."""
+        """Read the file. Raises ShardpassError (SP120) if it cannot be read any more."""
         try:
             with self.open() as file:
                 return file.read()
@@ -218,7 +218,7 @@ def _of_portable(data: bytes, context: Any) -> Any:
 
 
 def _type_channel(op: Any) -> None:
-    """Set the type of a channel, 1, between devices: portable artefacts and HLO keep its number alone."""
+    """Set the type of a channel to 1, device to device: portable artefacts and HLO store only its number."""
     if "channel_handle" in op.attributes and (match := _UNTYPED.fullmatch(str(op.attributes["channel_handle"]))):
         typed = f"#stablehlo.channel_handle<handle = {match[1]}, type = 1>"
         op.attributes["channel_handle"] = ir.Attribute.parse(typed)
@@ -251,7 +251,7 @@ def _of_proto(proto: bytes, context: Any) -> Any:
 
 
 def _drop_notes(op: Any) -> None:
-    """Drop layouts and Shardy's texts of shardings, which XLA's importer adds: they are wrong for tiles."""
+    """Drop layouts and sharding texts that XLA's importer adds, as these are wrong for tiles."""
     for name in [name for name in op.attributes if name in _OF_LAYOUTS and op.name != BITCAST]:
         del op.attributes[name]
     _drop_shardy(op.attributes)
@@ -264,7 +264,7 @@ def _drop_notes(op: Any) -> None:
 
 
 def _drop_shardy(attributes: Any) -> None:
-    """Drop Shardy's entries from the frontend attributes in ``attributes``, of an op or as a dict."""
+    """Drop Shardy's entries from the frontend attributes in ``attributes``, an op's or a dict."""
     if FRONTEND not in attributes:
         return
     frontend = entries(attributes[FRONTEND])
@@ -306,7 +306,7 @@ def _hint(kind: Format, data: bytes) -> str:
 
 
 def _inner_artefact(data: bytes) -> bytes | None:
-    """Return the portable artefact in a FlatBuffer: a vector of bytes, after a count of 4 bytes."""
+    """Return the portable artefact in a FlatBuffer: a byte vector that follows a 4-byte count."""
     match = _PORTABLE.search(data)
     if match is None or match.start() < 8:
         return None
@@ -335,7 +335,7 @@ def _is_name(content: bytes) -> bool:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, content) of the fields of a protocol buffer that contain bytes, up to the first invalid one."""
+    """Yield (number, content) of the byte fields of a protocol buffer, up to the first invalid field."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)

@@ -28,7 +28,7 @@ NO_CALLS = frozenset(("annotate_device_placement", "InspectSharding", "LayoutCon
 
 
 def may_be_moved(op: Any, name: str = "") -> bool:
-    """Return whether ``op``, called ``name``, may stand anywhere between its operands and the uses of its results."""
+    """Return whether ``op``, named ``name``, may be moved anywhere between its operands and its users."""
     name = name or op.name
     if name == "stablehlo.custom_call":
         attributes = op.attributes
@@ -38,12 +38,12 @@ def may_be_moved(op: Any, name: str = "") -> bool:
 
 @lru_cache(maxsize=1024)
 def may_be_erased(name: str) -> bool:
-    """Return whether ops called ``name`` may be erased when their results have no use."""
+    """Return whether ops named ``name`` may be erased if their results are unused."""
     return _is_known(name) and name not in _NOT_ERASED
 
 
 def calls_host(op: Any) -> bool:
-    """Return whether a custom call must run exactly as often as the program calls it, on one device."""
+    """Return whether a custom call must run on one device, exactly as often as the program calls it."""
     target = custom_call_target(op)
     if target in NO_CALLS:
         return False

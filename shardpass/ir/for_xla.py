@@ -40,7 +40,7 @@ WHILE, FFT = "stablehlo.while", "stablehlo.fft"
 
 
 def mark_manual(lists: OpLists) -> bool:
-    """Mark ``partition_id``, and every collective that no argument reaches, as manual; returns whether any was."""
+    """Mark ``partition_id`` and collectives that depend on no argument as manual; returns whether any was."""
     across = named(lists.blocks, ACROSS_DEVICES) if not lists.names.isdisjoint(ACROSS_DEVICES) else []
     reached = _Reached()
     alone = [op for op in across if not any(map(reached.value, op.operands))]
@@ -77,7 +77,7 @@ class _Reached:
         return self.known[root]
 
     def _inputs(self, source: Any) -> Iterator[Any]:
-        """Return the inputs of ``source``; decides a block's argument that no loop carries."""
+        """Return the inputs of ``source``; a block argument that no loop carries is decided here."""
         inputs: Iterable[Any] = ()
         if not isinstance(source, ir.BlockArgument):
             inputs = source.operands
@@ -97,7 +97,7 @@ def _source(value: Any) -> Any:
 
 
 def keep_row_major(lists: OpLists) -> bool:
-    """Constrain the result of each FFT where a collective could change its layout; returns whether any could."""
+    """Constrain the layout of FFT results that a collective could change; returns whether there were any."""
     if FFT not in lists.names or not any(_is_along_minor(op) for op in named(lists.blocks, OPS)):
         return False
     for op in named(lists.blocks, (FFT,)):
@@ -114,5 +114,5 @@ def keep_row_major(lists: OpLists) -> bool:
 
 
 def _is_along_minor(op: Any) -> bool:
-    """Return whether ``op``, a collective, is along another dimension than the leading one."""
+    """Return whether the collective ``op`` is along a dimension other than the first."""
     return any(op.attributes[name].value for name in ALONG if name in op.attributes)

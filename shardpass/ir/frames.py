@@ -31,7 +31,7 @@ _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d[.
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place, and the end of the expression there; ``end_line`` is 0 where the location has none."""
+    """The start and the end of an expression; ``end_line`` is 0 if the location has no end."""
 
     place: Place
     end_line: int = 0
@@ -57,24 +57,24 @@ def user_place(location: Any) -> Place:
 
 
 def inner_places(location: Any) -> tuple[Place, ...]:
-    """Return the library lines inside of the user's frame, from the outermost; () where that is the innermost."""
+    """Return the library lines called from the user's frame, outermost first; () if that is the innermost."""
     return _frames(str(location))[1]
 
 
 def callers(location: Any) -> tuple[Place, ...]:
-    """Return the user's lines that call the user's frame, from the nearest, each once."""
+    """Return the user's lines that call the user's frame, nearest first, without duplicates."""
     lines = (Place(one.place.file, one.place.line) for one in user_frames(location)[1:])
     return tuple(dict.fromkeys(lines))
 
 
 def is_library(file: str) -> bool:
-    """Return whether ``file`` belongs to an installed package, to this one, or to Python."""
+    """Return whether ``file`` belongs to an installed package, to shardpass or to Python."""
     return _LIBRARY.search(file) is not None or file.startswith(_OURS)
 
 
 @lru_cache(maxsize=65536)
 def _frames(text: str) -> tuple[Frame, tuple[Place, ...]]:
-    """Return the user's frame, and the lines inside of it."""
+    """Return the user's frame, and the lines called from there."""
     last, inner = NO_FRAME, []
     for frame in _every_frame(text):
         if last is not NO_FRAME:

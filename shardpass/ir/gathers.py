@@ -11,7 +11,7 @@ from shardpass.ir.tensors import dense_i64, retype
 
 
 def all_gather(value: Any, dim: int, groups: Groups, channel: int) -> Any:
-    """Build the op; its result has the tiles of each group side by side along ``dim``, in the group's order."""
+    """Build an all_gather, which concatenates the tiles of each group along ``dim``, in the group's order."""
     shape = list(value.type.shape)
     shape[dim] *= len(groups[0])
     made = hlo.AllGatherOp(

@@ -20,7 +20,7 @@ def inspections(lists: OpLists) -> list[Any]:
 
 
 def drop_inspections(module: Any) -> None:
-    """Erase the calls of ``module``; their operands replace their results."""
+    """Replace the inspection calls of ``module`` by their operands."""
     for op in inspections(OpLists(module.operation)):
         for value, result in zip(op.operands, op.results, strict=False):
             result.replace_all_uses_with(value)

@@ -52,7 +52,7 @@ def numbers(bound: int, shape: Sequence[int] = ()) -> Any:
 
 
 def integer(kind: Any, number: int) -> Any:
-    """Build a constant of the tensor type ``kind``, all ``number``, at the current insertion point and location.
+    """Build a constant of the tensor type ``kind`` whose elements are all ``number``.
 
     Raises OutOfRange where the element type does not hold ``number``.
     """

@@ -93,7 +93,7 @@ def compiled_to_keep_nan() -> AbstractContextManager[None]:
 
 
 def drafts() -> AbstractContextManager[None]:
-    """Make ``compile_and_load`` build, inside the block, programs to read: three times as fast, with slower kernels.
+    """Make ``compile_and_load``, inside the block, compile three times as fast, with slower kernels.
 
     Collectives and products are the same; XLA fuses a little otherwise, so memory is the same within some percent.
     XLA of jax 0.12 has no such option: its drafts are whole compiles.
@@ -111,7 +111,7 @@ def _overriding(options: tuple[tuple[str, object], ...]) -> Iterator[None]:
 
 
 def described_gpus(description: str, hosts: int, cards: int) -> tuple[Any, ...]:
-    """Return the devices of ``hosts`` hosts of ``cards`` GPUs each that are not there; ``description``: XLA's text.
+    """Return devices that are only described: ``hosts`` hosts of ``cards`` GPUs. ``description``: XLA's text.
 
     Leans on ``jax._src.xla_bridge.canonicalize_platform``, which asks for GPUs that are present.
     """
@@ -126,7 +126,7 @@ def described_gpus(description: str, hosts: int, cards: int) -> tuple[Any, ...]:
 
 
 def _load_lapack(module: bytes | str) -> None:
-    """Load the addresses of LAPACK's routines, without which a module from a file calls null pointers.
+    """Load LAPACK's addresses: without these, calls from a module that was read from a file crash.
 
     Leans on ``jaxlib.cpu._lapack.initialize``, which does nothing the second time.
     """
@@ -146,7 +146,7 @@ def execute(executable: Any, arguments: Sequence[Any]) -> list[list[Any]]:
 
 
 def boundary_shardings(executable: Any) -> tuple[list[str], list[str]]:
-    """Return texts of the shardings that XLA gave the arguments and results of a partitioned program.
+    """Return the texts of the shardings that XLA chose for arguments and results of a partitioned program.
 
     Leans on ``get_parameter_shardings``, ``get_output_shardings`` and ``HloSharding.from_proto``.
     """
@@ -355,7 +355,7 @@ def call_partition(
     results: Sequence[Tensor],
     result_shardings: Sequence[str],
 ) -> tuple[bytes, list[str], list[str]]:
-    """Call the partition function of a ``custom_partitioning``, known by its ``key``, as XLA's partitioner does.
+    """Call the partition function of the ``custom_partitioning`` with ``key``, as XLA's partitioner does.
 
     Returns the module of one device, and the shardings of the operands and results that it works on. Raises whatever
     the function raises.
@@ -381,7 +381,7 @@ _failed: ContextVar[list[tuple[Any, Any]] | None] = ContextVar("_failed", defaul
 
 @contextmanager
 def failing_once() -> Iterator[None]:
-    """Repeat, inside of the block, the exception of a partition function that is asked the same again.
+    """Raise an earlier exception of a partition function again, inside the block, if it gets equal arguments.
 
     So XLA, which asks next, gets the answer without a second call; a different question calls the function.
     """
@@ -397,7 +397,7 @@ def failing_once() -> Iterator[None]:
 
 @contextmanager
 def _remembering(info: Any) -> Iterator[None]:
-    """Record, inside of ``failing_once``, the questions to the partition function of ``info``, and its exceptions."""
+    """Record the arguments and exceptions of the partition function of ``info``, inside ``failing_once``."""
     kept, function = _failed.get(), info.partition
     if kept is None:
         yield
@@ -428,7 +428,7 @@ def _remembering(info: Any) -> Iterator[None]:
 
 
 def knows_partition(key: str) -> bool:
-    """Return whether this process lowered the call whose functions have the name ``key``."""
+    """Return whether this process lowered the ``custom_partitioning`` call with ``key``."""
     return key.encode() in _custom._sharding_callbacks
 
 
@@ -488,7 +488,7 @@ def only_described(devices: Sequence[Any]) -> bool:
 
 
 def wait_for_processes(name: str, seconds: float, processes: Sequence[int] | None = None) -> None:
-    """Wait until all ``processes`` (default: all of the program) have called this with ``name``, usable once.
+    """Wait until all ``processes`` (by default all of the program) call this with ``name``. Use a name once.
 
     Leans on ``jax._src.distributed.global_state.client`` and its ``wait_at_barrier``. Raises XLA's own error (a
     RuntimeError), which names a process that is late.
@@ -499,7 +499,7 @@ def wait_for_processes(name: str, seconds: float, processes: Sequence[int] | Non
 
 
 def exchange(topic: str, key: str, text: str, processes: Sequence[int], seconds: float) -> list[str]:
-    """Return the texts of all ``processes`` on ``topic``, usable once; this process adds ``text``.
+    """Return the texts of all ``processes`` on ``topic``; ``text`` is this process's. Use a topic once.
 
     Leans on ``jax._src.distributed.global_state.client``: ``key_value_set``, ``key_value_dir_get`` and as
     ``wait_for_processes``.
@@ -511,7 +511,7 @@ def exchange(topic: str, key: str, text: str, processes: Sequence[int], seconds:
 
 
 def tracing() -> bool:
-    """Return whether JAX is tracing a function, while which ``jax.set_mesh`` is refused.
+    """Return whether JAX is tracing a function; ``jax.set_mesh`` raises an error then.
 
     Leans on ``jax._src.core.trace_state_clean``.
     """

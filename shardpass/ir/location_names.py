@@ -22,7 +22,7 @@ _STRANGE = re.compile(rb"\\(?:[89A-Fa-f][0-9A-Fa-f]|00)")
 
 
 def may_hold_bytes(text: bytes) -> bool:
-    """Return whether a string of the MLIR text ``text`` may be anything but UTF-8, or have a NUL."""
+    """Return whether a string in the MLIR text ``text`` may contain NUL or bytes that are not UTF-8."""
     return b"\\" in text and _STRANGE.search(text) is not None
 
 

@@ -14,7 +14,7 @@ from shardpass.ir.annotations import MACHINE, get_text
 
 
 def machine_for(module: Any, step: str, machine: str) -> str:
-    """Return the machine by which ``step`` works on ``module``, as text.
+    """Return the text of the machine for which ``step`` processes ``module``.
 
     ``machine``: its option, "" where it is not given. A remark reports that it names another machine than the module
     does.
@@ -36,7 +36,7 @@ def set_module_machine(module: Any, machine: str) -> None:
 
 
 def module_machine(module: Any) -> str | None:
-    """Read the machine that ``module`` names."""
+    """Return the machine that ``module`` names."""
     return get_text(module.operation, MACHINE)
 
 

@@ -53,7 +53,7 @@ def memory_of(module: Any, client: Client = OTHERS) -> ModuleMemory:
 
 
 class _Steps:
-    """The steps of blocks, and the tables that number their buffers and ops."""
+    """The steps of blocks, with tables that number their buffers and ops."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

@@ -54,11 +54,12 @@ def bytes_of(kind: Any) -> int:
 
 
 class Order:
-    """The ops of ``block``; the last, its terminator, stays the last."""
+    """An order of the ops of ``block``; the terminator stays last."""
 
     def __init__(self, block: Any, slack: int = 0, inner_bytes: Mapping[Any, int] | None = None) -> None:
-        """Read the order from ``block``. ``inner_bytes``: the most bytes alive in the regions of each control flow op,
-        where known.
+        """Read the order from ``block``.
+
+        ``inner_bytes``: the most bytes alive in the regions of control flow ops, if known.
         """
         self.slack = slack
         self.ops = [operation(op) for op in block.operations]
@@ -97,7 +98,7 @@ class Order:
         return peak
 
     def forget(self, op: int) -> None:
-        """Stop counting the results of ``op``, which has left the block."""
+        """Stop counting the results of ``op``, which was removed from the block."""
         self.bytes[op] = 0
         self.entering, _ = self._profile(self.order, 0)
 
@@ -141,7 +142,7 @@ class Order:
         return True
 
     def _needed_by(self, op: int, first: int) -> set[int]:
-        """Return the ops from place ``first`` on that ``op`` needs, with all of their groups."""
+        """Return the ops from index ``first`` on that ``op`` depends on, with all of their groups."""
         needed: set[int] = set()
         todo = [op]
         while todo:
@@ -180,7 +181,7 @@ class Order:
     # ---------------------------------------------------------------- the block
 
     def apply(self) -> None:
-        """Move the block's ops to their places."""
+        """Move the block's ops into this order."""
         changed = [k for k, i in enumerate(self.order) if k != i]
         for k in reversed(range(changed[0], changed[-1] + 1) if changed else ()):
             self.ops[self.order[k]].move_before(self.ops[self.order[k + 1]])

@@ -19,7 +19,7 @@ _MARK = "SHARDPASS_TREE"
 
 
 class ProcessTree:
-    """A command that runs inside a ``with`` block; at its end no process of it is left.
+    """A command that runs inside a ``with`` block, with all its processes; all are ended with the block.
 
     ``mark``: a text that no other tree has. Its stdout is our stderr; a terminal is not its stdin, for it is no process
     of the foreground.
@@ -45,7 +45,7 @@ class ProcessTree:
         return self
 
     def status(self, seconds: float) -> int | None:
-        """Return the exit status of the process, at most ``seconds`` later; None while it runs."""
+        """Return the exit status of the process, waiting at most ``seconds``; None if it still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(seconds)
         return None

@@ -54,12 +54,12 @@ def write_reducer(region: Any, scalar: Any, combiner: str) -> None:
 
 
 def all_reduce(value: Any, groups: Groups, combiner: str, channel: int) -> Any:
-    """Build the op; its result, of ``value``'s shape, is the combination over each group of device ids."""
+    """Build an all_reduce of ``value`` by ``combiner`` over each group of device ids."""
     return _reduction("all_reduce", value, value.type, groups, combiner, channel, {})
 
 
 def reduce_scatter(value: Any, dim: int, groups: Groups, combiner: str, channel: int) -> Any:
-    """Build the op; device i of a group gets part i of the combination along ``dim``, which the group divides."""
+    """Build a reduce_scatter along ``dim``, whose size the group divides; device i of a group gets part i."""
     shape = list(value.type.shape)
     shape[dim] //= len(groups[0])
     i64 = ir.IntegerType.get_signless(64)

@@ -26,7 +26,7 @@ GROUPS = "replica_groups"
 
 
 def list_devices(op: Any, meshes: Mapping[str, Mesh | int]) -> None:
-    """Write the groups of a collective as lists; ``meshes``: by name, the device for a mesh without axes.
+    """Write the groups of a collective as lists. ``meshes``: by name; a device for a mesh without axes.
 
     Raises ShardingError for axes that the mesh lacks, or that are named twice.
     """
@@ -36,9 +36,7 @@ def list_devices(op: Any, meshes: Mapping[str, Mesh | int]) -> None:
 
 
 def list_devices_in(module: Any) -> None:
-    """List devices, as ``list_devices``, for all collectives of ``module``, whose meshes are its own. Raises as that
-    does.
-    """
+    """Write the groups of all collectives of ``module`` as lists. Raises as ``list_devices``."""
     meshes = meshes_of(module)
     for op in every_op(module.operation):
         if op.name in OPS and GROUPS in op.attributes:
@@ -46,7 +44,7 @@ def list_devices_in(module: Any) -> None:
 
 
 def meshes_of(module: Any) -> dict[str, Mesh | int]:
-    """Return the meshes of Shardy's that ``module`` names; the device of a mesh without axes."""
+    """Return the Shardy meshes of ``module`` by name; a device for a mesh without axes."""
     return {
         op.attributes["sym_name"].value: mesh_or_device(*mesh_parts(op.attributes["mesh"]))
         for op in module.body.operations
@@ -55,7 +53,7 @@ def meshes_of(module: Any) -> dict[str, Mesh | int]:
 
 
 def mesh_parts(attribute: Any) -> tuple[tuple[tuple[str, int], ...], Any]:
-    """Return the axes with their sizes, and the device ids, of a ``#sdy.mesh``."""
+    """Return the axes with their sizes, and the device ids, of an ``#sdy.mesh``."""
     mesh = sdy.MeshAttr(attribute)
     return tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)), mesh.device_ids
 

@@ -33,7 +33,7 @@ BODY, ENTER, LEAVE = PREFIX + "manual_computation_body", PREFIX + "GlobalToLocal
 
 
 def restore(module: Any) -> None:
-    """Restore Shardy's ops and attributes in ``module``, which XLA's importer read from HLO.
+    """Restore Shardy's ops and attributes in a module that XLA's importer read from HLO.
 
     Leaves a module without ``xla.sdy.meshes`` unchanged. Raises MLIRError for a text that is no attribute of Shardy's.
     """
@@ -67,7 +67,7 @@ def restore(module: Any) -> None:
 
 
 def _shardy_texts(attributes: Any) -> dict[str, str]:
-    """Return the texts of Shardy's in the frontend attributes."""
+    """Return Shardy's texts in the frontend attributes."""
     if FRONTEND not in attributes:
         return {}
     frontend = entries(attributes[FRONTEND])
@@ -111,7 +111,7 @@ def _shardings(text: str) -> list[Any]:
 
 
 def _region(call: Any, function: Any) -> None:
-    """Turn the call of a body between its conversions into a region with the function's block."""
+    """Replace the call of a body, between its conversions, by a region with the body's block."""
     from jaxlib.mlir.dialects import sdy
 
     entered = [_source(value) for value in call.operands]
@@ -148,7 +148,7 @@ def _region(call: Any, function: Any) -> None:
 
 
 def _source(tile: Any) -> tuple[Any, int]:
-    """Return the conversion that gives a region its ``tile``, and the tile's place among its operands."""
+    """Return the conversion that yields ``tile`` for a region, and the index of the tile."""
     owner = operation(tile.owner)
     if owner.name == "stablehlo.get_tuple_element":
         return operation(owner.operands[0].owner), ir.IntegerAttr(owner.attributes["index"]).value
@@ -156,7 +156,7 @@ def _source(tile: Any) -> tuple[Any, int]:
 
 
 def _values(left: Any) -> Iterator[Any]:
-    """Yield the whole values of a conversion: its result, or the elements of its tuple, all of which have uses."""
+    """Yield the whole values of a conversion: its result, or the used elements of its tuple."""
     if not str(left.results[0].type).startswith("tuple<"):
         yield left.results[0]
         return

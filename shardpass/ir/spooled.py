@@ -20,7 +20,7 @@ from shardpass.ir.doors import LARGE, PIECE, LargeFile
 
 
 def spooled(stream: BinaryIO) -> bytes | LargeFile:
-    """Read all of ``stream`` into memory, or into a temporary file where it is large.
+    """Read all of ``stream`` into memory, or into a temporary file if it is large.
 
     Raises OSError where it cannot be read, and ShardpassError (SP121) where there is no room for the temporary file.
     """
@@ -60,7 +60,7 @@ class _Kept:
 
 
 def _as_it_is(stream: BinaryIO) -> LargeFile | None:
-    """Return the file of case 1, if any."""
+    """Return stdin's own file in case 1, else None."""
     try:
         number = stream.fileno()
         if not stat.S_ISREG(os.fstat(number).st_mode) or stream.tell():

@@ -37,7 +37,7 @@ class Sink(Protocol):
 
 
 def print_to(sink: Sink, module: Any, **form: Any) -> None:
-    """Print ``module`` to ``sink`` as ``module.operation.print(**form)``, which changes ``module`` meanwhile."""
+    """Print ``module`` to ``sink`` as ``module.operation.print(**form)``. Changes ``module`` while it prints."""
     if form.get("large_elements_limit") is not None:  # large constants are left out
         module.operation.print(file=sink, binary=True, **form)
         return
@@ -49,7 +49,7 @@ def print_to(sink: Sink, module: Any, **form: Any) -> None:
 
 @contextmanager
 def _without_elements(module: Any) -> Iterator[dict[bytes, memoryview]]:
-    """Replace large constants by resources without content inside of the block; yields the elements by name."""
+    """Replace large constants by empty resources inside the block; yields their elements by name."""
     elements: dict[bytes, memoryview] = {}
     before: list[tuple[Any, Any]] = []
     try:
@@ -68,7 +68,7 @@ def _without_elements(module: Any) -> Iterator[dict[bytes, memoryview]]:
 
 
 def _raw(op: Any) -> memoryview | None:
-    """Return the elements of a large constant in place; None of another op."""
+    """Return a view of the elements of a large constant; None for any other op."""
     kind = op.results[0].type
     width = getattr(kind.element_type, "width", 0)  # of integers and floats alone
     size = math.prod(kind.shape) * width // 8
@@ -85,7 +85,7 @@ def _raw(op: Any) -> memoryview | None:
 
 
 class _Filled:
-    """Writes MLIR's output to ``sink``, with the elements in their places."""
+    """Writes MLIR's output to ``sink``, with the elements of large constants inserted."""
 
     def __init__(self, sink: Sink, elements: dict[bytes, memoryview]) -> None:
         self.sink, self.elements = sink, elements
@@ -102,7 +102,7 @@ class _Filled:
         self._pass_on(0)
 
     def _pass_on(self, kept: int) -> None:
-        """Write all pending text but the last ``kept`` bytes, in which a name may begin."""
+        """Write the pending text except the last ``kept`` bytes, which may be the start of a name."""
         text, at = b"".join(self.waiting), 0
         for match in _NAME.finditer(text):
             self.sink.write(text[at : match.start()])

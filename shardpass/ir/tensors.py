@@ -31,7 +31,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
 
 
 def retype(kind: Any, shape: Sequence[int]) -> Any:
-    """Return ``kind`` with another shape; types other than ranked tensors stay."""
+    """Return ``kind`` with another shape; types other than ranked tensors are returned unchanged."""
     if not isinstance(kind, ir.RankedTensorType):
         return kind
     return ir.RankedTensorType.get(list(shape), kind.element_type)
@@ -66,7 +66,7 @@ def entries(dictionary: Any, place: Place = NOWHERE) -> dict[str, Any]:
 
 
 def enum_word(attribute: Any) -> str:
-    """Return the word of an enum attribute: LT of ``#stablehlo<comparison_direction LT>``, CHLO's too."""
+    """Return the word in an enum attribute: LT in ``#stablehlo<comparison_direction LT>``; also for CHLO."""
     return str(attribute).rstrip(">").split()[-1]
 
 

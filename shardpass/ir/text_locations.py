@@ -82,7 +82,7 @@ def without_locations(text: str) -> str:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the offset after the parenthesis that closes the one before ``at``; the text's end without one."""
+    """Return the offset after the parenthesis that closes the one before ``at``, or the text's end."""
     depth = 1
     for token in _BRACKET.finditer(text, at):
         depth += {"(": 1, ")": -1}.get(token[0], 0)
@@ -92,7 +92,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _parse(text: str) -> Any:
-    """Parse the module; None where blanking broke the text (a location as the value of an attribute)."""
+    """Parse the module; None if removing locations broke the text (a location as an attribute's value)."""
     try:
         return ir.Module.parse(text)
     except ir.MLIRError:
@@ -126,7 +126,7 @@ def _set(thing: Any, location: Any) -> None:
 
 
 class _Places:
-    """Locations in one file, made once each."""
+    """Creates locations in one file, each once."""
 
     def __init__(self, filename: str, offset: int, context: Any) -> None:
         self.filename, self.offset, self.context = filename, offset, context
@@ -144,7 +144,7 @@ class _Places:
         return ir.Location.file(self.filename, line, column, self.context)
 
     def completed(self, location: str, place: Any) -> Any:
-        """Return ``place`` under the name that ``location``, as printed, has, if any."""
+        """Return ``place`` with the name in ``location``, a printed location, if any."""
         name = _NAME.match(location)
         if name is None:
             return place

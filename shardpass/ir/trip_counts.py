@@ -16,7 +16,7 @@ from shardpass.ir.tensors import enum_word
 
 
 def trip_count(loop: Any) -> int | None:
-    """Return the trips of a ``stablehlo.while``; None where they are unknown."""
+    """Return the number of iterations of a ``stablehlo.while``; None if unknown."""
     condition, body = (region.blocks[0] for region in loop.regions)
     compare = maker(terminator(condition).operands[0])
     if compare is None or compare.name != "stablehlo.compare":
@@ -35,7 +35,7 @@ def trip_count(loop: Any) -> int | None:
 
 
 def _place(value: Any, block: Any) -> int | None:
-    """Return the number of the argument of ``block`` that the value is."""
+    """Return the index of ``value`` among the arguments of ``block``."""
     return next((k for k, argument in enumerate(block.arguments) if argument == value), None)
 
 
@@ -46,7 +46,7 @@ def _number(value: Any) -> int | None:
 
 
 def _bound(value: Any, loop: Any, condition: Any, body: Any) -> int | None:
-    """Return the bound: a constant, or the start of a carried value that never changes."""
+    """Return the loop's bound: a constant, or the initial value of a carried value that never changes."""
     place = _place(value, condition)
     if place is None:
         return _number(value)

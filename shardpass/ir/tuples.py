@@ -45,7 +45,7 @@ def leaves(types: Iterable[Any]) -> list[Any]:
 
 
 def restore_tuples(lists: OpLists) -> bool:
-    """Restore the tuples of marked custom calls among ``lists``; returns whether there were any."""
+    """Restore the tuples of marked custom calls among ``lists``; returns whether the module changed."""
     calls = [op for op in named(lists.blocks, (CUSTOM_CALL,)) if TUPLES in op.attributes]
     for op in calls:
         _restore(op)
@@ -70,7 +70,7 @@ def _restore(op: Any) -> None:
 
 
 def _retyped(kind: Any, tiles: Iterator[Any]) -> Any:
-    """Replace each leaf of ``kind`` by the next of ``tiles``."""
+    """Replace the leaves of ``kind`` by the next types in ``tiles``."""
     return ir.TupleType.get_tuple([_retyped(of, tiles) for of in elements(kind)]) if is_tuple(kind) else next(tiles)
 
 

@@ -59,7 +59,7 @@ def _blocks_of(ops: Iterable[Any]) -> list[tuple[Any, Any]]:
 
 
 class OpLists:
-    """The ops below ``root``: read at first use, and again after a step reports a change."""
+    """The ops below ``root``, read at first use, and again after the module changed."""
 
     def __init__(self, root: Any) -> None:
         self.root = operation(root)
@@ -74,7 +74,7 @@ class OpLists:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the present ops: a step that handles none of them has no work."""
+        """The names of all ops, so that a step without such ops can return at once."""
         if self._names is None:
             self._names = frozenset().union(*(inside.names for inside in self.blocks))
         return self._names
@@ -84,11 +84,11 @@ class OpLists:
         return self._blocks is not None
 
     def take(self, blocks: list[OpList]) -> None:
-        """Take over lists that were read with others."""
+        """Use lists that were read for another root."""
         self._blocks, self._names = blocks, None
 
     def changed(self) -> None:
-        """Invalidate the lists, after ops were made, moved or erased without updating them."""
+        """Drop the lists, after ops were created, moved or erased."""
         self._blocks = self._names = None
 
 

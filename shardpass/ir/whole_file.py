@@ -76,7 +76,7 @@ def write_whole(path: str | Path, data: str | bytes | Writer) -> None:
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Delay Ctrl-C to the end of the block, so that no file stays half written."""
+    """Delay Ctrl-C to the end of the block, so that no file is left incomplete."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -30,7 +30,7 @@ from shardpass.ir.walk import every_op
 
 
 class Form(enum.Enum):
-    """The forms of ``--emit`` beside ``stablehlo``, which is MLIR text; the value is the name in messages."""
+    """The forms of ``--emit`` apart from ``stablehlo``, which is MLIR text; values are names in messages."""
 
     bytecode = "MLIR bytecode"
     vhlo = "a portable StableHLO artefact"
@@ -41,7 +41,7 @@ _SAYS = {Form.vhlo: {"sdy"}, Form.hlo: {"sdy", "chlo", "mhlo"}}  # of dialects b
 
 
 def written(module: Any, form: Form, version: str = "") -> BinaryIO:
-    """Write ``module`` as ``vhlo`` or ``hlo`` into a file, positioned at its start.
+    """Write ``module`` as ``vhlo`` or ``hlo`` to a temporary file, positioned at its start.
 
     ``version``: of StableHLO, for ``vhlo`` ("1.8.0"; none: that of this jaxlib). A large module
     goes to the child and comes back in files.
@@ -98,7 +98,7 @@ def _portable(module: Any, version: str) -> bytes:
 
 
 def _hlo(module: Any) -> Iterator[bytes]:
-    """Write HLO with the number of partitions in its first line, where XLA's tools read it."""
+    """Write HLO with the number of partitions in the first line, as XLA's tools expect."""
     from shardpass.ir import jax_private
 
     attributes = module.operation.attributes
@@ -119,7 +119,7 @@ def bytecode(module: Any) -> bytes:
 
 
 def _foreign(module: Any) -> set[str]:
-    """Return the dialects of ops in ``module`` beside StableHLO and those of every module."""
+    """Return the dialects of ``module``'s ops apart from StableHLO and dialects that every module has."""
     names = {op.name.partition(".")[0] for op in every_op(module.operation)}
     return names - {"builtin", "func", "stablehlo"}
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A row of the table.
+    """The linearity of an op.
 
     Attributes:
         places: the operands in which the op is linear together; None: all.
@@ -28,7 +28,7 @@ class Linear:
     planned: bool = True
 
     def of(self, operands: int) -> tuple[int, ...]:
-        """Return the places of an op with so many operands."""
+        """Return the indices of the operands in which an op with ``operands`` operands is linear together."""
         return tuple(range(operands)) if self.places is None else self.places
 
 

@@ -80,7 +80,7 @@ class Split:
         results: Shapes,
         machine: Machine = IDEAL,
     ) -> Split:
-        """Build the split of an op with ``rule`` that gives the factors the sub-axes ``factors``."""
+        """Return the split of an op with ``rule`` that splits the factors by the sub-axes ``factors``."""
         sides = [
             tuple(unproject(rule, m, s, factors, mesh.sizes) for m, s in zip(maps, shapes, strict=True))
             for maps, shapes in ((rule.operands, operands), (rule.results, results))
@@ -131,7 +131,7 @@ class Split:
 
 @dataclass(frozen=True)
 class LocalPlan:
-    """A device's part of an op under ``split``. Families that decide more extend the class.
+    """What a device computes of an op under ``split``. Families with more decisions extend the class.
 
     ``ignored``: operands that ``emit`` does not read, as their shapes alone matter; they are not fetched.
     """
@@ -145,7 +145,7 @@ P = TypeVar("P", bound=LocalPlan)
 
 
 class OpModel(abc.ABC, Generic[P]):
-    """The facts of one op, made by the ``read`` of its family. Equal ops of a program share one model.
+    """The facts of an op, made by the ``read`` of its family. Equal ops of a program share a model.
 
     ``looks_on``: the op only reports its operands (a callback), in whatever split they have; result i is operand i.
     ``shows_tiles``: the report shows tiles to the user, so cost must not change their split.
@@ -169,7 +169,7 @@ class OpModel(abc.ABC, Generic[P]):
 
 @dataclass(frozen=True, eq=False)
 class Pointwise(OpModel[LocalPlan]):
-    """An op that stays the same op on tiles: nothing is sent, and no attribute depends on sizes."""
+    """An op that is unchanged on tiles: no communication, and no attribute depends on sizes."""
 
     rule: Rule
 

@@ -63,7 +63,7 @@ class _Features:
         return hlo.divide(total, at.splat(total.type, _decimal(self.count)))
 
     def deviation(self, variance: Any) -> tuple[Any, Any]:
-        """Add epsilon to the variance, and take the root."""
+        """Return the square root of the variance plus epsilon."""
         raised = hlo.add(variance, at.splat(variance.type, _decimal(self.epsilon)))
         return raised, hlo.sqrt(raised)
 

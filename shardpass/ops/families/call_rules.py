@@ -166,7 +166,7 @@ def _model(op: Any, rule: CallRule) -> OpModel[Any]:
 
 @lru_cache(maxsize=1024)
 def _fitted(rule: CallRule, operands: tuple[tuple[int, ...], ...], results: tuple[tuple[int, ...], ...]) -> LocalCall:
-    """Build the model of a call with these shapes. Raises ValueError where the rule does not fit."""
+    """Build the model of a call with these shapes. Raises ValueError if the rule does not fit the shapes."""
     sides = [_spelled(rule.operands, operands, "operand"), _spelled(rule.results, results, "result")]
     sizes = _sizes(rule, zip((*sides[0], *sides[1]), (*operands, *results), strict=True))
     build = RuleBuilder([len(s) for s in operands], [len(s) for s in results])

@@ -80,7 +80,7 @@ def _exchange(joint: Joint, count: int) -> Exchange:
 
 @dataclass(frozen=True, kw_only=True)
 class SplicePlan(LocalPlan):
-    """The plan of one split. ``rounds`` build the result's tile from the operands' tiles; None: nothing moves."""
+    """The plan of a splice for one split. ``rounds``: build the result's tile; None without communication."""
 
     rounds: Rounds | None
 

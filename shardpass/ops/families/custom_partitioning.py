@@ -172,7 +172,7 @@ def _inferred(key: str, operands: tuple[Tensor, ...], results: tuple[Tensor, ...
 def _inferred_dims(
     key: str, index: int, dim: int, operands: tuple[Tensor, ...], results: tuple[Tensor, ...]
 ) -> list[tuple[int, int]]:
-    """Ask which result dimensions are split where only dimension ``dim`` of operand ``index`` is."""
+    """Return the result dimensions that are split if only dimension ``dim`` of operand ``index`` is."""
     from shardpass.ir import jax_private
 
     try:

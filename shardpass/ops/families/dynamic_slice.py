@@ -52,7 +52,7 @@ from shardpass.ops.tiles.margins import with_margins, without_margins
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One dimension of a dynamic slice on a device. ``axes``: that split it, () unless it is both split and cut.
+    """One dimension of a dynamic slice on a device. ``axes``: split it; () unless it is both split and cut.
 
     ``last``: the last valid start position. ``slice``: the elements of the slice. ``width``: the most of them that one
     tile can own. ``tile``: the elements of a tile.

@@ -20,7 +20,7 @@ from shardpass.ops.tiles.boxes import cut, cut_at, zeros
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """Builds along ``line`` for the op at ``site``."""
+    """Builds ops along ``line``, for the op at ``site``."""
 
     site: Site
     line: Line

@@ -81,7 +81,7 @@ def placed(plan: Exchange, width: int) -> Placement:
 
 
 def _agreed(table: Table, matter: Sequence[int]) -> Table:
-    """Return a constant table if all entries that ``matter`` are equal, else ``table``."""
+    """Return a constant table if all entries selected by ``matter`` are equal, else ``table``."""
     entries = {table[p] for p in matter}
     return table if len(entries) != 1 else (entries.pop(),) * len(table)
 

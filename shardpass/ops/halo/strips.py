@@ -75,7 +75,7 @@ class StripLayout:
 
     @property
     def shared(self) -> bool:
-        """Whether some permute serves two distances, and fetches elements also where a strip has no sender."""
+        """Whether a permute serves two distances, and also fetches elements for strips without a sender."""
         return any(len(s.strips) > 1 for s in self.shipments)
 
 

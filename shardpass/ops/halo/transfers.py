@@ -89,7 +89,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """An exchange. ``kept``: the runs that stay on their position. ``rounds``: in the order of their places.
+    """An exchange. ``kept``: runs that stay on their position. ``rounds``: ordered by place.
 
     ``received``: elements that a position gets.
     """

@@ -51,7 +51,7 @@ def extend(site: Site, value: Any, halo: Halo, fill: Any | None) -> Any:
 
 
 def fitted(site: Site, value: Any, plan: WindowSlide, fill: Any) -> Any:
-    """Pad and cut ``value``, with its windows, for the op that slides along it; ``fill`` stands between elements.
+    """Pad and slice the windows in ``value`` for the op that slides along it. ``fill``: between elements.
 
     Runs after the exchanges of all dimensions, which work on elements alone, without places between them.
     """

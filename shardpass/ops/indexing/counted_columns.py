@@ -31,7 +31,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """The same number everywhere; a truth value is 0 or 1."""
+    """A number that all elements have; booleans count as 0 or 1."""
 
     number: int
 

@@ -58,7 +58,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The chosen split: the sub-axes of each factor, and the resulting split of each operand and result."""
+    """The chosen split of an op: the sub-axes of each factor, and the split of each operand and result."""
 
     factors: dict[int, Axes]
     operands: tuple[DimAxes, ...]
@@ -309,7 +309,7 @@ def _price(
 def _assign_pairs(
     rule: Rule, operands: Sequence[Side], results: Sequence[Side], mesh: PrimeMesh, pricing: Pricing
 ) -> Assignment:
-    """Choose the cheapest split of each operand by itself, of an op whose operands are independent."""
+    """Choose the split of each operand separately, for an op with independent operands."""
     factors: dict[int, Axes] = {}
     inputs: list[DimAxes] = []
     outputs: list[DimAxes] = []

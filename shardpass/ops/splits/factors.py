@@ -90,7 +90,7 @@ class Rule:
 
 
 class RuleBuilder:
-    """Collects factors, and which dimension maps to which."""
+    """Builds a rule: adds factors, and maps dimensions to them."""
 
     def __init__(self, operand_ranks: Sequence[int], result_ranks: Sequence[int]) -> None:
         self._factors: list[Factor] = []

@@ -21,6 +21,6 @@ def with_margins(value: Any, margins: Sequence[int], text: str) -> Any:
 
 
 def without_margins(value: Any, margins: Sequence[int]) -> Any:
-    """Cut the margins off: the inverse of ``with_margins``."""
+    """Slice off the margins: the inverse of ``with_margins``."""
     high = [size - margin for size, margin in zip(shape_of(value), margins, strict=True)]
     return hlo.slice(value, i64_array(margins), i64_array(high), i64_array([1] * len(margins)))

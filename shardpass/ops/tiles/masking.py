@@ -41,7 +41,7 @@ def identity_text(combiner: str, element: Any) -> str | None:
 
 
 def has_identity(combiner: str, element: ElementType) -> bool:
-    """Return whether ``identity_text`` has an answer, for callers without an MLIR type."""
+    """Return whether the combiner has an identity (``identity_text``), for callers without an MLIR type."""
     return _identity(combiner, element.mlir) is not None
 
 
