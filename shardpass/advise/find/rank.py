@@ -5,10 +5,11 @@ of an annotated array stay on each device saves communication by giving up what 
 batch, or undoes ZeRO or FSDP.
 
 1. An edit breaks the scheme where ``scheme.harm`` counts bytes, or where more bytes are received. One for which bytes
-   are counted is left out where a device receives or holds more with it, or does not save HALF of what is received or
-   of the memory: time alone, which is modelled, is no reason to give up a split. Where these bytes are less than SMALL
-   of the memory, a FIFTH is enough. An edit that splits an annotated array otherwise saves a TENTH of the time, of
-   what is received, or of the memory; one with which a device receives or holds more, a THIRD.
+   are counted is left out where a device receives or holds more with it, unless other axes split the array then, or
+   where it does not save HALF of what is received or of the memory: time alone, which is modelled, is no reason to give
+   up a split. Where these bytes are less than SMALL of the memory, a FIFTH is enough. An edit that splits an annotated
+   array otherwise saves a TENTH of the time, of what is received, or of the memory; one with which a device receives or
+   holds more, a THIRD.
 2. Edits that keep the scheme come first, unless the best of them is worth less than half (``HALF``) of an edit that
    breaks the scheme.
 3. Of these, all that are worth NEAR of the best count as equal. The order is then the rank of the kind, the number of
@@ -70,7 +71,7 @@ class Trial:
         time, sent, memory = _saved(base, after)
         if self.harm:
             least = FIFTH if self.harm <= SMALL * base.memory else HALF
-            return max(sent, memory) >= least and not worsens(base, after)
+            return max(sent, memory) >= least and (self.moves or not worsens(base, after))
         least = THIRD if worsens(base, after) else TENTH if self.moves else 0.0
         return max(time, sent, memory) >= least
 

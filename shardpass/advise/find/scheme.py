@@ -69,12 +69,18 @@ def _grows(context: Context, change: Change) -> float:
 
 
 def _is_moved(context: Context, change: Change) -> bool:
-    """Return whether an array that is split is split along another dimension or over other axes, in tiles as large."""
+    """Return whether an array that is split is split along another dimension or over other axes, in tiles as large at
+    least, and not over fewer axes.
+    """
     before, after = change.site.spec, change.spec
     if not before or after is None or not axes_of(before) or change.padded is not None:
         return False
     array, axes = change.site.array, context.axes
-    return before != after and tile(array, after, axes) >= tile(array, before, axes) / LARGER
+    return (
+        before != after
+        and not axes_of(after) < axes_of(before)
+        and tile(array, after, axes) >= tile(array, before, axes) / LARGER
+    )
 
 
 def _names(changes: list[Change]) -> str:

@@ -84,6 +84,12 @@ def test_an_edit_that_splits_an_array_otherwise_saves_a_tenth() -> None:
     assert not moving.saves(BASE, Figures(950, 1000, 0, 0.95))
 
 
+def test_a_split_over_a_smaller_axis_may_take_more_memory() -> None:
+    after = Figures(400, 1200, 0, 0.55)
+    assert Trial((), KIND["argument"], 0.5, harm=200, moves=True).saves(BASE, after)
+    assert not Trial((), KIND["argument"], 0.5, harm=200).saves(BASE, after)
+
+
 def test_an_edit_with_which_a_device_holds_more_saves_a_third() -> None:
     edit = trial("drop", 0.0)
     assert edit.saves(BASE, Figures(600, 1020, 0, 0.8))
