@@ -79,5 +79,7 @@ class Partition(ModulePass):
         machine, decided = machine_of(module), table.decided  # by plans of the program before, on whichever machine
         if decided is not None and decided.clock.machine != machine:
             decided = None
-        plan = plan_program(table.program, table.all_shardings(), decided, machine=machine)
+        plan: ProgramPlan | None = table.plan
+        if plan is None or plan.machine != machine:
+            plan = plan_program(table.program, table.all_shardings(), decided, machine=machine)
         return table, with_loops(plan, LoopTerms(self.matmul_loops, self.matmul_one_way))

@@ -126,7 +126,8 @@ class Propagate(ModulePass):
         if decision.memory is not None:
             module.operation.attributes[FIT] = ir.StringAttr.get(str(decision.memory), module.context)
         write(program, handles, decision.shardings)
-        keep(Table(program, handles, decision.shardings, decision.decided))
+        plan = decision.plan if decision.memory is None else None
+        keep(Table(program, handles, decision.shardings, decision.decided, plan))
         return decision, handles
 
     def refuse_unknown(self) -> None:

@@ -24,13 +24,15 @@ from shardpass.program.shardings import Shardings, annotated_shardings
 class Table:
     """A module's facts. ``shardings``: the result of propagation, None before it.
 
-    ``decided``: the decisions of the program's plans so far (``planning.choose``), for later plans.
+    ``decided``: the decisions of the program's plans so far (``planning.choose``), for later plans. ``plan``: the
+    plan of ``shardings`` (``planning.plan``), where the decision made it.
     """
 
     program: Program
     handles: Handles
     shardings: Shardings | None = None
     decided: Any = None
+    plan: Any = None
 
     def all_shardings(self) -> Shardings:
         """Return the shardings of all values: from propagation in this run, or else from the text."""

@@ -120,7 +120,8 @@ class Decision:
     decided.
     ``parts``: of an op of ``propagated`` that is a part of one of the program, that op's number. ``decided``: what
     plans have decided on the way, for those that follow. ``find_bound``: finds ``bound``. ``memory``: the limit of
-    bytes for which cheaper shardings were left, None where there are none.
+    bytes for which cheaper shardings were left, None where there are none. ``plan``: of the program under
+    ``shardings``.
     """
 
     shardings: Shardings
@@ -132,6 +133,7 @@ class Decision:
     decided: Decided | None = None
     find_bound: Callable[[], Bound] | None = field(default=None, repr=False)
     memory: int | None = None
+    plan: ProgramPlan | None = field(default=None, repr=False)
     plans: tuple[ProgramPlan, ProgramPlan] | None = None
 
     @cached_property
@@ -273,7 +275,9 @@ class _Best:
         if spends_memory(plain, plan):
             other = plain
         plans = None if other is plan else (other, plan)
-        return replace(self.best, tried=self.tried, find_bound=lambda: self.search.bound(plan, why), plans=plans)
+        return replace(
+            self.best, tried=self.tried, find_bound=lambda: self.search.bound(plan, why), plan=plan, plans=plans
+        )
 
 
 def _pays(before: ProgramPlan, plan: ProgramPlan, moved: bool, enough: float) -> bool:

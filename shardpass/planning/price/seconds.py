@@ -31,7 +31,7 @@ from functools import cached_property
 from shardpass.cost.machine import Machine
 from shardpass.cost.schedule import COMPUTE, Slot, Task, ahead, beside, branches, links, schedule
 from shardpass.ops.model import LocalPlan
-from shardpass.planning.price.borders import borders
+from shardpass.planning.price.borders import Borders, borders
 from shardpass.planning.price.clock import Clock
 from shardpass.planning.price.fold import Folded
 from shardpass.planning.price.listed import (
@@ -88,6 +88,11 @@ class _Walk:
     operand_values: Mapping[tuple[int, int], frozenset[int]]
     prices: dict[int, float] = field(default_factory=dict)
     brought: dict[Copy, tuple[Reshard, set[int]]] = field(default_factory=dict)  # of which values there is this copy
+    # of work: equal layers share their local plans, which the plan of the program keeps
+    worked: dict[tuple[int, Borders], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.borders = borders(self.program)
 
     def block(self, block: BlockPlan, runs: int) -> None:
         for plan in block.ops:
@@ -172,14 +177,18 @@ class _Walk:
 
     def work(self, op: Op, local: LocalPlan, number: int, runs: float) -> None:
         assert op.model is not None
-        at = borders(self.program)[op.number]
-        self.add(number, runs * self.clock.work(op.model.rule, local.split, self.program.elements(op), at))
+        at = self.borders[op.number]
+        seconds = self.worked.get((id(local), at))
+        if seconds is None:
+            seconds = self.clock.work(op.model.rule, local.split, self.program.elements(op), at)
+            self.worked[id(local), at] = seconds
+        self.add(number, runs * seconds)
 
     def untouched(self, op: Op, number: int, runs: float) -> None:
         """Add the work of per-device code on the tiles that it is given."""
         if op.alone is not None:
             operands, results = ([self.program.array(value) for value in side] for side in (op.operands, op.results))
-            at = borders(self.program)[op.number]
+            at = self.borders[op.number]
             self.add(number, runs * self.clock.least_work(op.alone.rule, operands, results, 1, at))
         for block in op.inside:
             for inner in block.ops:

@@ -3,9 +3,10 @@
 1. The network falls apart into components, which are solved each by itself.
 2. Where elimination solves a component in small tables, the answer is exact and no other solver is loaded: a chain of
    products, most programs on one mesh axis.
-3. Of the others, variables with at most two neighbours go first, which makes no table of more than two variables. From
-   what is left, the values that no best assignment has are left out (``reduce``), and toulbar2 solves the rest. Where
-   there is no wheel of toulbar2, HiGHS does, as an integer program.
+3. Of the others, variables with at most two neighbours go first, which makes no table of more than two variables. What
+   is left toulbar2 solves: its bounds and a short search prove most small ones. Of the others the values that no best
+   assignment has are left out (``reduce``), as the answer of the short search is near, and a longer search follows.
+   Where there is no wheel of toulbar2, HiGHS solves what is left after that, as an integer program.
 4. The answer is never more expensive than the ``known`` assignment.
 
 Deterministic: budgets count entries and backtracks, never seconds.
@@ -24,6 +25,8 @@ from shardpass.planning.solve.eliminate import Elimination, elimination_order
 from shardpass.planning.solve.network import Network
 from shardpass.planning.solve.reduce import reduced
 from shardpass.planning.solve.result import Result
+
+SHORT, SMALL = 3, 1 << 20  # backtracks of a first search, and entries of networks that have one
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,21 @@ def _component(network: Network, known: Mapping[int, int] | None, budget: Budget
 
 
 def _searched(network: Network, known: Mapping[int, int] | None, backtracks: int) -> Result:
-    """Solve a network that elimination leaves; first makes it smaller where the price of ``known`` bounds it."""
+    """Solve a network that elimination leaves; makes it smaller where the price of ``known`` bounds it, and a short
+    search does not solve it.
+    """
+    plain, first = all(len(table.variables) <= 2 for table in network.tables), -math.inf
     solver = toulbar2.solve if toulbar2.available() else highs.solve
-    plain = all(len(table.variables) <= 2 for table in network.tables)
     if known is None or not plain or not math.isfinite(network.price(known)):
         return solver(network, known, backtracks)
+    if solver is toulbar2.solve and network.entries <= SMALL:
+        short = solver(network, known, min(backtracks, SHORT))
+        if not short.why or backtracks <= SHORT:
+            return short
+        known, first = short.values, short.bound
     rest = reduced(network, known)
     answer = solver(rest.network, rest.best, backtracks)
-    return replace(answer, values=rest.before(answer.values))
+    return replace(answer, values=rest.before(answer.values), bound=max(first, answer.bound))
 
 
 def _order(network: Network, budget: Budget) -> list[int]:

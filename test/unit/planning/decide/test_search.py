@@ -108,20 +108,25 @@ def test_no_effort_is_dearer_than_a_lower_one(name: str, machine: str) -> None:
     assert prices[1] <= prices[0]
 
 
-def test_what_the_search_decided_is_not_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The passes of one run share the splits that were chosen; the plan is what it is without them."""
-    grown = []
+def test_the_plan_that_was_decided_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The passes of one run share the plan that the search chose, which is what its shardings alone make."""
+    planned = []
 
     def counted(program: Program, shardings: Shardings, decided: Decided, machine: Machine) -> ProgramPlan:
-        before = len(decided.choices)
-        plan = plan_program(program, shardings, decided, machine=machine)
-        grown.append(len(decided.choices) - before)
-        assert str(plan) == str(plan_program(program, shardings))
-        return plan
+        planned.append(program)
+        return plan_program(program, shardings, decided, machine=machine)
 
     monkeypatch.setattr(partition, "plan_program", counted)
     partitioned(1)
-    assert grown == [0]
+    assert planned == []
+    partitioned(0)
+    assert len(planned) == 1
+    kind = "tensor<64x64xf32>"
+    product = f"%z = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({kind}, {kind}) -> {kind}"
+    for text in (layers(), row_split(product)):
+        decision = decided(text)
+        assert decision.plan is not None
+        assert str(decision.plan) == str(plan_program(decision.plan.program, decision.shardings))
 
 
 def test_sums_wait_as_the_built_module_joins_them() -> None:
