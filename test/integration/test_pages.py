@@ -34,6 +34,7 @@ ELSEWHERE = {
 # Pages with figures of XLA's compiler, which change with its version.
 FIGURES_OF_XLA = {"howto/memory.md"}
 LIBRARIES = {"howto/keras.md": "keras"}  # which `make setup` installs, and a smaller environment may lack
+LONG = {"tutorial.md"}  # searches for edits take 20 seconds of the processor each
 RUN = [page for page in ALL if page.relative_to(DOCS).as_posix() not in ELSEWHERE and pages.blocks(page)]
 
 
@@ -41,7 +42,11 @@ def name(page: Path) -> str:
     return page.relative_to(DOCS).as_posix()
 
 
-@pytest.mark.parametrize("page", RUN, ids=name)
+def marked(page: Path) -> object:
+    return pytest.param(page, marks=pytest.mark.long) if name(page) in LONG else page
+
+
+@pytest.mark.parametrize("page", [*map(marked, RUN)], ids=name)
 def test_the_code_runs_and_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
     if name(page) in FIGURES_OF_XLA and jax.version.__version_info__ >= (0, 12):
         pytest.skip("the page has the figures of XLA in jax 0.10")

@@ -54,6 +54,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return explained(tmp_path_factory.mktemp("whole"), transformer(1, tokens="P()"))
 
 
+@pytest.mark.long  # a search takes 20 seconds of the processor
 def test_a_leftover_constraint_in_a_transformer(tmp_path: Path, leftover: Any) -> None:
     source, report = transformer(2, leftover=CONSTRAINT), leftover
     first = report.findings[0]
@@ -65,6 +66,7 @@ def test_a_leftover_constraint_in_a_transformer(tmp_path: Path, leftover: Any) -
     assert first.after.flops < first.before.flops
 
 
+@pytest.mark.long  # a search takes 20 seconds of the processor
 def test_tokens_that_nothing_splits_in_a_transformer(tmp_path: Path, whole: Any) -> None:
     """Each of 4 groups of devices computes the whole batch: with the batch split, a quarter of all products."""
     source, report = transformer(1, tokens="P()"), whole
