@@ -41,17 +41,31 @@ WRAPS = Law("wrap of sums", "(x + a) + b = x + (a + b), (x - a = v) = (x = v + a
 ZEROS = Law("repeated zero", "0 + (0 + x) = 0 + x")
 BITS = Law("there and back", "bitcast(bitcast(x)) = x")
 COUNTED = Law("whole numbers", "float(i) + float(j) = float(i + j), where both are exact")
+NARROWED = Law("narrower integers", "convert(a + b) = convert(a) + convert(b), of products too, to a narrower integer")
+COUNTS = Law("counts", "(a + b >= 1) = (a >= 1 or b >= 1), (min(a, b) >= c) = (a >= c and b >= c), of truth values too")
 EXACT = (
     *(NEUTRAL, DIFFERENCE, NEGATIVE, COMMUTES, SAME, DECIDES, WRITTEN, TURNED, WITHIN),
-    *(CLAMPED, WRAPS, ZEROS, BITS, COUNTED),
+    *(CLAMPED, WRAPS, ZEROS, BITS, COUNTED, NARROWED, COUNTS),
 )
 
 ZERO = Law("zero", "x + 0 = x", "-0 may become 0")
 NEGATED_SUM = Law("negated sum", "-(a + b) = -a - b", "a 0 may have another sign")
 FACTOR = Law("common factor", "c * a + c * b = c * (a + b)", "one side may overflow")
-DIVISOR = Law("common divisor", "a / c + b / c = (a + b) / c", "one side may overflow")
+DIVISOR = Law("common divisor", "a / c + b / c = (a + b) / c, (a / b) / c = a / (b * c)", "one side may overflow")
 CONVERTED = Law("conversion of a sum", "a sum moved past a conversion", "one side may overflow")
-INEXACT = (ZERO, NEGATED_SUM, FACTOR, DIVISOR, CONVERTED)
+CANCELLED = Law("cancellation", "a + b - b = a, a * 0 = 0", "infinite and NaN where b is, and b may absorb a")
+EXPONENTIAL = Law("exponents", "exp(a) * exp(b) = exp(a + b), log(a * exp(b)) = log(a) + b", "one side may overflow")
+FUNCTIONS = Law("written functions",
+                "rsqrt(a) = 1 / sqrt(a), logistic(a) = 1 / (1 + exp(-a)), log_plus_one(a) = log(1 + a)",
+                "one side may overflow, or be NaN")  # fmt: skip
+SELECTED = Law("selection", "select(p, a, b) = b + p * (a - b), select(a > b, a, b) = max(a, b)",
+               "NaN, infinite, or a 0 of another sign")  # fmt: skip
+ORDER = Law("negated comparison", "not (a < b) = (b <= a)", "other for NaN")
+FIRST = Law("first of the greatest", "argmax(a) = the least position at which a = max(a)", "other for NaN")
+INEXACT = (
+    *(ZERO, NEGATED_SUM, FACTOR, DIVISOR, CONVERTED),
+    *(CANCELLED, EXPONENTIAL, FUNCTIONS, SELECTED, ORDER, FIRST),
+)
 
 LAWS = (*EXACT, *INEXACT)
 

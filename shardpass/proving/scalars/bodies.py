@@ -13,14 +13,31 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
+from jaxlib.mlir import ir
 
+from shardpass.ir.walk import operation
 from shardpass.proving.relations.evaluate import Unknown
 from shardpass.proving.relations.pieces import Ints
-from shardpass.proving.scalars.lists import ragged
-from shardpass.proving.scalars.table import Scalars
+from shardpass.proving.rules.integers import is_integer
+from shardpass.proving.scalars.constants import identities
+from shardpass.proving.scalars.lists import ragged, reduced
+from shardpass.proving.scalars.ranks import FIRST, ranked
+from shardpass.proving.scalars.table import Order, Scalars, among
 from shardpass.proving.scalars.walk import ScalarSite, Value
 
 Body = tuple[tuple[int, ...], Sequence[int], Sequence[int]]  # what it returns of two tuples
+_BODY = """func.func @first(%x: tensor<{0}>, %i: tensor<{1}>, %y: tensor<{0}>, %j: tensor<{1}>) -> (tensor<{0}>, tensor<{1}>) {{
+  %before = stablehlo.compare {2}, %x, %y : (tensor<{0}>, tensor<{0}>) -> tensor<i1>
+  %nan = stablehlo.compare NE, %x, %x : (tensor<{0}>, tensor<{0}>) -> tensor<i1>
+  %own = stablehlo.or %before, %nan : tensor<i1>
+  %same = stablehlo.compare EQ, %x, %y : (tensor<{0}>, tensor<{0}>) -> tensor<i1>
+  %lower = stablehlo.compare LT, %i, %j : (tensor<{1}>, tensor<{1}>) -> tensor<i1>
+  %tied = stablehlo.and %same, %lower : tensor<i1>
+  %index = stablehlo.or %own, %tied : tensor<i1>
+  %value = stablehlo.select %own, %x, %y : tensor<i1>, tensor<{0}>
+  %label = stablehlo.select %index, %i, %j : tensor<i1>, tensor<{1}>
+  return %value, %label : tensor<{0}>, tensor<{1}>
+}}"""  # noqa: E501
 
 
 def by_body(site: ScalarSite, rows: Sequence[Ints], starts: Sequence[Ints]) -> list[Ints]:
@@ -37,6 +54,9 @@ def by_body(site: ScalarSite, rows: Sequence[Ints], starts: Sequence[Ints]) -> l
         body, inner = within, flat[:-1]
     else:
         body, inner = walked(site, kinds, None), flat
+        made = first(site, rows, starts, body) if len(rows) == 2 else None
+        if made is not None:
+            return made
     some = np.asarray(counts.any(1))
     result = []
     for k, ids in enumerate(_reduced(table, kinds[: len(inner)], body, [i[some] for i in inner], counts[some])):
@@ -116,3 +136,37 @@ def marked(site: ScalarSite, kinds: Sequence[str]) -> Body | None:
         return None
     returned, first, second = walked(site, kinds, (1, 1))
     return (returned[:-1], first[:-1], second[:-1]) if returned[-1] == one else None
+
+
+def first(site: ScalarSite, rows: Sequence[Ints], starts: Sequence[Ints], body: Body) -> list[Ints] | None:
+    """Reduce values and their positions by argmax or argmin; None for other bodies, and other positions.
+
+    ``body``: what it returns of two tuples of terms, and these. The initial value has the first of the positions.
+    """
+    table, (values, labels) = site.table, rows
+    kinds = [v.element for v in site.operands[:2]]
+    if kinds[0].startswith("complex") or not (is_integer(kinds[1]) and table.known(labels).all() and labels.shape[-1]):
+        return None
+    numbers = table.values(labels)
+    if (np.diff(numbers) <= 0).any() or (starts[1] != labels[..., :1]).any():
+        return None
+    name = next((name for name in FIRST if _is_body(site, name, kinds, body)), None)
+    if name is None or not among(starts[0], identities(table, FIRST[name], kinds[0])).all():
+        return None
+    order = Order(kinds[0], (name, "first"))
+    flat = [ids.reshape(-1, ids.shape[-1]).tolist() for ids in rows]
+    index = [ranked(table, order, 0, list(zip(*row, strict=True))) for row in zip(*flat, strict=True)]
+    greatest = reduced(table, FIRST[name], kinds[0], values)
+    table.extremes |= {(order, tuple(row)): n for row, n in zip(flat[0], greatest.ravel().tolist(), strict=True)}
+    return [greatest, np.array(index, np.int64).reshape(values.shape[:-1])]
+
+
+def _is_body(site: ScalarSite, name: str, kinds: Sequence[str], body: Body) -> bool:
+    returned, *given = body
+    text = _BODY.format(*kinds, "GT" if name == "argmax" else "LT")
+    with site.op.context:
+        module = ir.Module.parse(text)
+    own = [Value(np.full(site.devices, n, np.int64), kinds[k % 2]) for k, n in enumerate([*given[0], *given[1]])]
+    made = site.walk.block(operation(next(iter(module.body.operations))).regions[0].blocks[0], own)
+    site.table.at = site.op
+    return returned == tuple(int(v.ids[0]) for v in made if v is not None)

@@ -11,7 +11,6 @@ from shardpass.proving.rules.collectives import Groups, groups_of, pairs_of
 from shardpass.proving.rules.contraction import reducer_of
 from shardpass.proving.scalars.constants import zero
 from shardpass.proving.scalars.lists import reduced
-from shardpass.proving.scalars.partial import summed
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
 
@@ -35,8 +34,6 @@ def all_reduce(site: ScalarSite) -> list[Value]:
 def total(site: ScalarSite, value: Value, groups: Groups) -> Ints:
     name = reducer_of(site.op)
     matrix = np.stack([value.ids[place] for place in groups.members.T], axis=-1)
-    if name == "add":
-        return summed(site.table, value.element, matrix, site.walk.whole_terms)
     return reduced(site.table, name, value.element, matrix)
 
 

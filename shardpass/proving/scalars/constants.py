@@ -186,6 +186,15 @@ def quotient(table: Scalars, element: str, numbers: Sequence[int]) -> int | None
     return int(of_array(table, result, element)[0])
 
 
+def compared_constants(table: Scalars, element: str, numbers: Sequence[int], direction: str, kind: str) -> int | None:
+    """Compare two constants of a float type; None for complex numbers and in the total order."""
+    keys = [table.terms[number][0] for number in numbers]
+    if "TOTAL" in kind or element.startswith("complex") or not all(_is_constant(key, element) for key in keys):
+        return None
+    x, y = (float(np.frombuffer(key[2], element_type(element).dtype)[0]) for key in keys)
+    return table.integer(int({"EQ": x == y, "NE": x != y, "LT": x < y, "LE": x <= y}[direction]))
+
+
 def square_root(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
     """Return the square root of a normal number of type f32 or f64, rounded once; None for others."""
     key = table.terms[numbers[0]][0]

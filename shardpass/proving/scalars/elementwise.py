@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from shardpass.proving.rules.elementwise import (
 )
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.constants import (
+    compared_constants,
     constants_of,
     negative,
     product,
@@ -175,7 +177,9 @@ def compare(site: ScalarSite) -> list[Value]:
     commutes = key[:2] in COMPARED
     if not is_integer(x.element):
         ordered = [np.minimum(*columns), np.maximum(*columns)] if commutes else columns
-        return [site.result(site.table.rows(key, ordered))]
+        result = site.table.rows(key, ordered)
+        folds = partial(compared_constants, direction=str(key[1]), kind=str(kind))
+        return [site.result(_with_constants(site.table, x.element, columns, result, folds))]
 
     def one(a: int, b: int) -> int:
         result = compared(site.table, key[1], x.element, a, b)

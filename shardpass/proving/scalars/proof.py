@@ -109,23 +109,14 @@ class ElementProof:
         want, have, side = self.wanted[index], self.tiles[index], self.results[index]
         if want is None or have is None or (want.ids != want.ids[:1]).any():
             return False
+        pairs: dict[tuple[int, int], None] = {}
         for device, offset in enumerate(side.offsets):
             part = want.ids[0][tuple(slice(o, o + n) for o, n in zip(offset, side.tile, strict=True))]
             own = have.ids[corner(device, part.shape)]
-            if side.counts[device] and not self._same(part[part != own], own[part != own]):
-                return False
-        return True
-
-    def _same(self, wanted: Ints, made: Ints) -> bool:
-        """Return whether terms that differ are equal by laws that the proof may take."""
-        if self._laws.strict:
-            return not len(wanted)
-        pairs = dict.fromkeys(zip(wanted.tolist(), made.tolist(), strict=True))
-        before = len(self._laws.uses)
+            if side.counts[device]:
+                apart = part != own
+                pairs |= dict.fromkeys(zip(part[apart].tolist(), own[apart].tolist(), strict=True))
         try:
-            same = all(self._relaxed.same(*pair) for pair in pairs)
+            return self._relaxed.same(list(pairs))
         except TooLarge:
-            same = False
-        if not same:
-            del self._laws.uses[before:]
-        return same
+            return False

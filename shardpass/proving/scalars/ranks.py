@@ -6,7 +6,10 @@
 the first comes first. What an index chooses from a table is the element's label in that table, so a gather by an index
 of ``top_k`` is ``ranked`` with other labels.
 
-Three laws, for each total order of the elements:
+``argmax`` and ``argmin`` are the label of the first, in an order in which NaN is the first of all, and equal elements
+follow one another by their labels.
+
+Three laws, for each order of the elements:
 
 - **Parts.** Ranks 0 to m - 1 of a part, in their order, stand for the part where m > j, or where that is all of it: an
   element of the part that comes after m others is not among the first j + 1 of the row. Example: of the parts [a, b]
@@ -18,7 +21,6 @@ Three laws, for each total order of the elements:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,18 +28,13 @@ from shardpass.element_types import element_type
 from shardpass.proving.rules.blocks import order_of_top_k
 from shardpass.proving.rules.integers import is_integer, limits
 from shardpass.proving.scalars.rows import Segments, at_value, segments
-from shardpass.proving.scalars.table import TERM, Ranked, Scalars
+from shardpass.proving.scalars.table import TERM, Order, Ranked, Scalars
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
 Entry = tuple[int, int]  # the value and the label
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """How elements of type ``element`` are ordered."""
-
-    element: str
-    op: tuple[object, ...]
+FIRST = {"argmax": "maximum", "argmin": "minimum"}  # the op that gives the first element
 
 
 def ranked(table: Scalars, order: Order, rank: int, row: Sequence[Entry]) -> int:
@@ -80,7 +77,7 @@ def _of_parts(table: Scalars, order: Order, rank: int, row: list[Entry]) -> list
     result: list[Entry] = []
     at, changed = 0, False
     while at < len(row):
-        part = table.ranked.get(row[at][0])
+        part = table.ranked.get(row[at][0]) or _greatest(table, order, row[at])
         entries, count = (None, 0) if part is None else _part(table, order, rank, row[at:], part.values)
         if entries is None:
             result.append(row[at])
@@ -99,8 +96,7 @@ def _part(
     count = 0
     for place, (value, label) in enumerate(row[: len(values)]):
         table.spend(len(values))
-        own = table.ranked.get(value)
-        if own is None or own != Ranked(order, place, values, values):
+        if not _is_rank(table, order, place, values, value):
             break
         given = _labels(table, order, place, values, label)
         if given is None or labels not in (None, given):
@@ -109,6 +105,22 @@ def _part(
     if labels is None or (count <= rank and count < len(values)):
         return None, 0
     return list(zip(values, labels, strict=True)), count
+
+
+def _is_rank(table: Scalars, order: Order, rank: int, values: tuple[int, ...], number: int) -> bool:
+    """Return whether ``number`` is the element of rank ``rank`` among ``values``."""
+    if order.op[0] in FIRST:
+        return number == table.extremes.get((order, values))
+    return table.ranked.get(number) == Ranked(order, rank, values, values)
+
+
+def _greatest(table: Scalars, order: Order, entry: Entry) -> Ranked | None:
+    """Return the part whose greatest element and its label are ``entry``."""
+    _, label = entry
+    if order.op[0] not in FIRST:
+        return None
+    key = table.terms[label][0]
+    return table.ranked.get(int(key[1]) if isinstance(key, tuple) and key[0] == "choice" else label)
 
 
 def _labels(table: Scalars, order: Order, rank: int, values: tuple[int, ...], number: int) -> tuple[int, ...] | None:
@@ -136,12 +148,11 @@ def _chosen(table: Scalars, own: Ranked, rows: Segments) -> tuple[int, ...] | No
 def by_rank(table: Scalars, base: int, rows: Segments) -> int | None:
     """Return the choice by ``base``, if it is the index of one of the greatest of parts; None for other integers."""
     own = table.ranked.get(base)
-    if own is None or not any(value in table.ranked for value in own.values):
+    if own is None or not (own.order.op[0] in FIRST or any(value in table.ranked for value in own.values)):
         return None
     labels = _chosen(table, own, rows)
     if labels is None:
         return None
-    assert isinstance(own.order, Order)
     entries = _of_parts(table, own.order, own.rank, list(zip(own.values, labels, strict=True)))
     return None if entries is None else ranked(table, own.order, own.rank, entries)
 

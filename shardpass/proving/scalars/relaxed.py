@@ -1,99 +1,115 @@
-"""Whether two terms are equal by laws that floats keep only in part: ``x + 0 = x``, and ``-(a + b) = -a - b``.
+"""Whether terms are equal by the laws that a proof may take, which are then listed.
 
-Terms keep a 0 in a sum, and the negative of a sum, so that equal numbers are equal results. Where two numbers differ,
-their terms are compared from the outside in. What is left at the first operands that are of two forms is made again
-with zeros left out and negatives within sums, and each op whose term lost something so used the law.
+The terms are compared by their values (``fields.py``): first without the laws that floats keep only in part, then with
+all of them. Listed are the laws without which two of the terms differ, each with the ops that it is about.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
-
-from shardpass.proving.relations.laws import NEGATED_SUM, ZERO, Laws
-from shardpass.proving.scalars.choices import chosen
+from shardpass.proving.relations.laws import (
+    CANCELLED,
+    CONVERTED,
+    DIVISOR,
+    EXPONENTIAL,
+    FACTOR,
+    FIRST,
+    FUNCTIONS,
+    INEXACT,
+    NEGATED_SUM,
+    ORDER,
+    SELECTED,
+    ZERO,
+    Law,
+    Laws,
+)
 from shardpass.proving.scalars.constants import zeros
-from shardpass.proving.scalars.elementwise import negated
-from shardpass.proving.scalars.lists import one
-from shardpass.proving.scalars.rows import CHOICE, FUNCTION, segments
-from shardpass.proving.scalars.table import TERM, Scalars
+from shardpass.proving.scalars.fields import Fields
+from shardpass.proving.scalars.rows import CHOICE, FUNCTION
+from shardpass.proving.scalars.table import Scalars
+
+Pairs = Sequence[tuple[int, int]]
+_WORDS = {
+    NEGATED_SUM: ("negated",),
+    FACTOR: ("multiply", "product"),
+    DIVISOR: ("divide",),
+    CONVERTED: ("convert",),
+    CANCELLED: ("negated", "multiply", "product"),
+    EXPONENTIAL: ("exponential", "log"),
+    FUNCTIONS: ("rsqrt", "logistic", "log_plus_one", "exponential_minus_one", "abs", "log"),
+    SELECTED: ("choice", "maximum", "minimum", "abs"),
+    ORDER: ("compare",),
+    FIRST: ("minimum",),
+}
 
 
 class Relaxed:
-    """The comparisons of one table, each made once."""
+    """The comparisons of one table."""
 
     def __init__(self, table: Scalars, laws: Laws) -> None:
         self.table, self.laws = table, laws
-        self._forms: dict[int, int] = {}
-        self._compared: dict[tuple[int, int], bool] = {}
+        self._fields: dict[frozenset[Law], Fields] = {}
 
-    def same(self, x: int, y: int) -> bool:
-        """Return whether the terms ``x`` and ``y`` are equal by these laws."""
-        todo = [(x, y)]
+    def same(self, pairs: Pairs) -> bool:
+        """Return whether the terms of each pair are equal."""
+        used = self._needed(pairs)
+        for law in () if used is None else used:
+            for number in self._places(pairs, law):
+                key = self.table.terms[number][0]
+                self.laws.allows(law, self.table.origin(number), f" to {key[1]}" if law == CONVERTED else "")
+        return used is not None
+
+    def _needed(self, pairs: Pairs) -> list[Law] | None:
+        """Return the laws that floats keep only in part and without which a pair differs; None where all do not do."""
+        off = set(INEXACT) if self.laws.strict else set[Law]()
+        if any(map(self._are_constants, pairs)) or not self._equal(pairs, off):
+            return None
+        if self._equal(pairs, set(INEXACT)):
+            return []
+        for law in INEXACT:
+            if self._equal(pairs, {*off, law}):
+                off.add(law)
+        return [law for law in INEXACT if law not in off]
+
+    def _equal(self, pairs: Pairs, off: set[Law]) -> bool:
+        if CANCELLED in off and not self._equal(pairs, off - {CANCELLED}):
+            return False
+        key = frozenset(off)
+        fields = self._fields[key] = self._fields.get(key) or Fields(self.table, off)
+        return all(fields.value(x) == fields.value(y) for x, y in pairs)
+
+    def _are_constants(self, pair: tuple[int, int]) -> bool:
+        """Return whether both are constants, which differ."""
+        return all(self._word(n) == "constant" or self.table.is_known(n) for n in pair)
+
+    def _places(self, pairs: Pairs, law: Law) -> list[int]:
+        """Return the terms that ``law`` is about, of the program of one device alone if there are any."""
+        whole, local = (self._below([pair[k] for pair in pairs]) for k in (0, 1))
+        for among in (local - whole, whole | local):
+            found = sorted(n for n in among if self._is_about(n, law) and self.table.origin(n) is not None)
+            if found:
+                return found
+        return [n for pair in pairs for n in pair if self.table.origin(n) is not None][:1]
+
+    def _below(self, numbers: Sequence[int]) -> set[int]:
+        todo, seen = list(numbers), set(numbers)
         while todo:
-            pair = todo.pop()
-            if pair[0] == pair[1] or self._compared.get(pair):
-                continue
-            self.table.spend(TERM)
-            (key, first), (other, second) = (self.table.terms[n] for n in pair)
-            alike = key == other and len(first) == len(second) > 0 and not _is_list(key)
-            if not alike and self._form(pair[0]) != self._form(pair[1]):
-                return False
-            self._compared[pair] = True
-            todo += zip(first, second, strict=True) if alike else ()
-        return True
+            at = todo.pop()
+            key, operands = self.table.terms[at]
+            base = (int(key[1]),) if self.table.head_of(at) in (CHOICE, FUNCTION) else ()
+            new = {*base, *operands} - seen
+            seen |= new
+            todo += new
+        return seen
 
-    def _form(self, number: int) -> int:
-        """Return the term without zeros in sums and with negatives moved inside, recursively."""
-        todo = [number]
-        while todo:
-            at = todo[-1]
-            self.table.spend(TERM)
-            missing = [] if at in self._forms else [n for n in self._inner(at) if n not in self._forms]
-            todo += missing
-            if not missing:
-                todo.pop()
-                if at not in self._forms:
-                    self._forms[at] = self._made(at)
-        return self._forms[number]
+    def _is_about(self, number: int, law: Law) -> bool:
+        word, operands = self._word(number), self.table.terms[number][1]
+        if law == ZERO:
+            key = self.table.terms[number][0]
+            return word == "add" and bool(set(operands) & set(zeros(self.table, key[1]).tolist()))
+        return word in _WORDS[law]
 
-    def _inner(self, number: int) -> tuple[int, ...]:
-        key, operands = self.table.terms[number]
-        if self.table.head_of(number) in (CHOICE, FUNCTION):
-            return (int(key[1]), *operands)
-        return tuple(operands)
-
-    def _made(self, number: int) -> int:
-        table, (key, operands) = self.table, self.table.terms[number]
-        inner = [self._forms[n] for n in operands]
-        if _is_list(key) and table.head_of(number) > FUNCTION:
-            return self._sum(number, key, inner)
-        if key[:1] == ("negated",) and table.head_of(inner[0]) == table.head(("add", key[1])):
-            self.laws.allows(NEGATED_SUM, table.origin(number))
-            return int(negated(table, key[1], np.array([inner[0]], np.int64), within=True)[0])
-        if tuple(inner) == tuple(operands):
-            return number
-        if table.head_of(number) == CHOICE and self._forms[int(key[1])] == int(key[1]):
-            base, rows = segments(table, number)
-            return chosen(table, base, [(low, self._forms[child]) for low, child in rows])
-        if table.head_of(number) in (CHOICE, FUNCTION) or number in table.ranked:
-            return number
-        return table.one(key, tuple(inner), table.head_of(number))
-
-    def _sum(self, number: int, key: tuple[Any, ...], inner: list[int]) -> int:
-        name, element = key
-        kept = inner
-        if name == "add":
-            none = set(zeros(self.table, element).tolist())
-            kept = [n for n in inner if n not in none] or inner[:1]
-            if len(kept) < len(inner):
-                self.laws.allows(ZERO, self.table.origin(number))
-        if kept == list(self.table.terms[number][1]):
-            return number
-        return one(self.table, name, element, kept)
-
-
-def _is_list(key: Any) -> bool:
-    return isinstance(key, tuple) and len(key) == 2 and key[0] in ("add", "multiply", "maximum", "minimum", "and", "or",
-                                                                    "xor")  # fmt: skip
+    def _word(self, number: int) -> str:
+        key = self.table.terms[number][0]
+        return str(key[0]).split(".")[-1] if isinstance(key, tuple) else ""

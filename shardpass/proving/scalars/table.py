@@ -35,10 +35,18 @@ class ManyElements(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """How elements of type ``element`` are ordered."""
+
+    element: str
+    op: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """The label of the element that is ``rank``-th from the first in ``order``; see ``ranks.py``."""
 
-    order: Hashable
+    order: Order
     rank: int
     values: tuple[int, ...]
     labels: tuple[int, ...]
@@ -59,8 +67,8 @@ class Scalars:
         self._heads: dict[Hashable, int] = {}
         self.ranges: dict[int, tuple[int, int]] = {}  # of integers that choose: which numbers [lo, hi) they may be
         self.constants: dict[Hashable, Ints] = {}  # the constants of a type that a reduction may leave out
-        self.gathered: dict[int, int] = {}  # sums whose summands of one form are put together
         self.ranked: dict[int, Ranked] = {}  # terms of ``ranks.py``
+        self.extremes: dict[tuple[Order, tuple[int, ...]], int] = {}  # the greatest element of a row, and the least
         self.chosen: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}  # choices by their integer and rows
         self.work = 0
 

@@ -6,9 +6,11 @@ Which dimensions are shared and which are needed whole follows from the labels o
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from shardpass.ir.tensors import enum_word, ints
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules import blocks
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
@@ -79,4 +81,18 @@ def by_labels(rule: Callable[..., object]) -> ScalarRule:
     return result
 
 
-RULES: dict[str, ScalarRule] = {name: by_labels(rule) for name, rule in blocks.RULES.items()}
+def fft(site: ScalarSite) -> list[Value]:
+    """Relate a Fourier transform of several dimensions as one of each, the last one first."""
+    kind, lengths = enum_word(site.op.attributes["fft_type"]), ints(site.op.attributes["fft_length"])
+    if kind == "IRFFT":
+        made: list[Value] = by_labels(blocks.fft)(site)
+        return made
+    (value,) = site.operands
+    for back, length in enumerate(reversed(lengths), 1):
+        labels = [None if d == value.rank - back else d for d in range(value.rank)]
+        key = ("fft", "FFT" if back > 1 and kind == "RFFT" else kind, length)
+        (value,) = labelled(replace(site, operands=[value]), [labels], [labels], key)
+    return [value]
+
+
+RULES: dict[str, ScalarRule] = {name: by_labels(rule) for name, rule in blocks.RULES.items()} | {"stablehlo.fft": fft}

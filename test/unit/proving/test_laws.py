@@ -5,7 +5,7 @@ bits, signed zeros, infinities and NaN among them, and on all pairs of two numbe
 programs of a few elements.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -269,6 +269,128 @@ def narrowed(to: str) -> Sides:
     return Sides(whole, local, WITH_NEGATIVE_ZERO, over_devices=True, result=to)
 
 
+def apart(op: str, wide: str) -> Sides:
+    """``op`` of two integers, and the same in a wider type, of which the lowest bits are kept."""
+
+    def local(kind: str, n: int) -> str:
+        types = f"(tensor<{n}x{kind}>) -> tensor<{n}x{wide}>", f"(tensor<{n}x{wide}>) -> tensor<{n}x{kind}>"
+        return "\n".join((
+            f"  %a = stablehlo.convert %x : {types[0]}", f"  %b = stablehlo.convert %y : {types[0]}",
+            f"  %s = stablehlo.{op} %a, %b : tensor<{n}x{wide}>", f"  %r = stablehlo.convert %s : {types[1]}",
+        ))  # fmt: skip
+
+    return Sides(lines(f"%r = stablehlo.{op} %x, %y"), local, INTEGERS, operands=2)
+
+
+def counts(whole: str, op: str, direction: str, least: int) -> Sides:
+    """A truth value of two numbers that are not 0, and a comparison of their count, their least or their greatest."""
+
+    def tests(kind: str, n: int) -> str:
+        types = f"(tensor<{n}x{kind}>, tensor<{n}x{kind}>) -> tensor<{n}xi1>"
+        rows = (f"  %{name} = stablehlo.compare NE, %{of}, %zero : {types}" for name, of in (("a", "x"), ("b", "y")))
+        return "\n".join((constant("zero", "0", f"{n}x{kind}"), *rows, ""))
+
+    def local(kind: str, n: int) -> str:
+        wide = (f"  %{name}_i = stablehlo.convert %{name} : (tensor<{n}xi1>) -> tensor<{n}xi32>" for name in "ab")
+        types = f"(tensor<{n}xi32>, tensor<{n}xi32>) -> tensor<{n}xi1>"
+        return tests(kind, n) + "\n".join((
+            *wide, f"  %s = stablehlo.{op} %a_i, %b_i : tensor<{n}xi32>", constant("k", str(least), f"{n}xi32"),
+            f"  %r = stablehlo.compare {direction}, %s, %k : {types}",
+        ))  # fmt: skip
+
+    return Sides(lambda kind, n: f"{tests(kind, n)}  %r = stablehlo.{whole} %a, %b : tensor<{n}xi1>", local,
+                 ("i4", "ui8"), operands=2, result="i1")  # fmt: skip
+
+
+def function(
+    first: Sequence[str],
+    second: Sequence[str],
+    *constants: tuple[str, str],
+    operands: int = 1,
+    kinds: tuple[str, ...] = WITH_NEGATIVE_ZERO,
+) -> Sides:
+    def body(kind: str, n: int, texts: Sequence[str]) -> str:
+        return "\n".join((*(constant(*c, f"{n}x{kind}") for c in constants), lines(*texts)(kind, n)))
+
+    return Sides(lambda kind, n: body(kind, n, first), lambda kind, n: body(kind, n, second), kinds, operands)
+
+
+def chosen(select: str, direction: str, other: str, *constants: str) -> Sides:
+    """A selection by a comparison of x and y, and another program of both."""
+
+    def body(kind: str, n: int, texts: Sequence[str]) -> str:
+        types = f"(tensor<{n}x{kind}>, tensor<{n}x{kind}>) -> tensor<{n}xi1>"
+        ends = {
+            "compare": types,
+            "select": f"tensor<{n}xi1>, tensor<{n}x{kind}>",
+            "convert": f"(tensor<{n}xi1>) -> tensor<{n}x{kind}>",
+        }
+        rows = (f"  {text} : {ends.get(text.split('.')[1].split()[0], f'tensor<{n}x{kind}>')}" for text in texts)
+        return "\n".join((*(constant("c", value, f"{n}x{kind}") for value in constants), *rows))
+
+    compare = f"%p = stablehlo.compare {direction}, %x, %y"
+    return Sides(lambda kind, n: body(kind, n, [compare, f"%r = stablehlo.select %p, {select}"]),
+                 lambda kind, n: body(kind, n, [compare, *other.split("; ")]),
+                 WITH_NEGATIVE_ZERO, operands=2)  # fmt: skip
+
+
+def negation() -> Sides:
+    def body(kind: str, n: int, text: str) -> str:
+        return f"  {text} : (tensor<{n}x{kind}>, tensor<{n}x{kind}>) -> tensor<{n}xi1>"
+
+    return Sides(lambda kind, n: body(kind, n, "%r = stablehlo.compare LE, %y, %x"),
+                 lambda kind, n: body(kind, n, "%p = stablehlo.compare LT, %x, %y")
+                 + f"\n  %r = stablehlo.not %p : tensor<{n}xi1>",
+                 WITH_NEGATIVE_ZERO, operands=2, result="i1")  # fmt: skip
+
+
+ARGMAX = """  %i = stablehlo.iota dim = 0 : tensor<{0}xi32>
+  %least = stablehlo.constant dense<0xFC> : tensor<{1}>
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %v, %k = stablehlo.reduce(%{2} init: %least), (%w init: %none) across dimensions = [0]
+    : (tensor<{0}x{3}{1}>, tensor<{0}x{3}i32>, tensor<{1}>, tensor<i32>) -> (tensor<{3}{1}>, tensor<{3}i32>)
+    reducer(%a: tensor<{1}>, %b: tensor<{1}>) (%c: tensor<i32>, %d: tensor<i32>) {{
+      %0 = stablehlo.compare GT, %a, %b, FLOAT : (tensor<{1}>, tensor<{1}>) -> tensor<i1>
+      %1 = stablehlo.compare NE, %a, %a, FLOAT : (tensor<{1}>, tensor<{1}>) -> tensor<i1>
+      %2 = stablehlo.or %0, %1 : tensor<i1>
+      %3 = stablehlo.compare EQ, %a, %b, FLOAT : (tensor<{1}>, tensor<{1}>) -> tensor<i1>
+      %4 = stablehlo.compare LT, %c, %d, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %5 = stablehlo.and %3, %4 : tensor<i1>
+      %6 = stablehlo.or %2, %5 : tensor<i1>
+      %7 = stablehlo.select %2, %a, %b : tensor<i1>, tensor<{1}>
+      %8 = stablehlo.select %6, %c, %d : tensor<i1>, tensor<i32>
+      stablehlo.return %7, %8 : tensor<{1}>, tensor<i32>
+    }}"""
+
+
+def first() -> Sides:
+    """The place of the greatest of two rows, and the least place among the rows that have the greatest."""
+
+    def index(kind: str, n: int, rows: int) -> str:
+        wide = f"  %w = stablehlo.broadcast_in_dim %i, dims = [0] : (tensor<{rows}xi32>) -> tensor<{rows}x{n}xi32>"
+        first, rest = ARGMAX.format(rows, kind, "x", f"{n}x").split("\n", 1)
+        return "\n".join((first, wide, rest))
+
+    def local(kind: str, n: int) -> str:
+        types = f"(tensor<{n}x{kind}>, tensor<{n}x{kind}>) -> tensor<{n}xi1>"
+        return "\n".join((
+            index(kind, n, 1), "  %id = stablehlo.partition_id : tensor<ui32>",
+            "  %at = stablehlo.convert %id : (tensor<ui32>) -> tensor<i32>",
+            f"  %o = stablehlo.broadcast_in_dim %at, dims = [] : (tensor<i32>) -> tensor<{n}xi32>",
+            f"  %l = stablehlo.add %k, %o : tensor<{n}xi32>",
+            reduced("m", "x", f"1x{n}x{kind}", f"{n}x{kind}", "0xFC", "maximum"),
+            summed("g", "m", f"{n}x{kind}", "maximum"), f"  %e = stablehlo.compare EQ, %m, %g : {types}",
+            constant("big", "99", f"{n}xi32"),
+            f"  %s = stablehlo.select %e, %l, %big : tensor<{n}xi1>, tensor<{n}xi32>",
+            summed("r", "s", f"{n}xi32", "minimum"),
+        ))  # fmt: skip
+
+    def whole(kind: str, n: int) -> str:
+        return f"{index(kind, n, 2)}\n  %r = stablehlo.optimization_barrier %k : tensor<{n}xi32>"
+
+    return Sides(whole, local, ("f8E5M2",), over_devices=True, result="i32")
+
+
 CHECKS: Mapping[str, tuple[Sides, ...]] = {
     "neutral element": tuple(neutral()),
     "difference": (
@@ -300,6 +422,40 @@ CHECKS: Mapping[str, tuple[Sides, ...]] = {
     "repeated zero": (Sides(zero_twice(1), zero_twice(2), FLOATS),),
     "there and back": (Sides(itself, bits, (*FLOATS, "i8")),),
     "whole numbers": (counted("add", 3), counted("subtract", 5), counted("multiply", 3)),
+    "narrower integers": (apart("add", "i16"), apart("multiply", "i32"), apart("subtract", "ui16")),
+    "counts": (
+        counts("or", "add", "GE", 1), counts("or", "add", "GT", 0), counts("and", "add", "EQ", 2),
+        counts("and", "minimum", "EQ", 1), counts("or", "maximum", "NE", 0),
+    ),
+    "cancellation": (
+        function(["%s = stablehlo.add %x, %y", "%r = stablehlo.subtract %s, %y"],
+                 ["%r = stablehlo.optimization_barrier %x"], operands=2),
+        function(["%r = stablehlo.multiply %x, %c"], ["%r = stablehlo.optimization_barrier %c"], ("c", "0.0")),
+    ),
+    "exponents": (
+        function(["%s = stablehlo.add %x, %y", "%r = stablehlo.exponential %s"],
+                 ["%a = stablehlo.exponential %x", "%b = stablehlo.exponential %y", "%r = stablehlo.multiply %a, %b"],
+                 operands=2),
+        function(["%e = stablehlo.exponential %x", "%p = stablehlo.multiply %e, %y", "%r = stablehlo.log %p"],
+                 ["%l = stablehlo.log %y", "%r = stablehlo.add %l, %x"], operands=2),
+    ),
+    "written functions": (
+        function(["%r = stablehlo.rsqrt %x"], ["%s = stablehlo.sqrt %x", "%r = stablehlo.divide %c, %s"], ("c", "1.0")),
+        function(["%r = stablehlo.logistic %x"],
+                 ["%m = stablehlo.negate %x", "%e = stablehlo.exponential %m", "%d = stablehlo.add %c, %e",
+                  "%r = stablehlo.divide %c, %d"], ("c", "1.0"), kinds=("f8E5M2",)),
+        function(["%r = stablehlo.log_plus_one %x"], ["%s = stablehlo.add %x, %c", "%r = stablehlo.log %s"],
+                 ("c", "1.0")),
+        function(["%r = stablehlo.exponential_minus_one %x"],
+                 ["%e = stablehlo.exponential %x", "%r = stablehlo.subtract %e, %c"], ("c", "1.0")),
+    ),
+    "selection": (
+        chosen("%x, %y", "GT", "%r = stablehlo.maximum %x, %y"),
+        chosen("%x, %y", "LE", "%r = stablehlo.minimum %x, %y"),
+        chosen("%x, %c", "GT", "%q = stablehlo.convert %p; %r = stablehlo.multiply %q, %x", "0.0"),
+    ),
+    "negated comparison": (negation(),),
+    "first of the greatest": (first(),),
     "zero": (
         Sides(itself, with_constant("add", "0.0"), WITH_NEGATIVE_ZERO),
         Sides(itself, with_constant("subtract", "-0.0"), WITH_NEGATIVE_ZERO),

@@ -1,10 +1,12 @@
 """Terms as numbers: what a rule makes of terms has the value that NumPy computes."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from shardpass.proving.scalars.elementwise import negated
+from shardpass.proving.scalars.fields import PRIMES, Fields
 from shardpass.proving.scalars.lists import reduced
-from shardpass.proving.scalars.partial import summed
 from shardpass.proving.scalars.table import Scalars
 
 OPS = {
@@ -26,31 +28,43 @@ def value(table, number, arrays):
     return OPS[key[0]]([value(table, n, arrays) for n in operands])
 
 
-def put_together(seed):
-    """How many of 8 random sums are put together; each keeps its value."""
+def equal_pairs(seed):
+    """How many pairs of random terms have one value in the field; each has one value as floats, too."""
     rng = np.random.default_rng(seed)
-    table, arrays = Scalars(), {"x": rng.uniform(1, 2, 6)}
-    pool = table.fresh("x", (6,)).tolist()
-    divide = ("stablehlo.divide", (), "f32", ("f32", "f32"))
-    for _ in range(25):
-        few = rng.choice(pool[-12:] + pool[:6], rng.integers(2, 4)).reshape(1, -1)
-        kind = rng.integers(4)
+    table, arrays = Scalars(), {"x": rng.uniform(1, 2, 3)}
+    pool = table.fresh("x", (3,)).tolist()
+    divide, root = (f"stablehlo.{name}" for name in ("divide", "sqrt"))
+    for _ in range(60):
+        few = rng.choice(pool[-8:] + pool[:3], 2).reshape(1, -1)
+        kind = rng.integers(5)
         made = (
             reduced(table, "add", "f32", few),
             reduced(table, "multiply", "f32", few),
-            table.rows(divide, [few[:, 0], few[:, 1]]),
+            table.rows((divide, (), "f32", ("f32", "f32")), [few[:, 0], few[:, 1]]),
             negated(table, "f32", few[:, 0]),
+            table.rows((root, (), "f32", ("f32",)), [few[:, 0]]),
         )[kind]
         pool.append(int(made[0]))
-    rows = rng.choice(pool, (8, 5))
-    found = summed(table, "f32", rows, 6)
-    plain = reduced(table, "add", "f32", rows)
-    for number, row in zip(found.tolist(), rows.tolist(), strict=True):
-        parts = [value(table, n, arrays) for n in row]
-        assert np.isclose(value(table, number, arrays), np.sum(parts), rtol=1e-9, atol=1e-9 * np.abs(parts).max())
-    return int((found != plain).sum())
+    fields, groups = Fields(table), {}
+    for number in dict.fromkeys(pool):
+        groups.setdefault(fields.value(number), []).append(number)
+    for group in groups.values():
+        with np.errstate(all="ignore"):
+            values = np.array([value(table, n, arrays) for n in group])
+        values = values[np.isfinite(values)]  # 0 times a root of a negative number is no number
+        assert np.allclose(values, values[:1], rtol=1e-9)
+    return sum(len(group) - 1 for group in groups.values())
 
 
-def test_sums_over_devices_that_are_put_together_keep_their_value():
-    """Summands are products, quotients and negatives that share operands, so several forms fit each."""
-    assert sum(map(put_together, range(40))) > 80
+def test_terms_of_one_value_in_the_field_are_equal():
+    assert sum(map(equal_pairs, range(60))) > 40
+
+
+def test_each_prime_is_one_more_than_a_multiple_of_the_next():
+    """So that exp is a power whose exponents are numbers modulo the next prime."""
+    for p, q in pairwise(PRIMES):
+        assert (p - 1) % q == 0
+        assert pow(3, (p - 1) // q, p) != 1
+    for p in PRIMES:
+        assert p > 2**126
+        assert all(pow(a, p - 1, p) == 1 for a in (2, 3, 5, 7, 11))

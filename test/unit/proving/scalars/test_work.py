@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import shardpass
@@ -12,7 +11,7 @@ from shardpass.proving import proof
 from shardpass.proving.relations.calls import functions_of
 from shardpass.proving.relations.evaluate import type_of
 from shardpass.proving.scalars import table as scalars
-from shardpass.proving.scalars.partial import summed
+from shardpass.proving.scalars.fields import Fields
 from shardpass.proving.scalars.proof import RULES, ElementProof
 from shardpass.proving.scalars.table import Scalars, TooLarge
 from shardpass.proving.scalars.walk import ScalarWalk, Value
@@ -22,32 +21,19 @@ WORK = 2**23
 OPS = Path(__file__).parents[4] / "test" / "lit" / "ops"
 
 
-class Counted(int):
-    """A term's number that counts how often a set or a dictionary looks it up."""
-
-    asked = 0
-
-    def __hash__(self):
-        Counted.asked += 1
-        return int(self)
-
-    def __eq__(self, other):
-        return int(self) == int(other)
-
-
-def asked(count):
-    """How many look-ups there are while the sum of ``count`` products, no two of which share an operand, stays."""
+def spent(count):
+    """The work of the value of a sum of ``count`` products, no two of which share an operand."""
     table = Scalars()
     products = table.rows(("multiply", "f32"), [table.fresh(name, (count,)) for name in "xy"])
-    total = table.one(("add", "f32"), tuple(map(Counted, products.tolist())), table.head(("add", "f32")))
-    Counted.asked = 0
-    assert summed(table, "f32", np.array([[total]]), 0).tolist() == [total]
-    return Counted.asked
+    total = table.one(("add", "f32"), tuple(products.tolist()), table.head(("add", "f32")))
+    table.work = 0
+    Fields(table).value(total)
+    return table.work
 
 
-def test_partial_sums_are_put_together_in_one_pass():
-    """Four times as many summands are looked up about four times as often, not sixteen times."""
-    assert asked(256) <= 6 * asked(64)
+def test_the_value_of_a_sum_takes_one_pass():
+    """Four times as many summands take about four times the work, not sixteen times."""
+    assert spent(256) <= 5 * spent(64)
 
 
 def elements(whole, local):
@@ -56,20 +42,22 @@ def elements(whole, local):
     return ElementProof((*programs[0], 1), programs[1], arguments, results, devices)
 
 
-@pytest.mark.parametrize(("direction", "ended"), [("LT", False), ("LE", True)])
-def test_a_walk_makes_no_more_terms_than_its_work(direction, ended, monkeypatch):
+@pytest.mark.parametrize(
+    ("direction", "work", "ended"), [("LT", WORK, False), ("LE", WORK, False), ("LE", 2**20, True)]
+)
+def test_a_walk_makes_no_more_terms_than_its_work(direction, work, ended, monkeypatch):
     """16 sums of 4,095 products; a mask that is one too wide makes them other sums, with padding.
 
     What is spent is at least one for each term, and for each entry of a list.
     """
-    monkeypatch.setattr(scalars, "WORK", WORK)
+    monkeypatch.setattr(scalars, "WORK", work)
     text = (OPS / "dot_general" / "padding-masked.mlir").read_text()
     with collect():
         local = str(shardpass.run_pipeline(text, "partition")).replace("compare LT", f"compare {direction}")
     found = elements(parse_module(text), parse_module(local))
     made = sum(1 + len(operands) for _, operands in found.table.terms)
     assert made <= found.table.work <= 2 * WORK
-    assert (found.table.work > WORK, found.proved(0)) == (ended, not ended)
+    assert (found.table.work > work, found.proved(0)) == (ended, direction == "LT")
 
 
 REPLACED = """module {
