@@ -84,7 +84,10 @@ def note(walk: Walk, op: Any, operands: Sequence[Content]) -> None:
             walk.promises.append(one)
         elif not any(_follows(walk.terms, one, other) for other in walk.known_promises):
             what = f"{ALIASES} = {one.text}" if one.indices is None else one.name
-            walk.unkept.append(Loss(op, f"it promises {what}, which does not follow from the whole program"))
+            given = one.indices is not None and _is_given(walk.terms, one.indices)
+            alone = given and all(other.name != one.name for other in walk.known_promises)
+            why = f"it promises {what}, which does not follow from the whole program"
+            walk.unkept.append(Loss(op, f"{why}{': its indices are an argument' * alone}", alone))
 
 
 def donated_alone(whole: Any, local: Any) -> list[Loss]:
@@ -97,11 +100,16 @@ def donated_alone(whole: Any, local: Any) -> list[Loss]:
         Signature(main_of(whole)).arguments, Signature(main_of(local)).arguments, strict=False
     )  # tokens are no arguments
     return [
-        Loss(main, f"it donates argument {index} by {name}, which the whole program does not")
+        Loss(main, f"it donates argument {index} by {name}, which the whole program does not", True)
         for index, (known, row) in enumerate(rows)
         for name in (ALIASING, DONOR)
         if name in row and DONOR not in known and (name == DONOR or str(known.get(name)) != str(row[name]))
     ]
+
+
+def _is_given(terms: Terms, indices: Content) -> bool:
+    """Return whether indices are an argument of the whole program, which may be any numbers."""
+    return indices.covered() and all(terms.all[piece.term].key[0] == "argument" for piece in indices.pieces)
 
 
 def _follows(terms: Terms, one: Promise, known: Promise) -> bool:

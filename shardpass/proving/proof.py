@@ -6,7 +6,7 @@ only where its pieces name, for every element that is no padding, the term and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -117,14 +117,18 @@ def _proved(whole: Any, local: Any, refute: bool, laws: Laws) -> Verdict:
         break
     if finding is None:
         loss = without_partners(met, devices) or _of_all(walk, elements)
+        lone = _lone_effect(list(from_main(noted[0])), met) if loss is not None and not walk.stuck else None
+        loss = lone or loss
         if loss is None:
             used = laws.summary(Behind((whole, local), boxes))
             used += of_elements.summary(Behind((whole, local), set(range(len(results))) - boxes))
             return Verdict(True, assumed=(*assumed, *drawn), laws=joined(used))
         finding = Finding(loss.op.name, place_of(loss.op.location), loss.why, None)
-    difference = counterexample(whole, given) if refute else None
-    if difference is None:
-        return Verdict(False, unknown=finding, assumed=assumed)
+        if loss.certain:
+            return Verdict(False, refuted=finding, assumed=assumed)
+    difference = counterexample(whole, given) if refute else ""
+    if isinstance(difference, str):
+        return Verdict(False, unknown=finding, assumed=assumed, runs=difference)
     if isinstance(difference, Waits):
         return Verdict(False, refuted=replace(finding, why=f"{finding.why}; {difference}"), waits=difference)
     finding = replace(finding, why=f"{finding.why}; result {difference.result} differs: {difference}")
@@ -140,6 +144,25 @@ def _of_all(walk: Walk, elements: Callable[[], ElementProof]) -> Loss | None:
                 return replace(loss, why=f"the devices may wait for one another here, or run forever: {loss.why}")
     effect: Loss | None = None if walk.effects is None else walk.effects.missing()
     return effect or next(iter(walk.unkept), None)
+
+
+def _lone_effect(whole: Sequence[Any], local: Sequence[Any]) -> Loss | None:
+    """Return an effect in the body of one of the programs, of a kind that the other program has nowhere."""
+    kinds = [{_kind(op) for op in ops if is_effect(op)} for ops in (whole, local)]
+    for ops, others, what in ((whole, kinds[1], "does not make this call of"), (local, kinds[0], "makes, unlike")):
+        for op in ops:
+            main = operation(op).parent
+            if is_effect(op) and _kind(op) not in others and main.name == "func.func" and _is_main(main):
+                return Loss(op, f"the program of one device {what} the whole program", True)
+    return None
+
+
+def _kind(op: Any) -> tuple[str, str]:
+    return op.name, custom_call_target(op) or ""
+
+
+def _is_main(function: Any) -> bool:
+    return str(function.attributes["sym_name"].value) == "main"
 
 
 def _is_token(module: Any, side: str) -> list[bool]:

@@ -9,6 +9,7 @@ not know, or that take longer than ``SECONDS`` stay unknown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -21,6 +22,7 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_runtime import DEVICES_WAIT
 from shardpass.ir import annotations as names
 from shardpass.ir.context import copy_module
+from shardpass.ir.locations import place_of
 from shardpass.runtime.inputs import edge_inputs, random_inputs
 from shardpass.runtime.interpreter import own_copy, run_each
 from shardpass.runtime.partitioned_signature import Signature, read_signature
@@ -66,17 +68,18 @@ class Waits:
         return f"{self.why}, with the inputs of seed {self.seed}"
 
 
-def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Difference | Waits | None:
-    """Return the first difference; None where no run shows one. ``isolated``: in a separate process, as ``interpret``.
+def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Difference | Waits | str:
+    """Return the first difference; where no run shows one, how many runs agree, or why the programs are not run.
 
-    Devices that never end differ from the whole program, too.
+    ``isolated``: in a separate process, as ``interpret``. Devices that never end differ from the whole program, too.
     """
     signature = read_signature(local)
-    if _size(signature) > MOST or _ops(local) > OPS or _ops(whole) > OPS:
-        return None
+    size, lines = _size(signature), max(_ops(local), _ops(whole))
+    if size > MOST or lines > OPS:
+        return f"not run: {size} elements and {lines} lines, of {MOST} and {OPS} at most"
     one_device = on_one_device(whole, signature)
     if one_device is None:
-        return None
+        return "not run: the whole program has code of one device of several, or tokens"
     arguments = signature.arguments
     runs = [random_inputs(arguments, seed) for seed in range(RUNS)] + edge_inputs(arguments)
     seed = 0
@@ -88,10 +91,13 @@ def counterexample(whole: Any, local: Any, *, isolated: bool = True) -> Differen
     except ShardpassError as error:
         first = error.diagnostics[0]
         if first.code == DEVICES_WAIT.id:
-            return Waits(f"{first.place}: {first.message}", seed, tuple(runs[seed]))
-    except (ValueError, TypeError):
-        return None
-    return None
+            file = place_of(names.main_of(local).location).file  # which the copy that is run has not
+            why = re.sub(r"(?<!\S)-:(?=\d)", lambda _: f"{file}:", f"{first.place}: {first.message}")
+            return Waits(why, seed, tuple(runs[seed]))
+        return f"not run to the end: {first.message}"
+    except (ValueError, TypeError) as error:
+        return f"not run to the end: {error}"
+    return f"run with {len(runs)} inputs, random ones and some at the edges: the results agree with all"
 
 
 def _results(module: Any, runs: Sequence[Sequence[Any]], isolated: bool) -> Iterator[list[list[Any]]]:

@@ -71,7 +71,8 @@ class Verdict:
     """``proved``, or a finding in ``refuted`` or ``unknown``; ``difference`` or ``waits``: what refutes.
 
     ``object``: the program that the verdict is about. What runs is made from it. ``laws``: those beyond the order of
-    sums that the proof took, which floats keep only in part.
+    sums that the proof took, which floats keep only in part. ``runs``: of an unknown verdict, with how many inputs the
+    programs were run and agreed, or why they were not run.
     """
 
     proved: bool
@@ -82,6 +83,7 @@ class Verdict:
     waits: Waits | None = None
     object: str = GIVEN
     laws: tuple[LawUse, ...] = ()
+    runs: str = ""
 
     def __bool__(self) -> bool:
         return self.proved
@@ -97,7 +99,7 @@ class Verdict:
         seen = self.difference or self.waits
         inputs = () if seen is None else seen.inputs
         shown = (f"argument {number} = {_shown(array)}" for number, array in enumerate(inputs))
-        return (*(() if finding is None else finding.more), *shown)
+        return (*(() if finding is None else finding.more), *([self.runs] if self.runs else []), *shown)
 
     def diagnostic(self, without: Code = NOT_PROVED) -> Diagnostic | None:
         """Return the verdict as a finding, without the row ``without``; None where the program is proved."""
@@ -121,6 +123,7 @@ class Verdict:
             "not_covered": NOT_COVERED[self.object],
             "assumed": list(self.assumed),
             "laws": [law.json() for law in self.laws],
+            "runs": self.runs,
         }
         if finding is not None:
             answer |= {

@@ -69,7 +69,9 @@ def _serve(connection: Connection) -> None:
             differs: bool | None = apart(_results(faulty), _expected(local))
         except (ShardpassError, ValueError):  # devices wait for each other, for instance
             differs = None
-        refuted = differs is not None and counterexample(_read(whole), _read(faulty), isolated=False) is not None
+        refuted = differs is not None and not isinstance(
+            counterexample(_read(whole), _read(faulty), isolated=False), str
+        )
         connection.send((differs, refuted))
 
 

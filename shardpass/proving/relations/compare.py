@@ -102,10 +102,22 @@ def told_apart(terms: Terms, have: Piece, want: Piece) -> str:
         return f"it holds {one}, not {other}"
     apart = _apart(terms, have.term, want.term)
     if not apart:
-        at = [piece.at_lo[int(piece.on.argmax())].tolist() for piece in (have, want)]
-        strides = [piece.a.tolist() for piece in (have, want)]
-        apart = f"from index {at[0]}, not {at[1]}" if at[0] != at[1] else f"in strides {strides[0]}, not {strides[1]}"
+        apart = _elsewhere(have, want)
     return f"it holds {one}, {apart}"
+
+
+def _elsewhere(have: Piece, want: Piece) -> str:
+    """Return how one piece is not the other of the same term: by an index on a device, its strides, or its extent."""
+    on = have.on & want.on
+    rows = (("from index", have.at_lo, want.at_lo), ("from place", have.lo, want.lo), ("up to place", have.hi, want.hi))
+    places = [
+        f"{what} {one[device].tolist()}, not {other[device].tolist()}" + (f", on device {device}" if device else "")
+        for what, one, other in rows
+        for device in np.flatnonzero((one != other).any(1) & on)[:1]
+    ]
+    if have.a.tolist() != want.a.tolist():
+        places.insert(bool(places), f"in strides {have.a.tolist()}, not {want.a.tolist()}")
+    return places[0] if places else "on other devices"
 
 
 def _apart(terms: Terms, have: int, want: int) -> str:

@@ -30,6 +30,7 @@ class Loss:
 
     op: Any
     why: str
+    certain: bool = False  # whether it is known that the programs differ
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -626,8 +626,8 @@ class Fields:
         if name in ("minimum", "maximum"):
             if all(self.bounds(n) == (0, 1) for n in operands):
                 return self.at_least(number, 1)
-            if name == "minimum" and (found := self._first(operands)) is not None:
-                return found
+            if name == "minimum" and (label := self._first(operands)) is not None:
+                return label
             return self._set(name, element, [self._forms[n] for n in operands]).at
         if name in ("and", "or", "xor", "not"):
             return self._set(name, element, [self._forms[n] for n in operands]).at

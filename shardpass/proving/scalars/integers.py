@@ -27,6 +27,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "GE": lambda x, y: x >= y,
 }
 MOST_WRAPS = 64
+_BY_VALUE = ("subtract", "multiply", "divide", "remainder")
 MOST_VALUES = 256  # of an integer in one range; an op is computed for each of them
 _TURNED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
@@ -76,7 +77,7 @@ def applied(table: Scalars, name: str, element: str, operands: Sequence[int]) ->
     if not has_functions(element):
         return None
     if len(operands) == 1:
-        return _over(table, element, operands, lambda lo, hi, x: _unary(table, name, element, x))
+        return _over(table, element, operands, lambda lo, hi, x: _unary(table, name, element, lo, hi, x))
     if len(operands) != 2 or name not in ("add", "subtract", "maximum", "minimum", "and", "or", "xor", "multiply",
                                           "divide", "remainder"):  # fmt: skip
         return None
@@ -170,16 +171,16 @@ def _over(table: Scalars, element: str, operands: Sequence[int], each: Callable[
     )
 
 
-def _unary(table: Scalars, name: str, element: str, x: int) -> Segments | None:
+def _unary(table: Scalars, name: str, element: str, lo: int, hi: int, x: int) -> Segments | None:
     if shift_of(table, x) is not None:
-        return None
+        return _by_value(table, name, element, lo, hi, x) if hi - lo <= MOST_VALUES else None
     value = computed(name, element, [table.number(x)])
     return None if value is None else [(-(2**64), table.integer(value))]
 
 
 def _binary(table: Scalars, name: str, element: str, lo: int, hi: int, x: int, y: int) -> Segments | None:
     rows = _in_one(table, name, element, lo, hi, x, y)
-    short = name == "subtract" and hi - lo <= MOST_VALUES  # a constant less the integer, as in a clamped range
+    short = name in _BY_VALUE and hi - lo <= MOST_VALUES  # as of an index that is clamped
     if rows is None and (element == "i1" or short):
         return _by_value(table, name, element, lo, hi, x, y)
     return rows

@@ -87,9 +87,9 @@ class Relaxed:
         """Return the terms that ``law`` is about, of the program of one device alone if there are any."""
         whole, local = (self._below([pair[k] for pair in pairs]) for k in (0, 1))
         for among in (local - whole, whole | local):
-            found = sorted(n for n in among if self._is_about(n, law) and self.table.origin(n) is not None)
-            if found:
-                return found
+            numbers = sorted(n for n in among if self._is_about(n, law) and self.table.origin(n) is not None)
+            if numbers:
+                return numbers
         return [n for pair in pairs for n in pair if self.table.origin(n) is not None][:1]
 
     def _below(self, numbers: Sequence[int]) -> set[int]:

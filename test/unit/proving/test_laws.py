@@ -269,14 +269,14 @@ def narrowed(to: str) -> Sides:
     return Sides(whole, local, WITH_NEGATIVE_ZERO, over_devices=True, result=to)
 
 
-def apart(op: str, wide: str) -> Sides:
-    """``op`` of two integers, and the same in a wider type, of which the lowest bits are kept."""
+def apart(op: str, wide: str, other: str = "") -> Sides:
+    """``op`` of two integers, and the same, or ``other``, in a wider type, of which the lowest bits are kept."""
 
     def local(kind: str, n: int) -> str:
         types = f"(tensor<{n}x{kind}>) -> tensor<{n}x{wide}>", f"(tensor<{n}x{wide}>) -> tensor<{n}x{kind}>"
         return "\n".join((
             f"  %a = stablehlo.convert %x : {types[0]}", f"  %b = stablehlo.convert %y : {types[0]}",
-            f"  %s = stablehlo.{op} %a, %b : tensor<{n}x{wide}>", f"  %r = stablehlo.convert %s : {types[1]}",
+            f"  %s = stablehlo.{other or op} %a, %b : tensor<{n}x{wide}>", f"  %r = stablehlo.convert %s : {types[1]}",
         ))  # fmt: skip
 
     return Sides(lines(f"%r = stablehlo.{op} %x, %y"), local, INTEGERS, operands=2)
@@ -363,7 +363,7 @@ ARGMAX = """  %i = stablehlo.iota dim = 0 : tensor<{0}xi32>
     }}"""
 
 
-def first() -> Sides:
+def first(offset: str = "add", beyond: str = "99", joined: str = "minimum") -> Sides:
     """The place of the greatest of two rows, and the least place among the rows that have the greatest."""
 
     def index(kind: str, n: int, rows: int) -> str:
@@ -377,12 +377,12 @@ def first() -> Sides:
             index(kind, n, 1), "  %id = stablehlo.partition_id : tensor<ui32>",
             "  %at = stablehlo.convert %id : (tensor<ui32>) -> tensor<i32>",
             f"  %o = stablehlo.broadcast_in_dim %at, dims = [] : (tensor<i32>) -> tensor<{n}xi32>",
-            f"  %l = stablehlo.add %k, %o : tensor<{n}xi32>",
+            f"  %l = stablehlo.{offset} %k, %o : tensor<{n}xi32>",
             reduced("m", "x", f"1x{n}x{kind}", f"{n}x{kind}", "0xFC", "maximum"),
             summed("g", "m", f"{n}x{kind}", "maximum"), f"  %e = stablehlo.compare EQ, %m, %g : {types}",
-            constant("big", "99", f"{n}xi32"),
+            constant("big", beyond, f"{n}xi32"),
             f"  %s = stablehlo.select %e, %l, %big : tensor<{n}xi1>, tensor<{n}xi32>",
-            summed("r", "s", f"{n}xi32", "minimum"),
+            summed("r", "s", f"{n}xi32", joined),
         ))  # fmt: skip
 
     def whole(kind: str, n: int) -> str:
@@ -528,3 +528,69 @@ def test_integers_keep_each_of_these(law, kind):
     verdict = prove(few.whole, few.local, refute=False, strict=True)
     assert verdict.proved, str(verdict)
     assert not verdict.laws
+
+
+def means(whole: str, divisor: str) -> Sides:
+    """A sum over devices that is divided by ``whole``, and the sum of what each device divides by ``divisor``."""
+
+    def body(kind: str, n: int, text: str, by: str, result: str) -> str:
+        return "\n".join((text, constant("c", by, f"{n}x{kind}"),
+                          f"  %{result} = stablehlo.divide %t, %c : tensor<{n}x{kind}>"))  # fmt: skip
+
+    return Sides(
+        lambda kind, n: body(kind, n, total(kind, n), whole, "r"),
+        lambda kind, n: body(kind, n, own(kind, n), divisor, "p") + "\n" + summed("r", "p", f"{n}x{kind}"),
+        ("f8E5M2",), over_devices=True,
+    )  # fmt: skip
+
+
+NEAR: Mapping[str, tuple[Sides, ...]] = {
+    "common divisor": (means("2.0", "4.0"), means("2.0", "1.0"), means("4.0", "3.0")),
+    "narrower integers": (apart("add", "i16", "multiply"), apart("add", "i16", "or"), apart("multiply", "i32", "add")),
+    "counts": (
+        counts("or", "add", "GE", 2), counts("and", "add", "EQ", 1), counts("or", "minimum", "EQ", 1),
+        counts("and", "maximum", "NE", 0), counts("or", "add", "GE", 0),
+    ),
+    "cancellation": (
+        function(["%s = stablehlo.add %x, %y", "%r = stablehlo.subtract %s, %y"],
+                 ["%r = stablehlo.optimization_barrier %y"], operands=2),
+        function(["%s = stablehlo.subtract %x, %y", "%r = stablehlo.subtract %s, %y"],
+                 ["%r = stablehlo.optimization_barrier %x"], operands=2),
+        function(["%r = stablehlo.divide %x, %x"], ["%r = stablehlo.optimization_barrier %c"], ("c", "1.0")),
+    ),
+    "exponents": (
+        function(["%s = stablehlo.add %x, %y", "%r = stablehlo.exponential %s"],
+                 ["%a = stablehlo.exponential %x", "%b = stablehlo.exponential %y", "%r = stablehlo.add %a, %b"],
+                 operands=2),
+        function(["%s = stablehlo.subtract %x, %y", "%r = stablehlo.exponential %s"],
+                 ["%a = stablehlo.exponential %x", "%b = stablehlo.exponential %y", "%r = stablehlo.multiply %a, %b"],
+                 operands=2),
+        function(["%e = stablehlo.exponential %x", "%p = stablehlo.multiply %e, %y", "%r = stablehlo.log %p"],
+                 ["%l = stablehlo.log %y", "%r = stablehlo.subtract %l, %x"], operands=2),
+    ),
+    "written functions": (
+        function(["%r = stablehlo.rsqrt %x"], ["%r = stablehlo.divide %c, %x"], ("c", "1.0")),
+        function(["%r = stablehlo.logistic %x"],
+                 ["%e = stablehlo.exponential %x", "%d = stablehlo.add %c, %e", "%r = stablehlo.divide %c, %d"],
+                 ("c", "1.0")),
+        function(["%r = stablehlo.log_plus_one %x"], ["%s = stablehlo.add %x, %c", "%r = stablehlo.log %s"],
+                 ("c", "2.0")),
+    ),
+    "selection": (
+        chosen("%x, %y", "GT", "%r = stablehlo.minimum %x, %y"),
+        chosen("%y, %x", "GE", "%r = stablehlo.maximum %x, %y"),
+        chosen("%x, %c", "GE", "%r = stablehlo.maximum %x, %c", "0.0"),
+        chosen("%x, %c", "GT", "%q = stablehlo.convert %p; %r = stablehlo.multiply %q, %y", "0.0"),
+    ),
+    "first of the greatest": (first("subtract"), first(beyond="0"), first(joined="maximum")),
+}  # fmt: skip
+
+
+@pytest.mark.turns(2)
+@pytest.mark.parametrize(("name", "sides"), [(name, sides) for name, rows in NEAR.items() for sides in rows])
+def test_nothing_near_a_law_is_proved(name, sides):
+    kind = sides.kinds[-1]
+    arrays = sides.arrays(kind)
+    assert not equal_bits(*sides.pair(kind, arrays[0].shape[-1]).run(*arrays))
+    few = sides.pair(kind, FEW)
+    assert not prove(few.whole, few.local, refute=False).proved
