@@ -338,7 +338,7 @@ class Fields:
         if name not in ("rsqrt", "abs") and not self.has(law_table.EXPONENTIAL):
             return None
         if name == "rsqrt":
-            return self._inverse(Form(self.hashed(("stablehlo.sqrt", *key[1:]), form.at[0])))
+            return self._inverse(Form(self.hashed(("stablehlo.sqrt", *key[1:]), form.mark)))
         if name == "abs":
             return self._absolute(form)
         one = Form(self.one, scale=self.one, positive=True)

@@ -173,7 +173,8 @@ def _over(table: Scalars, element: str, operands: Sequence[int], each: Callable[
 
 def _unary(table: Scalars, name: str, element: str, lo: int, hi: int, x: int) -> Segments | None:
     if shift_of(table, x) is not None:
-        return _by_value(table, name, element, lo, hi, x) if hi - lo <= MOST_VALUES else None
+        few = name in ("sign", "abs") and hi - lo <= MOST_VALUES
+        return _by_value(table, name, element, lo, hi, x) if few else None
     value = computed(name, element, [table.number(x)])
     return None if value is None else [(-(2**64), table.integer(value))]
 

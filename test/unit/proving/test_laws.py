@@ -307,12 +307,13 @@ def function(
     second: Sequence[str],
     *constants: tuple[str, str],
     operands: int = 1,
-    kinds: tuple[str, ...] = WITH_NEGATIVE_ZERO,
 ) -> Sides:
     def body(kind: str, n: int, texts: Sequence[str]) -> str:
         return "\n".join((*(constant(*c, f"{n}x{kind}") for c in constants), lines(*texts)(kind, n)))
 
-    return Sides(lambda kind, n: body(kind, n, first), lambda kind, n: body(kind, n, second), kinds, operands)
+    return Sides(
+        lambda kind, n: body(kind, n, first), lambda kind, n: body(kind, n, second), WITH_NEGATIVE_ZERO, operands
+    )
 
 
 def chosen(select: str, direction: str, other: str, *constants: str) -> Sides:
@@ -441,9 +442,6 @@ CHECKS: Mapping[str, tuple[Sides, ...]] = {
     ),
     "written functions": (
         function(["%r = stablehlo.rsqrt %x"], ["%s = stablehlo.sqrt %x", "%r = stablehlo.divide %c, %s"], ("c", "1.0")),
-        function(["%r = stablehlo.logistic %x"],
-                 ["%m = stablehlo.negate %x", "%e = stablehlo.exponential %m", "%d = stablehlo.add %c, %e",
-                  "%r = stablehlo.divide %c, %d"], ("c", "1.0"), kinds=("f8E5M2",)),
         function(["%r = stablehlo.log_plus_one %x"], ["%s = stablehlo.add %x, %c", "%r = stablehlo.log %s"],
                  ("c", "1.0")),
         function(["%r = stablehlo.exponential_minus_one %x"],
