@@ -23,6 +23,7 @@ from shardpass.proving.rules.elementwise import (
     turned,
 )
 from shardpass.proving.rules.integers import is_integer
+from shardpass.proving.scalars.choices import chosen
 from shardpass.proving.scalars.constants import (
     compared_constants,
     constants_of,
@@ -34,6 +35,7 @@ from shardpass.proving.scalars.constants import (
 )
 from shardpass.proving.scalars.integers import applied, compared, converted, selected
 from shardpass.proving.scalars.lists import reduced
+from shardpass.proving.scalars.rows import CHOICE, segments
 from shardpass.proving.scalars.table import TERM, Scalars, distinct
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
@@ -156,6 +158,9 @@ def negated(table: Scalars, element: str, ids: Ints, within: bool = False) -> In
         own, inner = table.terms[number]
         if own == key:
             return int(inner[0])
+        if table.head_of(number) == CHOICE:  # the choice of the negatives
+            base, rows = segments(table, number)
+            return chosen(table, base, [(start, one(child)) for start, child in rows])
         if within and table.head_of(number) == code:  # of a sum, the sum of the negatives
             table.spend(TERM * len(inner))
             return int(reduced(table, "add", element, np.array([[one(n) for n in inner]], np.int64))[0])

@@ -676,6 +676,12 @@ class Fields:
         ):
             return None
         label = children[1]
+        if table.is_known(label):  # a part of one element
+            for part, other in (sides, sides[::-1]):
+                for name, op in FIRST.items():
+                    if table.terms[other][0] == (op, key[3]) and part in table.terms[other][1]:
+                        one = Ranked(Order(str(key[3]), (name, "first")), 0, (part,), (label,))
+                        return one, [label], other, table.number(children[0])
         chosen = (
             segments(table, label) if table.head_of(label) in (CHOICE, FUNCTION) else (label, [(0, shift(table, 0))])
         )

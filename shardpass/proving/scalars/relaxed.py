@@ -27,7 +27,7 @@ from shardpass.proving.relations.laws import (
 from shardpass.proving.scalars.constants import zeros
 from shardpass.proving.scalars.fields import Fields
 from shardpass.proving.scalars.rows import CHOICE, FUNCTION
-from shardpass.proving.scalars.table import Scalars
+from shardpass.proving.scalars.table import Scalars, TooLarge
 
 Pairs = Sequence[tuple[int, int]]
 _WORDS = {
@@ -62,14 +62,22 @@ class Relaxed:
 
     def _needed(self, pairs: Pairs) -> list[Law] | None:
         """Return the laws that floats keep only in part and without which a pair differs; None where all do not do."""
-        off = set(INEXACT) if self.laws.strict else set[Law]()
-        if any(map(self._are_constants, pairs)) or not self._equal(pairs, off):
+        if any(map(self._are_constants, pairs)):
             return None
-        if self._equal(pairs, set(INEXACT)):
-            return []
-        for law in INEXACT:
-            if self._equal(pairs, {*off, law}):
-                off.add(law)
+        for few in ([], [ZERO]):  # most proofs need no more
+            if self._equal(pairs, set(INEXACT) - set(few)):
+                return few
+            if self.laws.strict:
+                return None
+        off = set[Law]()
+        if not self._equal(pairs, off):
+            return None
+        try:
+            for law in INEXACT:
+                if self._equal(pairs, {*off, law}):
+                    off.add(law)
+        except TooLarge:  # the others are listed, needed or not
+            pass
         return [law for law in INEXACT if law not in off]
 
     def _equal(self, pairs: Pairs, off: set[Law]) -> bool:
