@@ -10,6 +10,7 @@ chooses by two truth values), those that do not count are left out, and the othe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -20,7 +21,7 @@ from shardpass.proving.relations.evaluate import Unknown
 from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.constants import identities
-from shardpass.proving.scalars.lists import ragged, reduced
+from shardpass.proving.scalars.lists import one, ragged
 from shardpass.proving.scalars.ranks import FIRST, ranked
 from shardpass.proving.scalars.table import Order, Scalars, among
 from shardpass.proving.scalars.walk import ScalarSite, Value
@@ -54,12 +55,11 @@ def by_body(site: ScalarSite, rows: Sequence[Ints], starts: Sequence[Ints]) -> l
         body, inner = within, flat[:-1]
     else:
         body, inner = walked(site, kinds, None), flat
-        made = first(site, rows, starts, body) if len(rows) == 2 else None
-        if made is not None:
-            return made
     some = np.asarray(counts.any(1))
     result = []
-    for k, ids in enumerate(_reduced(table, kinds[: len(inner)], body, [i[some] for i in inner], counts[some])):
+    given = [i[some] for i in inner], counts[some]
+    made = first(site, kinds, body, *given) or _reduced(table, kinds[: len(inner)], body, *given)
+    for k, ids in enumerate(made):
         whole = table.fresh(("of nothing", site.walk.next_name(), site.walk.whole_terms, k), (count,))
         whole[some] = ids
         result.append(whole)
@@ -138,27 +138,33 @@ def marked(site: ScalarSite, kinds: Sequence[str]) -> Body | None:
     return (returned[:-1], first[:-1], second[:-1]) if returned[-1] == one else None
 
 
-def first(site: ScalarSite, rows: Sequence[Ints], starts: Sequence[Ints], body: Body) -> list[Ints] | None:
-    """Reduce values and their positions by argmax or argmin; None for other bodies, and other positions.
+def first(site: ScalarSite, kinds: Sequence[str], body: Body, rows: Sequence[Ints], counts: Ints) -> list[Ints] | None:
+    """Reduce values and their labels by argmax or argmin; None for other bodies, and where labels are in no order.
 
-    ``body``: what it returns of two tuples of terms, and these. The initial value has the first of the positions.
+    ``body``: what it returns of two tuples of terms, and these. Of ``rows`` those count where ``counts`` is true; the
+    last column has the initial values, which, where they count, have the least of the labels.
     """
-    table, (values, labels) = site.table, rows
-    kinds = [v.element for v in site.operands[:2]]
-    if kinds[0].startswith("complex") or not (is_integer(kinds[1]) and table.known(labels).all() and labels.shape[-1]):
+    table, out = site.table, (list[int](), list[int]())
+    if len(rows) != 2 or kinds[0].startswith("complex") or not is_integer(kinds[1]) or not counts[:, :-1].any(1).all():
         return None
-    numbers = table.values(labels)
-    if (np.diff(numbers) <= 0).any() or (starts[1] != labels[..., :1]).any():
+    name = next((name for name in FIRST if _is_body(site, name, kinds[:2], body)), None)
+    if name is None:
         return None
-    name = next((name for name in FIRST if _is_body(site, name, kinds, body)), None)
-    if name is None or not among(starts[0], identities(table, FIRST[name], kinds[0])).all():
-        return None
-    order = Order(kinds[0], (name, "first"))
-    flat = [ids.reshape(-1, ids.shape[-1]).tolist() for ids in rows]
-    index = [ranked(table, order, 0, list(zip(*row, strict=True))) for row in zip(*flat, strict=True)]
-    greatest = reduced(table, FIRST[name], kinds[0], values)
-    table.extremes |= {(order, tuple(row)): n for row, n in zip(flat[0], greatest.ravel().tolist(), strict=True)}
-    return [greatest, np.array(index, np.int64).reshape(values.shape[:-1])]
+    order, least = Order(kinds[0], (name, "first")), identities(table, FIRST[name], kinds[0])
+    for values, labels, on in zip(*rows, counts, strict=True):
+        columns = np.flatnonzero(on[:-1])
+        own, places = values[columns].tolist(), labels[columns].tolist()
+        ends = [table.range_of_label(label) for label in places]
+        known = [end for end in ends if end]
+        if len(known) < len(ends) or any(x[1] > y[0] for x, y in pairwise(known)):
+            return None
+        if on[-1] and not (labels[-1] == table.integer(known[0][0]) and among(values[-1:], least).all()):
+            return None
+        greatest = one(table, FIRST[name], kinds[0], own)
+        table.extremes[order, tuple(own)] = greatest
+        out[0].append(greatest)
+        out[1].append(ranked(table, order, 0, list(zip(own, places, strict=True))))
+    return [np.array(column, np.int64) for column in out]
 
 
 def _is_body(site: ScalarSite, name: str, kinds: Sequence[str], body: Body) -> bool:
