@@ -225,16 +225,12 @@ def _enlarged(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
         if row.kind not in _MOVED:
             continue
         if "shard_map" in row.names:
-            sent = [op.operands[0] for op in own if op.name.removeprefix("stablehlo.") == row.kind]
+            sent = [op.operands[:1] for op in own if op.name.removeprefix("stablehlo.") == row.kind]
         else:
-            ops = flow.at[*_line(row.place), row.names.rpartition("/")[2]]
-            sent = [operand for op in ops for operand in op.operands]
-        for value in sent:
-            array = flow.program.arrays[value]
-            count = 0 if array is None else prod(array.shape)
-            if not any(count % size == 0 and size > 1 for size in _counts(row.result)) or count < 2:
-                continue
-            least, whole = flow.least(value), flow.bytes(value)
+            sent = [op.operands for op in flow.at[*_line(row.place), row.names.rpartition("/")[2]]]
+        for operands in sent:  # of an op; one of them is sent
+            made = [(flow.least(one), flow.bytes(one)) for one in operands if _may_be(flow, one, row)]
+            least, whole = max(made, key=lambda one: one[0] / max(1, one[1]), default=(0, 0))
             if 0 < least <= HALF * whole:
                 groups[row.place, least, whole].append(row)
                 break
@@ -248,6 +244,13 @@ def _enlarged(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
             place,
             cost * (whole - least) // whole,
         )
+
+
+def _may_be(flow: _Flow, value: int, row: Row) -> bool:
+    """Return whether ``row`` may send ``value``, by the number of its elements."""
+    array = flow.program.arrays[value]
+    count = 0 if array is None else prod(array.shape)
+    return count > 1 and any(count % size == 0 and size > 1 for size in _counts(row.result))
 
 
 def _uneven(context: Context) -> Iterator[Cause]:

@@ -5,7 +5,8 @@ partitioner makes of the program with another one.
 
 1. Each kind of proposal (``propose``) yields edits. A model of a partitioner that propagates and searches nothing
    (``price``) prices at most ``TRIES`` ops' worth of edits.
-2. The price orders the edits and leaves none out: of edits that it finds useless a quarter saves. The best of each kind
+2. The price, less half of the part of the memory that arguments save, orders the edits and leaves none out: of edits
+   that it finds useless a quarter saves. The best of each kind
    are compiled as drafts (``jax_private.drafts``, a third of a compile), then all others, until DRAFTING of the
    time is spent; beside a draft of the program itself, as a draft differs from the program that runs.
 3. Pairs of those of one kind that save most are drafted too, as what is sent to experts and what comes back have a
@@ -250,6 +251,7 @@ class _Search:
                 left -= 1
                 price = round(self._price(edit) / base / SAME) * SAME if base else 1.0
                 if math.isfinite(price):
+                    price -= thinner(self.context, edit) / max(1, self.figures.memory) / 2  # as ``Trial.worth`` has it
                     trials.append(Trial(edit, kind, price, harm(self.context, edit), moves(self.context, edit)))
             self.is_cut = bool(streams) and self.asked.budget.is_over(PRICING)
         return in_turn(trials)
@@ -399,7 +401,8 @@ class _Search:
         return in_turn(trials)
 
     def _may_keep(self, trial: Trial) -> bool:
-        return not self._is_late() and self._verified(trial, trial.saves_memory)
+        """Compile ``trial`` in full; after the end of the time only where there is no finding yet."""
+        return not (self.findings and self._is_late()) and self._verified(trial, trial.saves_memory)
 
     def _is_changed(self, trial: Trial) -> bool:
         """Return whether a finding changes a place of ``trial``."""

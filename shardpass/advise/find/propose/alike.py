@@ -5,7 +5,8 @@ annotations. What belongs together is seen from the program:
 
 1. constraints of one spec, whatever their shapes;
 2. constraints of one spec that one call makes, as the call of a layer or of a helper;
-3. arguments and constraints of one type and one spec; what a loop takes a slice of has one dimension more, in front.
+3. arguments and constraints of one type and one spec; what a loop takes a slice of has one dimension more, in front;
+4. arguments of one rank and one spec, as the weights of all experts and their moments.
 
 All get the same other spec (``variants``), where it divides them. Arguments are left out where their tiles would grow.
 """
@@ -16,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from shardpass.advise.find.propose.program import Context, Edit, joined, one_of_each
-from shardpass.advise.find.propose.specs import divides, tile, variants
+from shardpass.advise.find.propose.specs import axes_of, divides, tile, variants
 from shardpass.advise.place.sites import ARGUMENT, Site
 from shardpass.advise.place.specs import Spec
 from shardpass.advise.place.write import Change
@@ -30,13 +31,15 @@ def shared(context: Context) -> Iterator[Edit]:
 
 
 def families(context: Context) -> Iterator[Edit]:
-    """Yield edits that give another spec to all arguments and constraints of one type and spec."""
+    """Yield edits that give another spec to all arguments and constraints of one type and spec, or rank and spec."""
     groups: dict[object, list[Site]] = defaultdict(list)
     for site in (*context.sites.arguments, *context.sites.constraints):
         if site.spec is None:
             continue
         shape, element = site.array.shape, site.array.element
         groups[shape, element, site.spec].append(site)
+        if site.kind == ARGUMENT and axes_of(site.spec):
+            groups[len(shape), site.spec].append(site)
         if site.kind == ARGUMENT and len(shape) > 2 and not site.spec[0]:
             groups[shape[1:], element, site.spec[1:]].append(site)
     large = sorted(groups.values(), key=lambda some: -sum(site.bytes for site in some))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shardpass.advise.find.propose.alike import families, shared
 from shardpass.advise.find.propose.casts import casts
 from shardpass.advise.find.propose.program import Context, Edit
-from shardpass.advise.place.sites import Sites, read
+from shardpass.advise.place.sites import ARGUMENT, Sites, read
 from shardpass.advise.place.write import with_changes
 from shardpass.ir.context import parse_module
 from shardpass.report.naming import Sources
@@ -48,6 +48,29 @@ def test_constraints_of_one_spec_whatever_their_shapes() -> None:
     assert {7: (BOTH, ()), 8: (BOTH, ())} in made
     assert {7: ((), ("data",)), 8: ((), ("data",))} in made  # 8 and 24 are multiples of 4
     assert all(len(one) == 2 for one in made)
+
+
+EXPERTS = """
+module @step attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["data"=2, "expert"=4]>
+  func.func @main(%0: tensor<8x16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"expert"}, {}]>} loc("w_in"),
+                  %1: tensor<8x32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"expert"}, {}]>} loc("w_out"))
+      -> (tensor<8x16x32xf32>, tensor<8x32x16xf32>) {
+    return %0, %1 : tensor<8x16x32xf32>, tensor<8x32x16xf32>
+  }
+}
+"""
+
+
+def test_arguments_of_one_spec_and_rank_whatever_their_shapes() -> None:
+    """The axis of the experts is moved to their own dimension in both weights."""
+    reading = read(EXPERTS, "step.mlir", Sources(()))
+    with reading.module.context:
+        made = [
+            {change.site.names[0]: change.spec for change in edit if change.site.kind == ARGUMENT}
+            for edit in families(Context(Sites(reading)))
+        ]
+    assert {"w_in": (("expert",), (), ()), "w_out": (("expert",), (), ())} in made
 
 
 QUANTIZED = """

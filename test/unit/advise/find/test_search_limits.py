@@ -6,7 +6,7 @@ Compiles are fakes, and are counted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -125,6 +125,15 @@ def test_once_the_time_is_over_one_program_is_compiled_in_full(monkeypatch: pyte
         run(compiles, seconds)
         tried.append(compiles.in_full)
     assert tried == [1, search.MOST_TRIED]
+
+
+def test_once_the_time_is_over_what_saves_memory_alone_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each program of the fake has a tenth less memory than the one before; one finding is better than none."""
+    monkeypatch.setattr(rank, "saves", lambda *_: False)
+    monkeypatch.setattr(search, "figures", lambda one: replace(one.figures, memory=round(1e6 * one.figures.seconds)))
+    found = run(Compiles(), 1.0)
+    assert len(found) == 1
+    assert found.stopped == LATE
 
 
 def run_in_full() -> int:
