@@ -115,14 +115,14 @@ def test_heads_that_are_repeated_before_they_are_sent() -> None:
     assert one.bytes == MIB * 7 // 8
 
 
-def test_a_scale_that_is_repeated_beside_what_is_sent() -> None:
-    """Either operand of the product has as many elements as what is sent; the large one is made of nothing smaller."""
+def test_a_bias_that_is_repeated_beside_what_is_sent() -> None:
+    """Either operand of the sum has as many elements as what is sent; the large one is made of nothing smaller."""
     arguments = """%0: tensor<64x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x"),
-    %1: tensor<32xf32> loc("scale")"""
+    %1: tensor<32xf32> loc("bias")"""
     body = """    %2 = stablehlo.broadcast_in_dim %1, dims = [1] : (tensor<32xf32>) -> tensor<64x32xf32>
-    %3 = stablehlo.multiply %0, %2 : tensor<64x32xf32> loc("jit(step)/mul"("train.py":8:5))
+    %3 = stablehlo.add %0, %2 : tensor<64x32xf32> loc("jit(step)/add"("train.py":8:5))
     return %3 : tensor<64x32xf32>"""
-    sent = row("all_gather", "jit(step)/mul", 8, "tensor<64x32xf32>", array="x")
+    sent = row("all_gather", "jit(step)/add", 8, "tensor<64x32xf32>", array="x")
     assert found(arguments, "tensor<64x32xf32>", body, sent) == []
 
 
