@@ -3,4 +3,3 @@
 MATERIAL = 0.05  # of the seconds of a plan: a smaller saving pays for no memory
 MOST = 1.1  # times the temporaries of propagation alone, for a saving of starts
 MUCH = 1.2  # of the memory of a plan: one that stores more saves a material part of the time, and says by how much
-PIECES = 1 << 20  # bytes: a smaller array is gathered into one buffer, which may be that of a result

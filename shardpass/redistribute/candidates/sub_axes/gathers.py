@@ -5,8 +5,7 @@
 2. In front, where several dimensions grow or their minor parts: the tile is seen with a new axis in front, gathered
    along that, and transposed once.
 3. XLA's CPU client gathers every inner dimension in front, from a copy of the tile. There (``gathers_by_pieces``) form
-   2 or an all_to_all of copies takes the place of form 1, unless pieces are short. Copies each take a buffer of their
-   own, which saves less than the start of a collective where the array has less than ``PIECES`` bytes: form 2 then.
+   2 or an all_to_all of copies takes the place of form 1, unless pieces are short.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 import math
 
 from shardpass.cost.collective import bytes_received
-from shardpass.cost.material import PIECES
 from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, SubAxisProblem
 from shardpass.redistribute.candidates.sub_axes.local_layout import LocalLayout, isolated, restored
 from shardpass.redistribute.candidates.sub_axes.route import Route
@@ -48,7 +46,7 @@ def gather(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
     in_front.append(ops.AllGather(0, groups, names))
     in_front += restored(problem, local, coming, (size, *lead[1:]), full)
     forms = [in_front]
-    if dim is not None and builder.bytes(full) >= PIECES:
+    if dim is not None:
         forms.append([ops.AllGather(dim, groups, names, by_pieces=True)])
     program = builder.cheapest(forms)
     kind = StepKind.ALL_GATHER if program is in_front else StepKind.ALL_TO_ALL
