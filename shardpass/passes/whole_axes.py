@@ -64,7 +64,7 @@ class WholeAxes(ModulePass):
         signature.write()
         of = {**shardings.of, **{arguments[index]: sharding for index, sharding in into.items()}}
         results = tuple(out.get(index, sharding) for index, sharding in enumerate(shardings.results))
-        keep(replace(table, shardings=replace(shardings, of=of, results=results)))
+        keep(replace(table, shardings=replace(shardings, of=of, results=results), plan=None))
         return True
 
     def _all(self, mesh: PrimeMesh, arrays: Any, given: Any, rows: list[dict[str, Any]]) -> dict[int, Sharding]:
