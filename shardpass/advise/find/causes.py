@@ -157,7 +157,8 @@ def _summed(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
             if any(size % count == 0 for count in _counts(row.result) for size in sizes)
         ]
         if sums:
-            cost = sum(row.bytes_received for row in sums) * (trips - 1) // trips
+            cost = sum(row.bytes_received for row in sums)
+            cost -= cost // trips
             first = max(sums, key=lambda row: row.bytes_received)
             where = _named(flow.names.frame(loop).place) if loop.number >= 0 else ""
             yield Cause(
@@ -263,7 +264,8 @@ def _uneven(context: Context) -> Iterator[Cause]:
             if not sizes or name in axes_of(site.spec) or not any(name in axes_of(one.spec) for one in alike):
                 continue
             dim, size = sizes[0]
-            memory = site.bytes // prod(context.axes[one] for one in axes_of(site.spec)) * (shards - 1) // shards
+            memory = site.bytes // prod(context.axes[one] for one in axes_of(site.spec))
+            memory -= memory // shards
             up = -(-size // shards) * shards
             yield Cause(
                 f"`{site.pattern}` is whole over {name}: its dimension {dim} is {size}, no multiple of {shards}, which "

@@ -58,7 +58,7 @@ def test_json(tmp_path, capsys):
 @pytest.mark.parametrize("trials", ["0", "-1", "many", ""])
 def test_a_number_that_is_none_is_bad_usage(capsys, trials):
     assert pin.main(["x.mlir", "--trials", trials]) == 2
-    assert "give a positive integer" in capsys.readouterr().err
+    assert "give an integer from 1 to" in capsys.readouterr().err
 
 
 def test_a_module_that_does_not_parse_is_an_error(tmp_path, capsys):

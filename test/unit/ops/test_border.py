@@ -105,7 +105,7 @@ def test_a_fault_of_another_package_is_named_as_its_own(monkeypatch, read, reaso
     assert reason in found.message
     assert f" of {__name__}: " in found.message
     assert found.place.file == __file__
-    assert "no fault of shardpass" in found.remedy
+    assert "the fault is not in shardpass" in found.remedy
 
 
 def test_what_fits_the_op_is_taken(monkeypatch):

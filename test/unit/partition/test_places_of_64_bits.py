@@ -33,4 +33,4 @@ def test_places_beyond_64_bits_are_refused_where_they_are(size: int, fits: bool)
         partitioned(size, body)
     diagnostic = caught.value.diagnostics[0]
     assert (diagnostic.code, diagnostic.place.line) == ("SP306", 2)
-    assert diagnostic.message == f"stablehlo.iota needs the number {2**63}, which its type, i64, does not hold"
+    assert diagnostic.message == f"stablehlo.iota needs the number {2**63}, which does not fit its type, i64"

@@ -391,7 +391,7 @@ def test_get_dimension_size(n: int) -> None:
         partitioned([f"tensor<{n}xi64> {SPLIT}"], body, "i32", WHOLE)
     diagnostic = caught.value.diagnostics[0]
     assert (diagnostic.code, diagnostic.place.line) == ("SP306", 3)
-    assert f"{n}, which its type, i32" in diagnostic.message
+    assert f"{n}, which does not fit its type, i32" in diagnostic.message
 
 
 # ---------------------------------------------------------------- other splits

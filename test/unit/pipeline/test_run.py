@@ -167,7 +167,7 @@ def test_any_other_exception_of_a_users_pass_is_a_fault_of_that_pass():
     assert found.place.file == __file__
     assert "raise KeyError" in Path(__file__).read_text().splitlines()[found.place.line - 1]
     assert found.message == f"pass test-probe failed in Probe.do_crash of {__name__}: KeyError: 'lost'"
-    assert "no fault of shardpass" in found.remedy
+    assert "the fault is not in shardpass" in found.remedy
     assert "Traceback" not in str(found)
 
 

@@ -180,7 +180,7 @@ CONTRADICTIONS = [
     (ShardingSpec((0, 0), dims=(ShardedDim(0, (PART(2),)),)), "two shards on device 0"),
     (ShardingSpec((0, 1), dims=(ShardedDim(0, (PART(0),)),)), "cut into 0 shards"),
     (ShardingSpec((0, 1), dims=(ShardedDim(0, (PART(1), PART(2))),)), "fused of several sizes"),
-    (ShardingSpec((-1, 2), {-1: (0, 1)}, (ShardedDim(0, (PART(2),)),)), "held by 1 devices and tile .* by 2"),
+    (ShardingSpec((-1, 2), {-1: (0, 1)}, (ShardedDim(0, (PART(2),)),)), "on 1 devices and tile .* on 2"),
     (ShardingSpec((-1,), {-1: ()}), "group -1 is empty"),
 ]
 

@@ -124,7 +124,7 @@ def test_a_number_is_kept_or_refused_and_more_is_never_dearer(seed):
             price = min(price, plan.seconds)
             continue
         assert price == math.inf, "less memory was enough"
-        assert (failure.code, f"keeps to {limit} bytes" in failure.message) == ("SP413", True)
+        assert (failure.code, f"fits in {limit} bytes" in failure.message) == ("SP413", True)
         least = int(failure.message.split("the least is ")[1].split(" bytes")[0])
         assert least > limit
         assert ask(least).peak_live_bytes <= least, "the least is not enough"
