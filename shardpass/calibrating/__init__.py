@@ -1,4 +1,4 @@
-"""Measures the machine that JAX has here, and writes its file (``shardpass calibrate``).
+"""Measure the machine that JAX has here, and write its file (``shardpass calibrate``).
 
 samples        small programs, and what is known of each: collectives, bytes received, local work
 measure        their times

@@ -1,4 +1,4 @@
-"""Calibrates the machine of the devices that JAX has here: samples, measures, fits."""
+"""Calibrate the machine of the devices that JAX has here: sample, measure, fit."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def machine_of(
 
 
 def memory_of(device: Any) -> float:
-    """Return the memory of ``device`` in bytes; infinite for a CPU and for devices that report none."""
+    """Return the memory of ``device`` in bytes; infinite for a CPU and for devices that do not report it."""
     try:
         known = device.memory_stats() or {}
     except Exception:  # of a backend that has none

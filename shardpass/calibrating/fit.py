@@ -1,4 +1,4 @@
-"""Fits the coefficients of the cost model to measured times.
+"""Fit the coefficients of the cost model to measured times.
 
     time = call + latency * collectives + received / bandwidth + reduced / (bandwidth of all_reduce)
          + bytes / memory + runs / (runs a second) + elements / (elements a second) + places / (places a second)

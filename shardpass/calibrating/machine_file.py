@@ -1,4 +1,4 @@
-"""Formats a measured machine as a TOML file."""
+"""Format a measured machine as a TOML file."""
 
 from __future__ import annotations
 

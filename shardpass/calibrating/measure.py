@@ -1,4 +1,4 @@
-"""Measures samples in turns, waiting for each call; returns the median of the repeats."""
+"""Measure samples in turns, blocking on each call; return the median of the repeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a process keep its freed memory, so that timings do not include page faults.
+"""Make a process keep its freed memory, so that timings do not include page faults.
 
 The C library gives big freed blocks back to the system, which hands out zeroed pages anew at the next call: of a
 64 MB result that can be most of the time, differs from run to run, and is the same for every program that is compared.

@@ -1,4 +1,4 @@
-"""Measures memory bandwidth and the flops of element types, on all devices at once."""
+"""Measure memory bandwidth and the flops of element types, on all devices at once."""
 
 from __future__ import annotations
 

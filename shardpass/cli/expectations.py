@@ -33,7 +33,7 @@ class Expectation:
     place: Place  # of the comment
 
     def takes(self, printed: Diagnostic, file: str) -> bool:
-        """Say whether this comment, which is in ``file``, expects the diagnostic."""
+        """Return whether this comment, which is in ``file``, expects the diagnostic."""
         line = printed.place.line if printed.place.file == file else 0
         same_place = printed.severity is self.severity and line == self.line
         return same_place and self.pattern.search(_shown(printed)) is not None

@@ -1,4 +1,4 @@
-"""Converts unexpected exceptions to diagnostics."""
+"""Convert unexpected exceptions to diagnostics."""
 
 from __future__ import annotations
 

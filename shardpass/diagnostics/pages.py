@@ -1,4 +1,4 @@
-"""Formats the meaning of each code as Markdown, for docs/diagnostics.md and ``shardpass explain SP240``."""
+"""Format the meaning of each code as Markdown, for docs/diagnostics.md and ``shardpass explain SP240``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Reads optimised HLO: its ops, its collectives with their number of runs, and source lines."""
+"""Read optimised HLO: its ops, its collectives with their number of runs, and source lines."""

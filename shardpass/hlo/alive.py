@@ -1,4 +1,4 @@
-"""Lists the arrays that are alive at the memory peak of a scheduled program.
+"""List the arrays that are alive at the memory peak of a scheduled program.
 
 Problem: a compiler's statistics say how much a device holds, and not which arrays. In a scheduled program the order of
 the ops is that in which a device runs them. So an array lives from the op that makes it to the last op that reads it.

@@ -1,4 +1,4 @@
-"""Matches the start and the end of asynchronous collectives in HLO of each backend.
+"""Match the start and the end of asynchronous collectives in HLO of each backend.
 
 1. ``all-gather-start`` and ``all-gather-done``, or ``async-start`` of a computation and ``async-done``. XLA:GPU marks a
    pair with nothing between as ``"is_sync":true``: it blocks.

@@ -1,4 +1,4 @@
-"""Lists the collectives of an HLO program, with their groups, bytes and number of runs.
+"""List the collectives of an HLO program, with their groups, bytes and number of runs.
 
 Cases:
 

@@ -1,4 +1,4 @@
-"""Reads estimates in HLO: the cycles of a fusion by XLA:TPU's cost model."""
+"""Read estimates in HLO: the cycles of a fusion by XLA:TPU's cost model."""
 
 from __future__ import annotations
 

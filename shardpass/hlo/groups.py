@@ -1,4 +1,4 @@
-"""Parses the groups of a collective in HLO: replica groups, and the pairs of a permute.
+"""Parse the groups of a collective in HLO: replica groups, and the pairs of a permute.
 
 Replica groups have three forms: lists, ``{{0,1},{2,3}}``; iota tiles, ``[4,2]<=[2,4]T(1,0)``, which is iota(8) in the
 shape [2,4], transposed, in rows of 2; and mesh axes, ``mesh['x'=4,'y'=2] {'x'}``. No groups are everybody.

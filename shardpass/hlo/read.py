@@ -1,4 +1,4 @@
-"""Parses HLO text into computations and ops.
+"""Parse HLO text into computations and ops.
 
 Every backend prints one op a line, ``%name = type opcode(operands), attributes``. Three forms differ:
 

@@ -1,4 +1,4 @@
-"""Finds all-reduces of which each device uses only its own slice, as in a reduce-scatter.
+"""Find all-reduces whose devices each use only their own slice, as in a reduce-scatter.
 
 XLA's partitioner writes a sum that is split next as all-reduce and dynamic-slice. A later pass on GPU and TPU makes a
 reduce-scatter of the two, of half the bytes; on CPU nothing does. An all-reduce is of this kind where each use of each
@@ -34,7 +34,7 @@ class Slices:
                         self._callers.setdefault(called, []).append((name, op))
 
     def sliced_results(self, one: HloCollective) -> frozenset[int]:
-        """Return the indices of the results of which each device uses only its own slice.
+        """Return the indices of the results whose devices each use only their own slice.
 
         XLA combines several sums in one op; an op with one result has the number 0.
         """

@@ -1,4 +1,4 @@
-"""Counts the iterations of HLO loops.
+"""Count the iterations of HLO loops.
 
 1. XLA wrote the count into the loop: ``backend_config={"known_trip_count":{"n":"12"}}``.
 2. The loop counts: one of its carried values, k, starts from a constant, the condition is ``k < n`` or ``k <= n`` with

@@ -1,4 +1,4 @@
-"""Counts flops and bytes of the ops of an HLO program, multiplied by the runs of loops.
+"""Count flops and bytes of the ops of an HLO program, multiplied by the runs of loops.
 
 1. Operations are those of products and convolutions: two for each multiplication that is added up. A fusion has those
    of the ops inside.

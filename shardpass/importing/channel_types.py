@@ -1,4 +1,4 @@
-"""Sets the channel type of collectives between devices where it is missing.
+"""Set the channel type of collectives between devices where it is missing.
 
 ``jax.export`` writes ``#stablehlo.channel_handle<handle = 1, type = 0>``, where 0 is no type at all; XLA reads it as 1,
 device to device. The runtime requires 1 (SP507), to tell collectives over partitions from those over replicas.

@@ -1,4 +1,4 @@
-"""Rewrites constraints (``custom_call @Sharding``) that have no effect, or a form that propagation does not read."""
+"""Rewrite constraints (``custom_call @Sharding``) that have no effect, or a form that propagation does not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folds slices, erases unused ops, and copies constants for each use, before propagation.
+"""Fold slices, erase unused ops, and copy constants for each use, before propagation.
 
 Problem. Propagation gives each value one sharding. Three habits of programs mislead it:
 

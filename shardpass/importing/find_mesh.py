@@ -1,4 +1,4 @@
-"""Determines the number of devices, and the mesh whose axes express all shardings of a program.
+"""Determine the number of devices, and the mesh whose axes express all shardings of a program.
 
 Example: ``{devices=[4,2]<=[8] last_tile_dim_replicate}`` and ``{devices=[2,4]<=[8] last_tile_dim_replicate}`` of
 vectors need three axes of 2: the mesh is ``['axis_0'=2,'axis_1'=2,'axis_2'=2]``, unless the module names one that

@@ -1,4 +1,4 @@
-"""Rewrites a slice of an assembled array as slices of that array's parts, before propagation.
+"""Rewrite a slice of an assembled array as slices of that array's parts, before propagation.
 
 Problem. ``jnp.pad`` and two slices are how JAX's users write a stencil, ``concatenate`` and a slice a periodic one. The
 array in between divides into other tiles than the arrays before and after it: on a mesh ``x=2``, ``pad(x)`` of 8 rows

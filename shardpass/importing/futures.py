@@ -1,4 +1,4 @@
-"""Rewrites collectives with separate start and wait ops as plain collectives.
+"""Rewrite collectives with separate start and wait ops as plain collectives.
 
 Problem. ``psum_start(x, "i").done()`` lowers to two ops, and between them stands a value of type
 ``!stablehlo.future<tensor<4xf32>>``, which calls may take and return. A future has no tile.

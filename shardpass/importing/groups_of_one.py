@@ -1,4 +1,4 @@
-"""Replaces collectives whose groups have one device each by their operands.
+"""Replace collectives whose groups have one device each by their operands.
 
 JAX lowers a manual region over axes of size 1 to the ops of its body, without the region: each value is a whole array.
 The collectives of the body stay, in groups of one. XLA refuses such an all_reduce.

@@ -1,4 +1,4 @@
-"""Marks host calls that one device makes for all devices, before propagation.
+"""Mark host calls that one device makes for all devices, before propagation.
 
 Problem. ``jax.debug.print``, ``io_callback`` and ``pure_callback`` lower to a custom call of whole arrays that runs
 once, on the device that its sharding ``{maximal device=0}`` names. Computed on every device, as calls without a rule

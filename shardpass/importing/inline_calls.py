@@ -1,4 +1,4 @@
-"""Replaces calls and composites by the body of the function that they name.
+"""Replace calls and composites by the body of the function that they name.
 
 Problem. Each call gets a body of its own, so the callee may be split differently at each call site (XLA and Shardy do
 the same). The ops keep the callee's names and source lines, joined with those of the call (``ir.locations.Within``). A

@@ -1,4 +1,4 @@
-"""Turns partial sums at the borders of a program and of manual regions into arrays with a dimension of summands.
+"""Turn partial sums at the borders of a program and of manual regions into arrays with a dimension of summands.
 
 Problem. ``P("x", unreduced={"y"})`` is the type of an argument or a result of a JAX program, or of a ``shard_map``:
 each device along y holds a summand of its tile. Whole arrays cannot express that, so the value becomes its

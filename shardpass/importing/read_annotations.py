@@ -1,4 +1,4 @@
-"""Reads and checks every sharding of ``main``.
+"""Read and check every sharding of ``main``.
 
 A program repeats few shardings many times. Each is checked once for each type and scope that it occurs with, and the
 place of an annotation, which is slow to read, is read for diagnostics alone. All errors are reported at once.

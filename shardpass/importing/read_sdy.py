@@ -1,4 +1,4 @@
-"""Rewrites the SDY dialect as ``mhlo.sharding`` and custom calls, the only form that other passes read.
+"""Rewrite the SDY dialect as ``mhlo.sharding`` and custom calls, the only form that other passes read.
 
 Problem. JAX writes shardings in Shardy's dialect: attributes that name the axes of an ``sdy.mesh``, and ops. Each has a
 counterpart that names devices:

@@ -1,4 +1,4 @@
-"""Refuses programs that cannot be partitioned, before a later step meets an op or a type that it does not expect.
+"""Refuse programs that cannot be partitioned, before a later step meets an op or a type that it does not expect.
 
 Problem. The other passes rely on static shapes, on arrays at the borders of ``main``, and on ops that mean the same on
 whole arrays as on tiles. Each op that breaks this is named with its place, and all are reported at once, so that a user

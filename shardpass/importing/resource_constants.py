@@ -1,4 +1,4 @@
-"""Replaces constants whose elements are at the end of the file by constants that contain them.
+"""Replace constants whose elements are at the end of the file by constants that contain them.
 
 MLIR may keep the elements of a constant beside the module: ``dense_resource<blob>``, and ``blob: "0x0400..."`` under
 ``dialect_resources``. XLA compiles no such constant, and MLIR's bindings do not hand the elements out. A constant is

@@ -1,4 +1,4 @@
-"""Copies functions called in an SDY manual computation into the region of the call.
+"""Copy functions called in an SDY manual computation into the region of the call.
 
 Problem. The body of ``sdy.manual_computation`` may call a function, which may hold shardings and manual computations of
 its own. These name the free axes alone, and the function does not say which axes are manual around it: only the call

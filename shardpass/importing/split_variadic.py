@@ -1,4 +1,4 @@
-"""Splits a collective of several operands into collectives of one operand.
+"""Split a collective of several operands into collectives of one operand.
 
 StableHLO lets all_reduce, all_gather and all_to_all have several. XLA's partitioner refuses such an all_reduce in a
 manual region, and reads such an all_to_all as HLO's tuple form, in which operand k is what device k is sent: other

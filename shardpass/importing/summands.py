@@ -1,4 +1,4 @@
-"""Represents a value as its summands: an array with one more dimension, over which the value is the sum.
+"""Represent a value as its summands: an array with one more dimension, over which the value is the sum.
 
 Problem. A partial sum over mesh axes of n devices has no array of its own in a program of whole arrays. Its summands
 have: an array ``[n, ...]`` whose dimension 0 the axes split. JAX defines the summand of each device, which

@@ -1,4 +1,4 @@
-"""Replaces tokens, which order effects, by integers, which control flow can carry like any array.
+"""Replace tokens, which order effects, by integers, which control flow can carry like any array.
 
 Problem. An ordered ``io_callback`` takes a token and gives one, loops and branches carry it, and the program takes and
 returns it. A token has no tile, so nothing that holds one could be partitioned.

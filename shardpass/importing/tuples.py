@@ -1,4 +1,4 @@
-"""Unpacks tuples, so that later steps meet values of one array only.
+"""Unpack tuples, so that later steps meet values of one array only.
 
 Problem. HLO groups results in tuples, and programs that come from HLO have ``tuple``, ``get_tuple_element`` and custom
 calls of one tuple result. A tuple has no tile, so its elements must be separate values.

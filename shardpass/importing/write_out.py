@@ -1,4 +1,4 @@
-"""Expands ops that are defined by other ops, before propagation.
+"""Expand ops that are defined by other ops, before propagation.
 
 An op family may define its op by simpler ones (``OpDef.expand``). The simpler ops have the location of the
 op that they replace. A sharding that the user wrote on it becomes a constraint on each of its results. In a region that

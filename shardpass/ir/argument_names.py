@@ -1,4 +1,4 @@
-"""Finds names of main's arguments in locations from JAX, TensorFlow and hand-written text.
+"""Find names of main's arguments in locations from JAX, TensorFlow and hand-written text.
 
 JAX writes the path, ``params['layers'][0]['w1']``; TensorFlow calls all arguments ``XLA_Args``. Names that several
 arguments have are followed by the argument's place: ``XLA_Args 3``.

@@ -1,4 +1,4 @@
-"""Copies the body of another module's ``@main``: a user's per-device function becomes ops of this module.
+"""Copy the body of another module's ``@main``: a user's per-device function becomes ops of this module.
 
 Its calls are inlined first, each with a copy of the function it names. JAX lowers no function that calls itself.
 Collectives get channels that the receiving module has not used, and annotations go: every value is a tile already.

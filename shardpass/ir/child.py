@@ -1,4 +1,4 @@
-"""Runs work in a child process, as jaxlib may abort."""
+"""Run work in a child process, as jaxlib may abort."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converts CHLO to StableHLO: for StableHLO's interpreter, and as XLA does before it partitions."""
+"""Convert CHLO to StableHLO: for StableHLO's interpreter, and as XLA does before it partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists the collectives of a per-device module, with their bytes, axes, source lines and causes.
+"""List the collectives of a per-device module, with their bytes, axes, source lines and causes.
 
 Bytes are those that one device receives from others, its own data not counted, with tiles of the per-device program
 (``cost.collective`` has the formulas). Of a permute and a broadcast not every device receives; a total is added up by

@@ -1,4 +1,4 @@
-"""Writes shardings and constraints in the notation of a module: Shardy's, or GSPMD's.
+"""Write shardings and constraints in the notation of a module: Shardy's, or GSPMD's.
 
 A module of Shardy's has ``sdy.sharding`` and ``sdy.sharding_constraint`` over a mesh that it names; one of GSPMD's has
 ``mhlo.sharding`` and ``custom_call @Sharding``.

@@ -1,4 +1,4 @@
-"""Makes contexts, and parses text to modules.
+"""Make contexts, and parse text to modules.
 
 Modules are parsed here and nowhere else, so that every diagnostic and every location names the user's file.
 """

@@ -1,4 +1,4 @@
-"""Measures the nesting depth of MLIR text before it is parsed.
+"""Measure the nesting depth of MLIR text before it is parsed.
 
 MLIR's parser calls itself for each level of regions, types and attributes, and ends the process where its stack is
 full: at 2,500 nested regions, 4,000 modules, 10,000 lists or 20,000 tuples (jaxlib 0.10.2, a stack of 8 MiB).

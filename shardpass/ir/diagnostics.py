@@ -1,4 +1,4 @@
-"""Converts MLIR's diagnostics to shardpass's."""
+"""Convert MLIR's diagnostics to shardpass's."""
 
 from __future__ import annotations
 

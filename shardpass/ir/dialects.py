@@ -1,4 +1,4 @@
-"""Makes contexts that know the dialects of JAX's modules."""
+"""Make contexts that know the dialects of JAX's modules."""
 
 from __future__ import annotations
 

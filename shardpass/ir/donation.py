@@ -1,4 +1,4 @@
-"""Reads which arguments of ``@main`` are donated: a result reuses their memory.
+"""Read which arguments of ``@main`` are donated: a result reuses their memory.
 
 JAX names the result that reuses an argument's memory (``tf.aliasing_output``), or leaves the choice to XLA
 (``jax.buffer_donor``), which chooses the first remaining result of the same size.

@@ -1,4 +1,4 @@
-"""Recognises the format of a file from its bytes, and converts it to MLIR.
+"""Recognize the format of a file from its bytes, and convert the file to MLIR.
 
 1. MLIR text: what is UTF-8 and nothing of the following. MLIR's parser reads it.
 2. MLIR bytecode opens with ``ML\\xefR`` and the name of who wrote it. MLIR's reader reads it.

@@ -1,4 +1,4 @@
-"""Tells which ops have no side effects, so that a pass may move or erase them.
+"""Tell which ops have no side effects, so that a pass may move or erase them.
 
 The two questions differ. A custom call may be moved unless it declares a side effect, but only XLA knows its function,
 so it is not erased. A collective may be moved, on all devices alike, and is not erased where the user wrote it. Ops of

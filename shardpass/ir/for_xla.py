@@ -1,4 +1,4 @@
-"""Marks properties of a per-device program that XLA does not infer.
+"""Mark properties of a per-device program that XLA does not infer.
 
 1. That the program is manual. XLA reads this off arguments and results and spreads it along uses. An op that is made of
    nothing (a constant, an iota, a random number, the device's own id) and meets no argument is not reached: XLA then

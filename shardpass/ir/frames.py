@@ -1,4 +1,4 @@
-"""Finds the user's frame of a location: the line of the user's program among the frames that JAX writes.
+"""Find the user's frame of a location: the line of the user's program among the frames that JAX writes.
 
 A location names the innermost frame first and then its callers, as far as JAX keeps them. The frame that a user can
 change is the innermost that is not of a library: of an installed package, of this one, or of Python itself. Example: of

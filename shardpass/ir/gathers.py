@@ -1,4 +1,4 @@
-"""Builds all_gather at the current insertion point and location."""
+"""Build all_gather at the current insertion point and location."""
 
 from __future__ import annotations
 

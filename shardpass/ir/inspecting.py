@@ -1,4 +1,4 @@
-"""Removes ``custom_call @InspectSharding``, whose only effect is a report of its operand's sharding at compile time.
+"""Remove ``custom_call @InspectSharding``, whose only effect is a report of its operand's sharding at compile time.
 
 The configuration of the call is the address of a Python function in the process that lowered the program. XLA follows
 the address unchecked (a text from another process crashes this one), so a program that shardpass compiles itself has no

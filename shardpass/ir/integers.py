@@ -1,4 +1,4 @@
-"""Builds integer constants within the range of their type, and chooses the type that is wide enough for a range.
+"""Build integer constants within the range of their type, and choose the type that is wide enough for a range.
 
 MLIR's parser reads ``dense<2147483649> : tensor<i32>`` as -2147483647. Numbers that depend on the sizes of a program
 are therefore built here alone.

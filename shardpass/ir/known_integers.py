@@ -1,4 +1,4 @@
-"""Computes integers that are known before the program runs: constants, arithmetic on them and on ``partition_id``.
+"""Compute integers that are known before the program runs: constants, arithmetic on them and on ``partition_id``.
 
 Problem. ``jax.lax.axis_index('i')`` is ``partition_id / 2 rem 4``: it varies over one axis of the mesh, and an analysis
 that only unites what operands vary over says "over all". So small integer and boolean arrays that follow from constants

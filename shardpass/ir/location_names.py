@@ -1,4 +1,4 @@
-"""Checks that names in locations, attributes and annotations are UTF-8 without NUL.
+"""Check that names in locations, attributes and annotations are UTF-8 without NUL.
 
 MLIR's strings are bytes. ``NameLoc.name_str`` and the names of a ``DictAttr`` or of an op's attributes end the process
 where they are no UTF-8 (jaxlib 0.10, 0.12), and no exception can be caught; printed, such a byte is ``\\FF``, as in

@@ -1,4 +1,4 @@
-"""Reads locations: the places in the user's text that they name, and the names of ops.
+"""Read locations: the places in the user's text that they name, and the names of ops.
 
 JAX gives an op the location ``"jit(f)/dot_general"(callsite(...))``: the op's name, which XLA calls ``op_name``, around
 the stack of the user's calls. In a function that others call, and in a manual region, the name is relative

@@ -1,4 +1,4 @@
-"""Determines the machine of a module: from a pass's options, else from the module, else the default."""
+"""Determine the machine of a module: from a pass's options, else from the module, else the default."""
 
 from __future__ import annotations
 

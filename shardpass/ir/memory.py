@@ -1,4 +1,4 @@
-"""Describes a built module as steps over buffers, for the account of ``cost.memory``."""
+"""Describe a built module as steps over buffers, for the account of ``cost.memory``."""
 
 from __future__ import annotations
 

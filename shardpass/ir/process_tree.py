@@ -1,4 +1,4 @@
-"""Ends a process together with all processes that it started.
+"""End a process together with all processes that it started.
 
 The process leads a session, so one signal reaches the processes that stay in it. Those that leave the session
 are known by a variable of their environment, on Linux. Where this process is killed, a pipe ends, and the child, which

@@ -1,4 +1,4 @@
-"""Converts replica groups given by axes of a mesh to lists of devices.
+"""Convert replica groups given by axes of a mesh to lists of devices.
 
 With jaxlib 0.12 JAX writes ``#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [...]>`` on a collective, and keeps
 the mesh ``@m`` at the top of the module. Example, on ``@m = ["x"=2, "y"=2]``: the axes ``["y"]`` are the groups

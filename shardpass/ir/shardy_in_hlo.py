@@ -1,4 +1,4 @@
-"""Restores Shardy's ops and attributes in modules read from HLO.
+"""Restore Shardy's ops and attributes in modules read from HLO.
 
 Problem. JAX hands XLA programs in Shardy's dialect. HLO has no word for it, so XLA writes it into custom calls and
 ``frontend_attributes`` on the way to HLO, and reads it again before it propagates. A dump of HLO has these:

@@ -1,4 +1,4 @@
-"""Copies a large program from a pipe to a file, which MLIR can map into memory.
+"""Copy a large program from a pipe to a file, which MLIR can map into memory.
 
 Cases:
 

@@ -1,4 +1,4 @@
-"""Prints MLIR text in pieces, without a copy of large constants in memory.
+"""Print MLIR text in pieces, without a copy of large constants in memory.
 
 MLIR's printer writes the elements of a constant as hexadecimal digits, and holds four times their bytes as it does so
 (the digits, twice). So, while the text is printed, each large constant has a resource of no content instead, and where

@@ -1,4 +1,4 @@
-"""Completes locations of a module that was parsed from the user's text: each names the user's file and a line.
+"""Complete locations of a module that was parsed from the user's text: each names the user's file and a line.
 
 MLIR's parser calls every text "-", and keeps any location that the text spells out: JAX gives main's arguments a name
 and no line, and functions nothing. So, after parsing,

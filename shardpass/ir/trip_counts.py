@@ -1,4 +1,4 @@
-"""Counts the trips of counting loops, to which JAX's ``scan`` and ``fori_loop`` lower.
+"""Count the trips of counting loops, to which JAX's ``scan`` and ``fori_loop`` lower.
 
 A loop counts where one of its carried values, k, (1) starts from a constant, (2) is compared with a constant, or with a
 carried value that stays a constant, by the condition's result (``k < n``), and (3) is returned as ``k + step``, step a

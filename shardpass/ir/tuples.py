@@ -1,4 +1,4 @@
-"""Packs and unpacks tuple values, and builds custom calls with tuple operands or results.
+"""Pack and unpack tuple values, and build custom calls with tuple operands or results.
 
 A program that shardpass partitions has no tuples: import takes them apart. How a custom call takes its buffers depends
 on its tuples, so a call that HLO would read as another one without them keeps its type in ``shardpass.tuples``, and

@@ -1,4 +1,4 @@
-"""Reads the ops of a module in one walk.
+"""Read the ops of a module in one walk.
 
 Reading an op through the bindings costs about half a microsecond each time a block is iterated, and as much again for
 its name, its regions and its attributes. A pass therefore reads a function once, with ``read_blocks``, and works on the

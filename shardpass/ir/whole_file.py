@@ -1,4 +1,4 @@
-"""Writes files atomically: to a temporary name first, which is then renamed.
+"""Write files atomically: to a temporary name first, which is then renamed.
 
 Every file that a user asks for is written here, so that none is ever half of one: not after an error, Ctrl-C, or a
 signal that no process can catch. A process that is killed may leave a file ``.NAME.xxxxxxxx`` in the folder.

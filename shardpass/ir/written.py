@@ -1,4 +1,4 @@
-"""Writes modules in their output forms: MLIR text and bytecode, portable StableHLO, HLO text.
+"""Write modules in their output forms: MLIR text and bytecode, portable StableHLO, HLO text.
 
 Each is read again by ``doors``. What each keeps:
 

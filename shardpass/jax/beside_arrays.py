@@ -1,4 +1,4 @@
-"""What JAX's main has beside whole arrays: partial sums and tokens, which import has made arrays of, come back.
+"""Restore the partial sums and tokens of JAX's main, which import replaced by arrays.
 
 1. An argument or result that holds summands (``importing.partial_sums``) is the partial sum again that JAX knows: its
    tile [1, ...] is reshaped inside of the region. Only Shardy's annotations say partial sums.
@@ -24,7 +24,7 @@ Rows = list[dict[str, Any]]
 
 
 def without_summands(module: Any, signature: Signature) -> Signature:
-    """Make main take and return partial sums in place of arrays of summands. Returns its new signature."""
+    """Make main take and return partial sums instead of arrays of summands; return the new signature."""
     boundaries = (*signature.arguments, *signature.results)
     if all(boundary.partial is None for boundary in boundaries):
         return signature
@@ -67,7 +67,7 @@ def tokens_of(module: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def with_tokens(module: Any, sides: Sequence[Rows], tokens: Sequence[Sequence[int]]) -> None:
-    """Make main take and return tokens again, at the places ``tokens``: each that goes out is one that came in.
+    """Make main take and return tokens at the places ``tokens``; each returned token is an argument.
 
     ``sides``: all attributes of the arguments and results of the main that JAX lowered.
     """

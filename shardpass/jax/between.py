@@ -1,4 +1,4 @@
-"""Arrays of JAX from one set of devices to another, by the messages of a plan.
+"""Move JAX arrays from one set of devices to another, by the messages of a plan.
 
 State of a wave: for each array the tiles of its source and of its target, by the ids of this process's devices.
 
@@ -40,7 +40,7 @@ from shardpass.redistribute.terms.limit import Limit
 
 
 def is_between(x: Any, target: Any) -> bool:
-    """Return whether ``x`` is an array on other devices than ``target``, or on the same ones in another order."""
+    """Return whether the devices of the array ``x`` differ from those of ``target``, or have another order."""
     if not isinstance(x, jax.Array) or isinstance(x, jax.core.Tracer) or not isinstance(x.sharding, NamedSharding):
         return False
     if jax.numpy.issubdtype(x.dtype, jax.dtypes.extended) or x.sharding.memory_kind != target.memory_kind:
@@ -49,7 +49,7 @@ def is_between(x: Any, target: Any) -> bool:
 
 
 def move(leaves: list[Any], targets: Mapping[int, NamedSharding], machine: str, limit: Limit, donate: bool) -> None:
-    """Move ``leaves[k]`` to the sharding ``targets[k]``, and put it in the place of its source in ``leaves``.
+    """Move ``leaves[k]`` to the sharding ``targets[k]``, and store the result in ``leaves[k]``.
 
     Raises ShardpassError (SP616, SP413); SP617 where a transfer fails.
     """
@@ -103,7 +103,7 @@ def _received(
 
 
 def _buffers(leaf: Any) -> list[Any]:
-    """Name what ``delete`` of ``leaf`` would free: the array itself, and its buffers on devices of this process."""
+    """Identify what ``leaf.delete()`` would free: the array, and its buffers on devices of this process."""
     if not _has_shards(leaf):
         return []
     return [id(leaf), *((s.device.id, s.data.unsafe_buffer_pointer()) for s in leaf.addressable_shards)]
@@ -116,7 +116,7 @@ def _has_shards(leaf: Any) -> bool:
 
 
 def list_shards(leaves: Sequence[Any]) -> None:
-    """Make JAX list the shards of ``leaves`` in a thread, where Python runs no handler of a signal.
+    """List the shards of ``leaves`` in a thread, in which Python runs no signal handler.
 
     JAX lists the shards of an array at their first use, by calls of Python, and keeps the list. An exception in the
     middle leaves a part of the list for good: the array is whole and cannot be read.
@@ -204,7 +204,7 @@ class _Tiles:
             tiles[piece.receiver] = offsets.write(tiles[piece.receiver], value, at)
 
     def cut(self, piece: Piece) -> Any:
-        """Cut a piece from a source tile, or from a target tile to which it came."""
+        """Cut a piece from a source tile, or from the target tile that received it."""
         array = self.plan.arrays[piece.array]
         stop = tuple(a + n for a, n in zip(piece.start, piece.shape, strict=True))
         owned = array.source.boxes.get(piece.sender)

@@ -1,4 +1,4 @@
-"""Partitioned programs in JAX's compilation cache on disk, so that no process decides what one before it decided.
+"""Keep partitioned programs in JAX's compilation cache on disk, for later processes.
 
 State: JAX's cache, where the user asked for one (``jax_compilation_cache_dir``). An entry is the module that each
 device runs, as bytecode with its locations, behind a hash of it. What makes of it a program for JAX (``manual_region``)
@@ -45,7 +45,7 @@ _CALLS_PYTHON = ("callback", "CustomSPMDPartitioning", "InspectSharding")
 
 
 class Entry:
-    """The place of one program in the cache. A file that cannot be read counts as absent, and is written anew."""
+    """The place of one program in the cache. An unreadable file counts as absent, and is overwritten."""
 
     def __init__(self, cache: Any, key: str) -> None:
         self._cache = cache
@@ -54,7 +54,7 @@ class Entry:
         self._spoiled = False
 
     def find(self, context: Any) -> Any | None:
-        """Return the partitioned module, in ``context``; None where no process kept it, or it cannot be read."""
+        """Return the partitioned module, in ``context``; None if the cache has no readable entry."""
         try:
             data: bytes | None = self._cache.get(self._key)
         except Exception:  # whatever a file system raises
@@ -70,7 +70,7 @@ class Entry:
         return None
 
     def spoil(self) -> None:
-        """Mark the file that ``find`` returned as no partitioned program, so that ``keep`` overwrites it."""
+        """Mark the entry that ``find`` returned as invalid, so that ``keep`` overwrites it."""
         self._spoiled = True
 
     def take(self, module: Any) -> None:
@@ -78,7 +78,7 @@ class Entry:
         self._fresh = bytecode(module)
 
     def keep(self, seconds: float) -> None:
-        """Write the module of ``take`` to the cache, if it took ``seconds`` enough to partition and compile."""
+        """Write the module of ``take`` to the cache, if partitioning and compiling took enough ``seconds``."""
         if not self._fresh or jax.process_index() or seconds < jax.config.jax_persistent_cache_min_compile_time_secs:
             return
         try:
@@ -90,7 +90,7 @@ class Entry:
 
 
 def entry_of(backend: Any, module: Any, passes: str, machine: str) -> Entry | None:
-    """Return the place of ``module``, as JAX lowered it, partitioned by ``passes`` for ``machine``.
+    """Return the cache entry of ``module``, as JAX lowered it, for ``passes`` and ``machine``.
 
     None where nothing may be kept.
     """

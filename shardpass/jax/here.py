@@ -1,8 +1,7 @@
-"""The machine that the devices of JAX are, by what they call themselves.
+"""Determine the machine from the kind of JAX's devices.
 
-The environment variable SHARDPASS_MACHINE says another. Devices of a kind that is not in the table get the usual
-machine, with a remark, once for each kind. TPUs that are in several slices are the machine of slices, where there is
-one.
+The environment variable SHARDPASS_MACHINE overrides the table. Devices of an unknown kind get the default machine, with
+a remark, once for each kind. TPUs in several slices get the machine of slices, if the table has it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ KINDS = (  # (platforms, what the kind of a device says, machine), the first tha
 
 
 def machine_here(devices: Iterable[Any] | None = None) -> str:
-    """Return the machine of programs on ``devices``, by default those that JAX has, as text.
+    """Return the machine, as text, of programs on ``devices``; by default, on all devices of JAX.
 
     Raises ShardpassError: SP901 to SP903, of what the environment says.
     """

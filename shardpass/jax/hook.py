@@ -1,4 +1,4 @@
-"""JAX's compiles go through here: multi-device programs are partitioned by shardpass before XLA sees them.
+"""Hook into JAX's compiles: shardpass partitions multi-device programs before XLA compiles them.
 
 State: whether the hook is in place, the counts, and whether it is active: for the whole process (``install``) or
 inside ``use()`` (``scope``), which is part of JAX's cache key, so that a function compiled outside is compiled again
@@ -55,7 +55,7 @@ from shardpass.sharding import parse_sharding
 
 
 class FallbackWarning(UserWarning):
-    """XLA partitions a program in shardpass's place; the message says why."""
+    """XLA, not shardpass, partitions a program; the message gives the reason."""
 
 
 OURS = "shardpass"
@@ -81,7 +81,7 @@ def use(
     partitioner: str = OURS,
     prove: bool = False,
 ) -> Iterator[None]:
-    """Partition each ``jax.jit`` over several devices by shardpass, inside the block.
+    """Partition each multi-device ``jax.jit`` with shardpass inside the block.
 
     That holds for the thread, and for the task of asyncio, that enters the block.
 
@@ -150,7 +150,7 @@ def _settling(own: ModulePass | None) -> ModulePass | None:
 
 
 def install() -> None:
-    """Partition as ``use()`` for the whole process, until ``uninstall()``. Forgets what JAX has compiled before."""
+    """Partition as ``use()`` does, in the whole process, until ``uninstall()``. Clears JAX's caches."""
     global _everywhere
     put_in_place()
     if not _everywhere:
@@ -159,7 +159,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Take back ``install()``, and forget what JAX has compiled since."""
+    """Undo ``install()``, and clear JAX's caches."""
     global _everywhere
     if _everywhere:
         _everywhere = False
@@ -183,7 +183,7 @@ def _count(what: str) -> None:
 
 
 def put_in_place() -> None:
-    """Make JAX compile through ``_compile``, which leaves programs alone where nothing is active."""
+    """Make JAX compile through ``_compile``, which leaves programs alone while no scope is active."""
     global _original
     with _lock:
         if _original is None:

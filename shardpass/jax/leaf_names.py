@@ -1,4 +1,4 @@
-"""Names of the arguments of a library that flattens trees before ``jax.jit``, as its users write their paths.
+"""Name arguments by the paths that users write, for libraries that flatten trees before they call ``jax.jit``.
 
 ``flax.nnx.jit`` passes modules as a graph and a list of leaves, so JAX calls a weight ``model.states[0][22]``;
 ``equinox.filter_jit`` passes all arrays in two tuples, ``dynamic_donate['rest'][17]``. Both keep the tree beside the
@@ -55,7 +55,7 @@ def set_leaf_names(module: Any, function: Any, arguments: tuple[Any, ...], keywo
 
 
 def _names(function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield JAX's name of a leaf and the user's."""
+    """Yield, for each leaf, JAX's name and the user's name."""
     if len(arguments) == 3 and _is_of_equinox(*arguments):
         yield from _of_equinox(*arguments)
         return

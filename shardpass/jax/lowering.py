@@ -1,4 +1,4 @@
-"""Lowers jitted functions; over an abstract mesh, which has no devices, for the CPU."""
+"""Lower jitted functions; over an abstract mesh, which has no devices, for the CPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lowered(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
 
 
 def lowered_trace(traced: Any, platform: str | None = None) -> Any:
-    """Lower what ``trace`` of a jitted function returned for ``platform``, by default that of its devices."""
+    """Lower ``traced``, which ``trace`` of a jitted function returned, for ``platform``; by default, for its devices."""
     if platform is None:
         try:
             return traced.lower()

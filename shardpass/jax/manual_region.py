@@ -1,4 +1,4 @@
-"""A partitioned module as one manual region over whole arrays: the form in which it goes back to JAX.
+"""Wrap a partitioned module as one manual region over whole arrays, the form that JAX takes back.
 
 JAX expects whole arrays at the border of a program, with shardings that XLA reports. So main keeps the whole types,
 its arguments and results are annotated with their shardings, and everything between is manual, which XLA's
@@ -72,7 +72,7 @@ def wrap(module: Any, original: Any, *, shardy: bool) -> tuple[Signature, bool]:
 
 
 def _inspect(module: Any, signature: Signature, *, shardy: bool) -> None:
-    """Add ``@InspectSharding`` calls of whole arrays that have the shardings which partitioning chose.
+    """Add ``@InspectSharding`` calls on whole arrays with the shardings that partitioning chose.
 
     XLA tells the user's functions, to which the calls lead, and drops the calls and their arrays of zeros.
     """

@@ -1,4 +1,4 @@
-"""Boxes cut from arrays on a device and written into these, at offsets of any size.
+"""Cut boxes from arrays on a device, and write boxes into arrays, at offsets of any size.
 
 Without ``jax_enable_x64`` JAX turns each integer argument into one of 32 bits, where an offset of 2**31 or more becomes
 another one without an error. Offsets into an array with a dimension beyond 32 bits are of 64 bits, and the program with
@@ -31,12 +31,12 @@ def cut_flat(vector: Any, start: int, shape: tuple[int, ...]) -> Any:
 
 
 def write(array: Any, piece: Any, start: Sequence[int]) -> Any:
-    """Write ``piece`` at ``start`` into ``array``, which is used up, and return it."""
+    """Write ``piece`` at ``start`` into ``array``, whose buffer is donated; return the result."""
     return _run(_writer(), array, piece, at=offsets(start, array.shape))
 
 
 def offsets(start: Sequence[int], shape: Sequence[int]) -> Any:
-    """Convert ``start`` in an array of ``shape`` to integers of as many bits as its indices need."""
+    """Convert the offsets ``start`` in an array of ``shape`` to integers wide enough for its indices."""
     return np.array(start, np.int64 if max(shape, default=0) > MOST else np.int32)
 
 

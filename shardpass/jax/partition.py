@@ -1,4 +1,4 @@
-"""``partition(f, ...)``: a function as ``jax.jit`` makes one, partitioned by shardpass, whose steps can be looked at.
+"""``partition(f, ...)``: a function like that of ``jax.jit``, partitioned by shardpass, with its steps accessible.
 
     step = partition(train_step, mesh=mesh, in_shardings=(P(), P("data")), out_shardings=P())
     step(params, batch)                     # runs it
@@ -70,7 +70,7 @@ def partition(
 
 
 def check_mesh(function: str, mesh: Any) -> None:
-    """Raise ShardpassError (SP140) for an argument of the public ``function`` that is no mesh of devices, nor None."""
+    """Raise ShardpassError (SP140) unless the argument of the public ``function`` is a mesh of devices or None."""
     if mesh is not None and not isinstance(mesh, Mesh):
         raise wrong_argument(function, "mesh", mesh, "a jax.sharding.Mesh")
 
@@ -98,9 +98,7 @@ def inside(mesh: Any, mode: Mode) -> Iterator[None]:
 
 
 class Partitioned:
-    """A function that shardpass partitions, as ``partition`` returns it: call it, or ``lower`` it to look at its
-    program.
-    """
+    """A function that shardpass partitions: call it, or ``lower`` it to inspect its program."""
 
     def __init__(self, jitted: Any, mesh: Any, pipeline: str, machine: str = "") -> None:
         self._jitted = jitted
@@ -122,7 +120,7 @@ class Partitioned:
 
 
 class Lowered:
-    """A program with the types and shardings of its arguments; each step is done when it is first asked for."""
+    """A program with the types and shardings of its arguments; each step runs at its first use."""
 
     def __init__(self, lowered: Any, mode: Mode, inside: Callable[[], Any]) -> None:
         self._lowered = lowered

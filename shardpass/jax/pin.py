@@ -76,7 +76,7 @@ def pin(
 
 
 class Pinned:
-    """A jitted function with shardpass's decisions pinned, as ``pin`` returns it."""
+    """A jitted function with shardpass's decisions pinned, the result of ``pin``."""
 
     def __init__(self, f: Any, options: dict[str, Any], mesh: Any, pinning: Pinning) -> None:
         self._f, self._mesh, self._pinning = f, mesh, pinning
@@ -109,9 +109,7 @@ class Pinned:
         return self.lower(*args, **kwargs).pins
 
     def _marked(self, args: Any, kwargs: Any) -> Any:
-        """Call ``f`` on traced arguments, in a function of JAX's with the mark's name. What is no array stays as it
-        is.
-        """
+        """Call ``f`` on traced arguments, in a jitted function with the mark's name; keep all other arguments."""
         put_in_place()
         leaves, tree = jax.tree.flatten((args, kwargs))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]

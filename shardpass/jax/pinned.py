@@ -1,7 +1,7 @@
-"""Programs that are pinned as JAX compiles them: which are, and the module that XLA gets in their place.
+"""Pin programs while JAX compiles them: recognize marked programs, and make the module for XLA.
 
 State: what was pinned in this process, by the module, the options and the machine; and in JAX's compilation cache on
-disk, where the user has one, so that no process compiles variants that one before it compiled.
+disk, where the user has one, so that later processes need not compile the variants again.
 """
 
 from __future__ import annotations
@@ -30,16 +30,14 @@ _known: dict[str, tuple[bytes, Pins]] = {}
 
 
 def mark_of(pinning: Pinning) -> str:
-    """Return the name of a function that JAX lowers, by which ``marked`` knows that the program is to be pinned, and
-    how.
-    """
+    """Return a function name that tells ``marked`` to pin the program, and with which options."""
     digest = hashlib.sha256(repr(pinning).encode()).hexdigest()[:12]
     _marks[digest] = pinning
     return f"shardpass_pin_{digest}"
 
 
 def marked(module: Any) -> Pinning | None:
-    """Return how ``module`` is to be pinned, by the first mark in it; None without one."""
+    """Return the options of the first mark in ``module``; None without a mark."""
     if not _marks:
         return None
     for op in module.body.operations:

@@ -1,4 +1,4 @@
-"""``redistribute``: an array to another sharding, by shardpass's planner, as a JAX primitive.
+"""Convert arrays to another sharding by shardpass's planner: the JAX primitive ``redistribute``.
 
 Where the sharding of the argument is known (eagerly, or by ``source=``), the plan's own collectives are lowered into
 a manual region: XLA adds nothing to them. Arrays on other devices move by messages (``between``). Under ``jit``
@@ -139,7 +139,7 @@ def _moved(x: Any, source: Any, target: NamedSharding, machine: str) -> Any:
 
 
 def _explicit(x: Any, target: NamedSharding) -> NamedSharding | None:
-    """Return the sharding that is part of the type of ``x``, where the target's mesh has explicit axes alone."""
+    """Return the sharding in the type of ``x``, if all axes of the target's mesh are explicit."""
     known = jax.typeof(x).sharding
     if set(target.mesh.axis_types) != {AxisType.Explicit} or known.mesh != target.mesh.abstract_mesh:
         return None
@@ -182,14 +182,12 @@ def _program(source: NamedSharding, target: NamedSharding, machine: str) -> Any:
 
 
 def _same_devices(one: NamedSharding, other: NamedSharding) -> bool:
-    """Return whether both number the same devices alike, so that one program can know both."""
+    """Return whether both shardings number the same devices in the same order, as one program requires."""
     return list(one.mesh.devices.flat) == list(other.mesh.devices.flat)
 
 
 def _staged(x: Any, *, source: Any, target: NamedSharding, machine: str) -> Any:
-    """Implement the primitive with JAX's own: a reshard or constraint, or a region with tiles where the source is
-    known.
-    """
+    """Implement the primitive by a reshard or constraint, or by a region on tiles if the source is known."""
     if source is None or source.mesh != target.mesh:
         if AxisType.Explicit in target.mesh.axis_types:
             return jax.sharding.reshard(x, target)
@@ -221,8 +219,8 @@ def _transpose(cotangent: Any, _: Any, *, source: Any, target: NamedSharding, ma
 
 
 def _jvp(primals: Any, tangents: Any, *, source: Any, target: NamedSharding, machine: str) -> tuple[Any, Any]:
-    """Redistribute the tangent as the array, since redistribution is linear. The way back from a gradient leads to
-    where the array is, if that is known here.
+    """Redistribute the tangent like the array, as redistribution is linear. A gradient goes back to the sharding of
+    the array, if that is known here.
     """
     (x,), (dx,) = primals, tangents
     y = redistribute_p.bind(x, source=source, target=target, machine=machine)
@@ -271,7 +269,7 @@ def _lower_local(ctx: Any, tile: Any, *, shape: tuple[int, ...], source: Any, ta
 
 
 def _mark_manual(block: Any) -> None:
-    """Keep the offsets of devices apart in GSPMD, which must know that `partition_id` differs by device."""
+    """Mark `partition_id` as manual, which tells GSPMD that it differs by device."""
     for op in block.operations:
         if op.operation.name == "stablehlo.partition_id":
             op.attributes["mhlo.sharding"] = mlir.ir.StringAttr.get("{manual}")

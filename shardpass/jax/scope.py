@@ -1,8 +1,8 @@
-"""Where ``use()`` holds, and what is done with programs there.
+"""Track which code runs inside ``use()``, and the mode of programs compiled there.
 
 Problem. JAX has to know whether a block is entered, as that is a part of the key of its compiled programs; it reads
 values of a thread (``jax.make_user_context``). But the coroutines of asyncio run in turns on one thread, and a block
-that one of them holds across an ``await`` is none of the others'.
+that one coroutine keeps open across an ``await`` must not affect the other coroutines.
 
 State: ``_entered``, a context variable, is the truth: Python gives each task its own, and a task starts with those of
 the code that made it. It names the thread, so that a copy of the context in another thread (``asyncio.to_thread``)
@@ -43,7 +43,7 @@ class Pinning:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """The options for programs of a scope. ``strict``: an error is raised in place of leaving the program to XLA.
+    """The options for programs of a scope. ``strict``: raise an error instead of leaving the program to XLA.
 
     ``pin``: the program gets constraints, and XLA partitions it. ``prove``: a program without a proof is left to XLA.
     """
@@ -95,7 +95,7 @@ def _tell_jax(entered: tuple[int, Mode] | None) -> None:
 
 @functools.cache
 def _follow_asyncio() -> None:
-    """Make asyncio tell JAX whenever it enters or leaves a callback; once for the process.
+    """Make asyncio update JAX's mode when it enters or leaves a callback; runs once per process.
 
     Leans on ``asyncio.Handle._run``, which its loops call for each callback and each step of a task.
     """

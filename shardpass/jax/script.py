@@ -1,4 +1,4 @@
-"""The program of a function in a user's script: the script runs, in this process, until JAX compiles the function.
+"""Run a user's script in this process until JAX compiles a function, and write the program of the function.
 
 A training script makes its arrays, its mesh and its jitted step itself, so nobody else knows the arguments of the step.
 The script is therefore run as ``python FILE`` runs it, and the process ends at the moment when JAX is about to compile
@@ -72,7 +72,7 @@ def run_script(
     own = os.getpid()
 
     def explain(error: BaseException) -> None:
-        """Record the first exception that ended the script or one of its threads."""
+        """Record the first exception that ended the script or a thread of the script."""
         if not (isinstance(error, SystemExit) and error.code in (None, 0)) and "reason" not in answer:
             answer.update(explained(error, function, target) | failed(error))
 
@@ -82,7 +82,7 @@ def run_script(
         _leave()
 
     def refused(error: Exception) -> None:
-        """End the script where a mesh has too few devices, which it may catch, and which more devices settle."""
+        """End the script if a mesh has too few devices: the script may catch the error, and more devices solve it."""
         more = explained(error, function, target)
         if "devices" in more:
             answer.update(more)
@@ -103,7 +103,7 @@ def run_script(
 
 
 def _run_as_main(target: str, arguments: Sequence[str]) -> None:
-    """Run a file or a module as ``python`` runs it, with these words behind it."""
+    """Run a file or a module like ``python`` does, with ``words`` as its arguments."""
     module = target.removeprefix("-m ")
     sys.argv[:] = [target, *arguments]
     if module != target:
@@ -115,8 +115,8 @@ def _run_as_main(target: str, arguments: Sequence[str]) -> None:
 
 
 def _lowered(computation: Any) -> Any:
-    """Lower again, for the platform that the environment names, what JAX is about to compile for the CPU. Leaves have
-    the names that their library gives them.
+    """Lower the program that JAX is about to compile for the CPU again, for the platform in the environment. Arguments
+    get the names that their library gives to leaves.
 
     ``jitted.lower(...).compile()`` has lost the function by then: its module is returned, lowered for the CPU.
     """
@@ -132,7 +132,7 @@ def _lowered(computation: Any) -> Any:
 
 
 def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], None]) -> None:
-    """Note the name of each program that JAX compiles; the program ``function`` is written instead, and is the end."""
+    """Note the name of each program that JAX compiles; write the program ``function`` and end the process."""
     wanted = re.sub(r"\W", "_", function.rpartition(".")[2])
     hook.put_in_place()  # a script that enters use() then finds its hook in place, below this one
     original = jax_private.compile_hook()
@@ -193,7 +193,7 @@ def _watch_threads(explain: Callable[[BaseException], None]) -> None:
 
 
 def _write_whole(file: Path, data: bytes) -> None:
-    """Write a file that is never seen in part, after what the script printed."""
+    """Flush the script's output, and then write a file atomically."""
     with contextlib.suppress(ValueError, OSError):  # streams that the script closed, or nobody reads
         sys.stdout.flush()
         sys.stderr.flush()
@@ -201,7 +201,7 @@ def _write_whole(file: Path, data: bytes) -> None:
 
 
 def _leave() -> NoReturn:
-    """End the process at once: no thread is joined, and no handler of the script runs."""
+    """End the process immediately, without joining threads or running handlers of the script."""
     with contextlib.suppress(ValueError, OSError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -209,7 +209,7 @@ def _leave() -> NoReturn:
 
 
 def _join_threads() -> None:
-    """Wait for the threads for which Python waits at the end of a script; they may compile the function."""
+    """Join the threads that Python joins at the end of a script, as a thread may compile the function."""
     current = threading.current_thread()
     for thread in threading.enumerate():
         if thread is not current and not thread.daemon:
@@ -217,7 +217,7 @@ def _join_threads() -> None:
 
 
 def _end_with_parent() -> None:
-    """End the session of this process when the process that asked is gone, and its end of the pipe is closed."""
+    """End this process's session when the parent process ends and thereby closes its end of the pipe."""
     if ALIVE not in os.environ:
         return
 

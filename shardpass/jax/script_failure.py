@@ -1,4 +1,4 @@
-"""What ended a user's script, in the words of a diagnostic: the line, the reason, the remedy, and missing devices."""
+"""Describe the error that ended a user's script: the line, the reason, the remedy, and missing devices."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _place(error: BaseException) -> tuple[str, int]:
 
 
 def _shown(file: str) -> str:
-    """Return ``file`` from the working directory, if it is below that."""
+    """Return ``file`` relative to the working directory, if ``file`` is below it."""
     try:
         relative = os.path.relpath(file)
     except OSError:  # the script removed its working directory
@@ -71,7 +71,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _devices_asked(reason: str, line: str) -> int:
-    """Return the number of devices that an error, or its line, asks for; 0 if it asks for no more than there are."""
+    """Return the number of devices that an error, or its line, needs; 0 if there are enough devices."""
     backends = jax.devices()
     if backends[0].platform != "cpu":
         return 0
@@ -92,7 +92,7 @@ def _is_about_devices(error: BaseException) -> bool:
 
 
 def _set() -> bool:
-    """Return whether the user says how many devices there are."""
+    """Return whether the user sets the number of devices."""
     return _SET_BY[0] in os.environ or _SET_BY[1] in os.environ.get("XLA_FLAGS", "")
 
 

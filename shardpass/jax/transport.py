@@ -1,4 +1,4 @@
-"""The messages of a round between devices: copies within a process, permutes between the processes of a job.
+"""Send the messages of a round between devices: by copies in a process, by permutes between processes of a job.
 
 A piece is an array on one device. ``Copies`` hands pieces to ``jax.device_put``. ``Permutes`` is for jobs of several
 processes: every process calls the same programs over all devices of the plan, in which ``jax.lax.ppermute`` takes a
@@ -36,9 +36,7 @@ class Transport(Protocol):
     """Carries pieces of arrays from device to device."""
 
     def exchange(self, pieces: Sequence[Piece], values: Mapping[int, Any]) -> Iterable[tuple[Piece, Any]]:
-        """Exchange pieces. ``values``: by number, those that leave this process's devices. Returns those that arrive
-        on them.
-        """
+        """Exchange pieces; return those received. ``values``: the pieces sent by this process's devices, by number."""
         ...
 
     def agree(self) -> None:
@@ -57,7 +55,7 @@ class Copies:
         return zip(pieces, jax.device_put([values[k] for k in range(len(pieces))], receivers), strict=True)
 
     def agree(self) -> None:
-        """Return at once: there is one process."""
+        """Return immediately, as there is only one process."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class Permutes:
                 at += count
 
     def agree(self) -> None:
-        """Add up a number of each device: no process has the sum before all have begun."""
+        """Sum a number of each device: no process gets the sum before every process has called this."""
         sharding = NamedSharding(self.mesh, PartitionSpec("device"))
         here = [device for device in self.mesh.devices.flat if device.process_index == jax.process_index()]
         ones = [jax.numpy.ones(1, "int32", device=device) for device in here]

@@ -1,4 +1,4 @@
-"""Completes a model: adds a spec for every input and output whose layout is known.
+"""Complete a model: add a spec for every input and output whose layout is known.
 
 A tensor that is unsharded and comes from no node is whole on all devices of the node. Nodes that no split and no spec
 reaches stay without annotation. Existing content stays byte for byte, but for the order of fields.

@@ -1,4 +1,4 @@
-"""Checks the rules of one stage: B1 to B6, M1 to M4, R1 to R3, U1 and U2 at once.
+"""Check the rules of one stage: B1 to B6, M1 to M4, R1 to R3, U1 and U2 at once.
 
 State: the layout of each term, the size of each label. Cases, for a label that several terms have:
 

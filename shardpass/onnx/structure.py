@@ -1,4 +1,4 @@
-"""Checks the rules about single specs, ONNX-S1 to S7. A spec with an error is left out of all later checks."""
+"""Check the rules about single specs, ONNX-S1 to S7. A spec with an error is left out of all later checks."""
 
 from __future__ import annotations
 

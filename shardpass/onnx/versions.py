@@ -1,4 +1,4 @@
-"""Converts models of older versions to the opset that the kernels know, and to the IR version with annotations.
+"""Convert models of older versions to the opset that the kernels know, and to the IR version with annotations.
 
 The kernels and the checker know opset 13 and later. Older models go through ``onnx.version_converter``, with a remark.
 Fields of annotations have a meaning from IR version 11 on; a model of an older version that has them contradicts

@@ -1,4 +1,4 @@
-"""Checks what rules of other packages return: models, plans, and the values that replace an op's results.
+"""Check what rules of other packages return: models, plans, and the values that replace an op's results.
 
 A rule that returns something else would fail later, in code of shardpass, and look like a fault of shardpass. Here
 it is SP139, with the package and the class or function. Rules of shardpass pass unchecked.

@@ -1,4 +1,4 @@
-"""Maps the names of ops and custom calls to their families, so that a family is loaded at the first use of its ops.
+"""Map the names of ops and custom calls to their families, so that a family is loaded at the first use of its ops.
 
 A program contains ops of few families, and to load all of them takes as long as to partition a small program. ``OPS``
 has a row for each family and dialect, ``TARGETS`` the targets of custom calls by family; a family is a file of

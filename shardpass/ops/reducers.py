@@ -1,4 +1,4 @@
-"""Recognises the combiner of a reducer's body, if it is a single op that collectives support.
+"""Recognize the combiner of a reducer's body, if it is a single op that collectives support.
 
 XLA's CPU client runs the collectives of ``and`` and ``or`` on i1 alone.
 """

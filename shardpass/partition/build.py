@@ -1,4 +1,4 @@
-"""Builds the steps of a plan as ops: reshards, recomputed values, masks, completions of partial results.
+"""Build the steps of a plan as ops: reshards, recomputed values, masks, completions of partial results.
 
 Each builder works at the current insertion point and location, and follows its step.
 """

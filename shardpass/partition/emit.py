@@ -1,4 +1,4 @@
-"""Rewrites ``main`` to the program of one device, in place, as a plan describes. Makes no decisions.
+"""Rewrite ``main`` to the program of one device, in place, as a plan describes. Make no decisions.
 
 One walk over the plan in program order. For each op: the steps of its operands are built before it, the op takes their
 tiles and is made local by its model, its results are completed and resharded behind it. Ops are changed in place

@@ -1,4 +1,4 @@
-"""Reports the cost of partitioning a propagated module, at the source lines that cause it."""
+"""Report the cost of partitioning a propagated module, at the source lines that cause it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moves a host call into a branch that one device takes.
+"""Move a host call into a branch that one device takes.
 
 Example, of a ``pure_callback`` of a whole vector, on device 0:
 

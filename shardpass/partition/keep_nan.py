@@ -1,4 +1,4 @@
-"""Computes max and min across devices on floats as ordered integers, which keeps NaN.
+"""Compute max and min across devices on floats as ordered integers, which keeps NaN.
 
 Problem. XLA's CPU client reduces across devices with a plain comparison, which a NaN loses, or wins, by its position:
 ``max(NaN, 1, 2, 3)`` is 3 on four devices and NaN on one. StableHLO says NaN. Its collectives of integers have no such

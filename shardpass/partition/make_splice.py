@@ -1,4 +1,4 @@
-"""Replaces a concatenate of slices by one splice. Module ``splices`` chooses the concatenates."""
+"""Replace a concatenate of slices by one splice. Module ``splices`` chooses the concatenates."""
 
 from __future__ import annotations
 

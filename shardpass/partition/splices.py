@@ -1,4 +1,4 @@
-"""Rewrites concatenates of slices as splices of the sliced arrays (``concatenate``), before partitioning.
+"""Rewrite concatenates of slices as splices of the sliced arrays (``concatenate``), before partitioning.
 
 Slice by slice, each part would be moved into tiles of its own first: most of an array that is rolled by one row would
 cross devices twice. The ops stay apart until here, so that propagation and other tools see StableHLO.

@@ -1,4 +1,4 @@
-"""Maps the copies of a plan to the MLIR values built so far.
+"""Map the copies of a plan to the MLIR values built so far.
 
 A copy made in a region is made again by the next region that needs it, and the newer value replaces the older: the plan
 has a step wherever the earlier value is out of scope, so a look-up never returns a value of another region.

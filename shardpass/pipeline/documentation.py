@@ -1,4 +1,4 @@
-"""Parses the docstring of a pass into its documentation page.
+"""Parse the docstring of a pass into its documentation page.
 
 The docstring is prose, then three sections, each opened by its name on a line of its own: ``Options:`` (rows
 ``name: text``, continued by indented lines), ``Input:`` and ``Output:`` (MLIR, indented). The first line may

@@ -1,4 +1,4 @@
-"""Keeps a pipeline's input for passes that compare with it.
+"""Keep a pipeline's input for passes that compare with it.
 
 State: one copy in a context variable, for the run of one pipeline. A copy is made only where a pass asks for one
 (``ModulePass.compares``), as the passes before it change the module in place.

@@ -1,4 +1,4 @@
-"""Finds passes by name.
+"""Find passes by name.
 
 shardpass's own passes are named in a table and loaded when first asked for, so that a command that runs
 one pass does not import the others. Packages add theirs through the entry-point group ``shardpass.passes``

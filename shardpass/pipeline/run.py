@@ -1,4 +1,4 @@
-"""Runs pipelines: MLIR's PassManager over passes of shardpass and MLIR, with uniform errors.
+"""Run pipelines: MLIR's PassManager over passes of shardpass and MLIR, with uniform errors.
 
 State of a run: the diagnostics so far (in the order of reports), and the name of the pass that was
 last entered. A run ends in one of these ways:

@@ -1,4 +1,4 @@
-"""Checks each ``mhlo.sharding`` of a module by itself, and reports all errors at once.
+"""Check each ``mhlo.sharding`` of a module by itself, and report all errors at once.
 
 Import stops at the first step with errors: one unreadable annotation keeps it from comparing the others with their
 values. A checker reports all errors at once, so the annotations of a module that import refuses are checked one by one

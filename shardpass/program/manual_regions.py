@@ -1,4 +1,4 @@
-"""Determines which ops are inside manual regions, where values are tiles, over all axes of the mesh or some.
+"""Determine which ops are inside manual regions, where values are tiles, over all axes of the mesh or some.
 
 A region starts at ``custom_call @SPMDFullToShardShape`` and ends at ``@SPMDShardToFullShape``. After inlining nothing
 else marks its ops (the SDY import marks its own), so data flow determines them: forward from the entries; then

@@ -1,4 +1,4 @@
-"""Reads a module into a ``Program``, in one walk over ``main``.
+"""Read a module into a ``Program``, in one walk over ``main``.
 
 ``Handles`` keeps MLIR's objects under the numbers that the program gives them. Cost: O(ops + operands + results), a few
 microseconds an op; models are shared by equal ops (``models``).

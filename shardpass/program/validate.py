@@ -1,4 +1,4 @@
-"""Checks whether a sharding fits a value, with errors where XLA would fail or ignore the sharding."""
+"""Check whether a sharding fits a value, with errors where XLA would fail or ignore the sharding."""
 
 from __future__ import annotations
 

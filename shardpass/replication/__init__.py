@@ -1,1 +1,1 @@
-"""Computes which devices hold equal values in manual regions, and checks outputs declared replicated."""
+"""Compute which devices hold equal values in manual regions, and check outputs declared replicated."""

@@ -1,4 +1,4 @@
-"""Reports outputs of manual regions that may be less replicated than declared.
+"""Report outputs of manual regions that may be less replicated than declared.
 
 ``shard_map``'s document asks for a static check that raises an error on all programs that may be incorrect. A program
 is refused here exactly if ``flow`` cannot show that devices with one tile of an output hold equal values of it.

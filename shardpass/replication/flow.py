@@ -1,4 +1,4 @@
-"""Computes which devices agree on each value of ``main``, in program order, with loops to a fixpoint.
+"""Compute which devices agree on each value of ``main``, in program order, with loops to a fixpoint.
 
 Problem. For every value of a manual region, and over all runs: which devices hold the same? Outside of manual regions
 values are whole arrays, on which all devices agree.

@@ -1,4 +1,4 @@
-"""Compares results, with a tolerance for each element type.
+"""Compare results, with a tolerance for each element type.
 
 A result passes where integers and booleans are equal, and where for floats
 

@@ -1,4 +1,4 @@
-"""Compiles modules to executables, through the XLA client of jaxlib."""
+"""Compile modules to executables, through the XLA client of jaxlib."""
 
 from __future__ import annotations
 

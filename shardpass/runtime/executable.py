@@ -1,4 +1,4 @@
-"""Runs a compiled per-device program on whole arrays.
+"""Run a compiled per-device program on whole arrays.
 
 State: the signature, XLA's executable, its devices in order (device id d of the program is ``devices[d]``), and
 for each boundary the JAX sharding that says the same.

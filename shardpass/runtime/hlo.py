@@ -1,4 +1,4 @@
-"""Compares the collectives of optimised HLO with those of its module, to find any that XLA added.
+"""Compare the collectives of optimised HLO with those of its module, to find any that XLA added.
 
 The rule of ``added_by_xla``: a collective of the HLO is accounted for by one of the module over the same devices, of
 the same kind. XLA may merge several into one, drop one that nothing needs, and turn an all_reduce into a

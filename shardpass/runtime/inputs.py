@@ -1,4 +1,4 @@
-"""Makes random arrays for a program's arguments, reproducible by a seed."""
+"""Make random arrays for a program's arguments, reproducible by a seed."""
 
 from __future__ import annotations
 

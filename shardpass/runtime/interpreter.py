@@ -1,4 +1,4 @@
-"""Runs per-device programs on StableHLO's reference interpreter, which shares no code with XLA.
+"""Run per-device programs on StableHLO's reference interpreter, which shares no code with XLA.
 
 By default the program is first written out for all devices in step (``lockstep``). With ``threads`` it runs as N
 programs at once, on a grid of one replica by N partitions, by `interpreter.run_parallel` (StableHLO's own testing

@@ -1,4 +1,4 @@
-"""Rewrites a per-device program as one program that runs the ops of all devices.
+"""Rewrite a per-device program as one program that runs the ops of all devices.
 
 StableHLO's reference interpreter can run N programs at once, but on as many threads as the machine has cores, and
 devices that wait for each other (for three seconds at most) then wait for ever on a small machine. Here each op

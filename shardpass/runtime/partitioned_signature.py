@@ -1,4 +1,4 @@
-"""Reads and checks the arguments and results of a partitioned module before XLA sees it.
+"""Read and check the arguments and results of a partitioned module before XLA sees it.
 
 The contract is docs/architecture.md's "partitioned module". XLA takes whatever it is given: a wrong tile or a
 missing annotation would end in a wrong result or an aborted process, so everything is compared here.

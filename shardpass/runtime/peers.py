@@ -1,4 +1,4 @@
-"""Compiles programs with other partitioners, in a child process, as some of them abort.
+"""Compile programs with other partitioners, in a child process, as some of them abort.
 
 Ways: ``shardpass`` is a module that shardpass has partitioned, as XLA compiles it; ``xla`` is what ``jax.jit`` does
 (Shardy's propagation, or GSPMD's where the program is so annotated, and XLA's partitioner); ``shardy`` is Shardy's own

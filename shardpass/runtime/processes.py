@@ -1,4 +1,4 @@
-"""Runs programs over the devices of several processes: joins processes, and makes them agree on a program.
+"""Run programs over the devices of several processes: join the processes, and make them agree on a program.
 
 Every process runs the same Python program, holds its own part of each array, and compiles the same partitioned module.
 ``jax.distributed`` connects the processes, and XLA's collectives carry the data (Gloo on CPU, NCCL on GPU): nothing

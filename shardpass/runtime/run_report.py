@@ -1,4 +1,4 @@
-"""Runs a partitioned module once on random inputs, and compares the results: the report of shardpass-run."""
+"""Run a partitioned module once on random inputs, and compare the results: the report of shardpass-run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the per-device program of Shardy's own passes for an annotated program, in a form that XLA runs."""
+"""Build the per-device program of Shardy's own passes for an annotated program, in a form that XLA runs."""
 
 from __future__ import annotations
 

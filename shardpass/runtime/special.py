@@ -1,4 +1,4 @@
-"""Compares NaN, infinities and -0 in the results of a partitioned program with its reference.
+"""Compare NaN, infinities and -0 in the results of a partitioned program with its reference.
 
 Ordinary numbers do not show what becomes of a NaN. So the partitioned program and its reference run again, with NaN,
 infinities and -0 at some places of the float arguments (``inputs.special_inputs``). NaN and infinities must come out at

@@ -1,4 +1,4 @@
-"""Runs the unpartitioned program on StableHLO's interpreter, as a reference.
+"""Run the unpartitioned program on StableHLO's interpreter, as a reference.
 
 XLA on one device is no judge where it breaks a program itself. The interpreter is asked where it can answer soon and
 exactly. It is not asked where

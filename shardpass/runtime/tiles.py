@@ -1,4 +1,4 @@
-"""Converts between whole arrays and tiles, in NumPy."""
+"""Convert between whole arrays and tiles, in NumPy."""
 
 from __future__ import annotations
 

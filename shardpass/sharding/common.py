@@ -1,4 +1,4 @@
-"""Finds the coarsest mesh whose whole axes express many shardings.
+"""Find the coarsest mesh whose whole axes express many shardings.
 
 Problem: the shardings of a program are written over different meshes; the program needs one mesh. Whole axes of a mesh
 express a sharding if each of the sharding's axes is a run of axes there.

@@ -1,4 +1,4 @@
-r"""Writes and reads names between quotes, in the escapes of each notation.
+r"""Write and read names between quotes, in the escapes of each notation.
 
 | language | where | name ``a'b`` and a newline |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""Converts an ONNX model to StableHLO with the same shardings, so that shardpass partitions and runs it.
+"""Convert an ONNX model to StableHLO with the same shardings, so that shardpass partitions and runs it.
 
     program = shardpass.onnx.to_stablehlo(model)
     module = shardpass.run_pipeline(program.text, "partition")

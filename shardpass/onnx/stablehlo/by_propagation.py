@@ -1,4 +1,4 @@
-"""Infers layouts by shardpass's own propagation, for ops without rules in the documents.
+"""Infer layouts by shardpass's own propagation, for ops without rules in the documents.
 
 The program with all values as results is propagated, and the sharding of each result is that of the value.
 """

@@ -1,4 +1,4 @@
-"""Evaluates a model by onnx's reference evaluator, for comparison with a run."""
+"""Evaluate a model by onnx's reference evaluator, for comparison with a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Widens specs that name some of the devices, or groups of different sizes, to shardings over all devices.
+"""Widen specs that name some of the devices, or groups of different sizes, to shardings over all devices.
 
 StableHLO gives each tile to equally many devices, and every device runs the program. So devices without a shard, and
 groups that are too small, get copies where that comes out even; else every device gets the whole tensor. A device that

@@ -1,4 +1,4 @@
-"""Plans how the windows of a split dimension are fetched, with the bytes of every collective, without MLIR.
+"""Plan how the windows of a split dimension are fetched, with the bytes of every collective, without MLIR.
 
 Problem: each position of a split dimension has a tile and needs a window of the whole (``reach``). Source: the halo
 exchange of stencil codes and of GSPMD (Xu et al. 2021, section 4.3.1); strategy 1 is the usual form.

@@ -1,4 +1,4 @@
-"""Computes which elements of a split dimension a window op needs for its results.
+"""Compute which elements of a split dimension a window op needs for its results.
 
 Problem: the results of a slice, a pad, a pooling or a convolution are split over positions, and so is the operand, each
 in ceil tiles of its own. Which elements of the operand does the tile of results at each position need? ``Reach`` stores

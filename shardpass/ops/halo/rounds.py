@@ -1,4 +1,4 @@
-"""Builds the permutes of an exchange, box by box, placed by ``placing``."""
+"""Build the permutes of an exchange, box by box, placed by ``placing``."""
 
 from __future__ import annotations
 

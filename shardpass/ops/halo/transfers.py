@@ -1,4 +1,4 @@
-"""Plans exchanges along one dimension: which device sends which range of elements to which, without MLIR.
+"""Plan exchanges along one dimension: which device sends which range of elements to which, without MLIR.
 
 Problem: a dimension is split over ``count`` positions, the parts that a group of mesh axes makes; every group follows
 the same plan. Each position owns some elements and needs a window of others. In a round (one ``collective_permute``)

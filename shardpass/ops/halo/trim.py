@@ -1,4 +1,4 @@
-"""Slices the operand of a window op instead of padding it by a negative amount.
+"""Slice the operand of a window op instead of padding it by a negative amount.
 
 XLA mishandles some of it: its CPU client's convolution reads past an input with one side padded and the other
 cut, and its simplifier takes a window of one element for the operand itself, whatever is cut, and ends the process.

@@ -1,4 +1,4 @@
-"""Builds halos: a tile becomes the window that its position needs, as ``plans`` decided.
+"""Build halos: a tile becomes the window that its position needs, as ``plans`` decided.
 
 A window may leave the array: beyond its borders, and in the padding of a dimension that does not divide. Where the op
 can see such elements, they are overwritten with a given value at the end. A value of zero often stands there

@@ -1,4 +1,4 @@
-"""Finds columns of the indices of a gather or scatter that count 0, 1, 2, ... along a dimension.
+"""Find columns of the indices of a gather or scatter that count 0, 1, 2, ... along a dimension.
 
 ``x[arange(n), labels]`` has two columns of indices, and the first column has the number of each row. The rows of x
 and of the result are then split alike, as batching dimensions are: with x of 8 rows over x=4, device 2 has rows 4

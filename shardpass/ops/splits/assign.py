@@ -1,4 +1,4 @@
-"""Chooses the sub-axes of each factor of an op: the cheapest of the splits that its values suggest.
+"""Choose the sub-axes of each factor of an op: the cheapest of the splits that its values suggest.
 
 Problem: given the op's rule, how its operands are split now and how its results must be split, choose the sub-axes of
 each factor. After the strategies of Alpa (Zheng et al. 2022), which enumerates splits of each op with their costs; here

@@ -1,4 +1,4 @@
-"""Places the groups of a collective among the devices of a machine.
+"""Place the groups of a collective among the devices of a machine.
 
 Example: on hosts of 8, an axis of 4 at stride 4 is two neighbours inside of a host, and two hosts.
 """

@@ -1,4 +1,4 @@
-"""Formats shardings as JAX does: ``P('data', None)``; a part of an axis is ``'data:(1)2'``."""
+"""Format shardings as JAX does: ``P('data', None)``; a part of an axis is ``'data:(1)2'``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adds margins to a tile, for slices across the tile's border.
+"""Add margins to a tile, for slices across the tile's border.
 
 Everything here builds at the current insertion point and location.
 """

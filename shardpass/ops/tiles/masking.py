@@ -1,4 +1,4 @@
-"""Overwrites the padding of uneven tiles before an op that would combine it with elements.
+"""Overwrite the padding of uneven tiles before an op that would combine it with elements.
 
 A dimension that does not divide is padded at its end, and the padding is arbitrary numbers. Where an op joins
 elements along such a dimension (a contraction, a reduction), the padding is first set to the combiner's identity.

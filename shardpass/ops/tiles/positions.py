@@ -1,4 +1,4 @@
-"""Converts positions along a split dimension from the whole array to a tile.
+"""Convert positions along a split dimension from the whole array to a tile.
 
 gather, scatter, dynamic_slice and dynamic_update_slice take positions in the whole array. In a tile that starts
 at ``start`` the same place is ``position - start``. Positions come in any integer type, signed or not, and out of

@@ -1,4 +1,4 @@
-"""Stacks the parts of several devices: an all_gather along a new first dimension."""
+"""Stack the parts of several devices: an all_gather along a new first dimension."""
 
 from __future__ import annotations
 

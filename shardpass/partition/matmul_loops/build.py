@@ -1,4 +1,4 @@
-"""Builds the loop of a candidate: partial products alternate with collective_permutes.
+"""Build the loop of a candidate: partial products alternate with collective_permutes.
 
 Problem. n devices of a group, p the place of a device in it. Block b of a product is what the tile of place b gives
 (``product.Blocks``): a block of the result, or a term of a sum.

@@ -1,4 +1,4 @@
-"""Finds products next to a collective, which a loop can overlap with the collective.
+"""Find products next to a collective, which a loop can overlap with the collective.
 
 1. An all_gather whose every use is an operand of a product: each product takes the tiles as they come.
 2. A product whose one use is a reduce_scatter of sums: each block is summed while it moves to the device that keeps it.

@@ -1,4 +1,4 @@
-"""Traces the operand of a product back to an all_gather.
+"""Trace the operand of a product back to an all_gather.
 
 Problem. An all_gather along another dimension than the leading one is written as an all_gather of a new leading
 dimension, a transpose and a reshape; users transpose and convert the gathered array. The loop needs the tile that each

@@ -1,4 +1,4 @@
-"""Reads a dot_general of the module for the cost model ``planning.price.loops``."""
+"""Read a dot_general of the module for the cost model ``planning.price.loops``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces products and their collectives by loops, in every block of a module."""
+"""Replace products and their collectives by loops, in every block of a module."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _sliced_first(side: Distribution, first: Builder, built: Builder) -> tuple[T
 
 
 def _resize(builder: Builder, dim: int, size: int) -> None:
-    """Pad or trims a dimension that is whole on every device."""
+    """Pad or trim a dimension that is whole on every device."""
     tile = (*builder.tile[:dim], size, *builder.tile[dim + 1 :])
     if size > builder.tile[dim]:
         builder.pad(tile)

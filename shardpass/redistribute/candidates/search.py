@@ -1,4 +1,4 @@
-"""Lists the candidates for a problem, and chooses one.
+"""List the candidates for a problem, and choose one.
 
 Problem: many ways lead from source to target; none is best on every problem, and each has problems to which it does not
 apply. Sources: Rink et al. for ``rink``; GSPMD's fallback, replicate and slice, for ``gather``; Shardy, which also

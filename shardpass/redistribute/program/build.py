@@ -1,4 +1,4 @@
-"""Builds a device program together with its accounts: steps, bytes received, memory.
+"""Build a device program together with its accounts: steps, bytes received, memory.
 
 Problem: a plan's accounts (``Step``, bytes, peak) must be true of its program. So one call appends to both, and nothing
 else writes either.

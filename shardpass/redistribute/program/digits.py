@@ -1,4 +1,4 @@
-"""Maps elements of a local array to the whole array: axes as digits in mixed radix.
+"""Map elements of a local array to the whole array: axes as digits in mixed radix.
 
 The position on an axis of a local array is a number; written in mixed radix, each of its *digits* (size, dim, stride),
 major to minor, moves the element by ``stride`` along dimension ``dim`` of the whole array. A contiguous tile of n rows

@@ -1,4 +1,4 @@
-"""Lowers device programs to StableHLO.
+"""Lower device programs to StableHLO.
 
 This file, ``lower_parts``, ``lower_rounds`` and ``module`` are all of the package that touches MLIR.
 """

@@ -1,4 +1,4 @@
-"""Lowers the ops that are several StableHLO ops: rounds of boxes, slides and rounds of chunks."""
+"""Lower the ops that are several StableHLO ops: rounds of boxes, slides and rounds of chunks."""
 
 from __future__ import annotations
 

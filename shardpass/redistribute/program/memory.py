@@ -1,4 +1,4 @@
-"""Counts the memory that a device program needs: the bytes alive together on a device, and the bytes copied locally.
+"""Count the memory that a device program needs: the bytes alive together on a device, and the bytes copied locally.
 
 Plans, limits and prices all ask here. Every device runs the same ops on arrays of the same shape, so one walk over the
 shapes is enough. State: the shape of the local array, and the accumulator's size in a box exchange.

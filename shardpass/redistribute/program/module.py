@@ -1,4 +1,4 @@
-"""Wraps a program as a StableHLO module: ``main(tile) -> tile``, as docs/architecture.md describes it."""
+"""Wrap a program as a StableHLO module: ``main(tile) -> tile``, as docs/architecture.md describes it."""
 
 from __future__ import annotations
 

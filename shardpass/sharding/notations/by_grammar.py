@@ -1,4 +1,4 @@
-"""Parses XLA's text by the grammar: every form, and the errors of malformed texts."""
+"""Parse XLA's text by the grammar: every form, and the errors of malformed texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converts a well-formed tile assignment to its sharding, with the canonical text that XLA prints.
+"""Convert a well-formed tile assignment to its sharding, with the canonical text that XLA prints.
 
 Cases, for the tile counts and the devices as written:
 

@@ -1,4 +1,4 @@
-"""Converts ONNX's ShardingSpec to a sharding, and back.
+"""Convert ONNX's ShardingSpec to a sharding, and back.
 
 Only the major one of the sizes that were fused into a dimension may be split if the shards are to be blocks. Example:
 ``device = [-1, -2]``, ``device_map = {-1: [0, 1], -2: [2, 3]}`` and axis 0 in 2 shards is

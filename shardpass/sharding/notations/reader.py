@@ -1,4 +1,4 @@
-"""Reads a short notation token by token: Shardy's, JAX's, and that of the paper."""
+"""Read a short notation token by token: Shardy's, JAX's, and that of the paper."""
 
 from __future__ import annotations
 

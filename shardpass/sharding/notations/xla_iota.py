@@ -1,4 +1,4 @@
-"""Prints an iota with subgroups as XLA does, even where the numbers of the iota are inconsistent.
+"""Print an iota with subgroups as XLA does, even where the numbers of the iota are inconsistent.
 
 Source: IotaTileAssignment::Create and ::Transpose (xla/hlo/ir/tile_assignment.cc), HloSharding::Subgroup
 (xla/hlo/ir/hlo_sharding.cc). XLA keeps an iota as three lists: the dimensions of the grid, the shape of the iota, and

@@ -1,4 +1,4 @@
-"""Restates both sides of a problem as sub-axes of the mesh that split sub-dimensions of the array.
+"""Restate both sides of a problem as sub-axes of the mesh that split sub-dimensions of the array.
 
 A *sub-axis* is a prime factor of a mesh axis (``problem.sub_axes``), a *sub-dimension* a factor of a dimension of the
 array; the sub-dimensions of a dimension go from major to minor. An *assignment* maps each sub-axis to the sub-dimension
