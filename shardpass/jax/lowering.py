@@ -20,7 +20,7 @@ def lowered(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
 
 
 def lowered_trace(traced: Any, platform: str | None = None) -> Any:
-    """Lower ``traced``, which ``trace`` of a jitted function returned, for ``platform``; by default, for its devices."""
+    """Lower ``traced``, the ``trace`` of a jitted function, for ``platform``; by default, for its devices."""
     if platform is None:
         try:
             return traced.lower()

@@ -1,8 +1,8 @@
 """Print the slowest tests of a session with their share of its time, and name those that take too much of it.
 
-Shares are ratios, since seconds depend on the machine. A session of few tests has none that is too long. A whole session
-(``make night``) fails where a test takes too much; a drawn one names it alone, as a busy machine or a long draw of the
-day is no fault of the code.
+Shares are ratios, since seconds depend on the machine. A session of few tests has none that is too long. A whole
+session (``make night``) fails where a test takes too much; a drawn one names it alone, as a busy machine or a long draw
+of the day is no fault of the code.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+
 from support import daily
 
 SHOWN = 20
