@@ -65,7 +65,7 @@ class SourceFile:
         """Return the call of ``with_sharding_constraint`` that ``frame`` spans, or the only one of its line,
         or None.
         """
-        calls = [node for node in self._calls() if called(node).endswith(_CONSTRAINT) and len(node.args) > 1]
+        calls = [node for node in self._calls() if self._is_constraint(node)]
         here = [node for node in calls if node.lineno == frame.place.line]
         exact = [node for node in here if node.col_offset == frame.place.column]
         return exact[0] if exact else here[0] if len(here) == 1 else None
@@ -158,9 +158,38 @@ class SourceFile:
                         return one.asname or one.name
         return next((called(call) for call in self._calls() if called(call).endswith("PartitionSpec")), "P")
 
+    def _is_constraint(self, call: ast.Call) -> bool:
+        """Return whether ``call`` constrains its first argument: with a sharding, or by a name that has one."""
+        name = called(call)
+        named = name.endswith(_CONSTRAINT) or name in self._aliases
+        return bool(call.args) and (name in self._bound or (named and sharding_of(call) is not None))
+
+    @cached_property
+    def _aliases(self) -> dict[str, None]:
+        """Other names of ``with_sharding_constraint``: as it is imported, or assigned at the top of the file."""
+        imports = (one for node in ast.walk(self.tree) if isinstance(node, ast.ImportFrom) for one in node.names)
+        result = {one.asname: None for one in imports if one.name == _CONSTRAINT and one.asname}
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.value).endswith(_CONSTRAINT):
+                result |= {one.id: None for one in node.targets if isinstance(one, ast.Name)}
+        return result
+
+    @cached_property
+    def _bound(self) -> frozenset[str]:
+        """Names at the top of the file of ``partial(with_sharding_constraint, shardings=...)``."""
+        names = set[str]()
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign) and isinstance(made := node.value, ast.Call) and len(made.args) == 1:
+                of = ast.unparse(made.args[0])
+                if called(made).endswith("partial") and (of.endswith(_CONSTRAINT) or of in self._aliases):
+                    names |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+        return frozenset(names)
+
     @cached_property
     def constraint_name(self) -> str:
         """The name by which the file refers to ``jax.lax.with_sharding_constraint``."""
+        if self._aliases:
+            return next(iter(self._aliases))
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom):
                 for one in node.names:
@@ -383,6 +412,11 @@ def requoted(text: str, mark: str) -> str:
 def keyword_of(call: ast.Call, name: str) -> ast.expr | None:
     """Return the value of a call's keyword argument, or None."""
     return next((one.value for one in call.keywords if one.arg == name), None)
+
+
+def sharding_of(constraint: ast.Call) -> ast.expr | None:
+    """Return the sharding in a call of ``with_sharding_constraint``; None where the call names none."""
+    return constraint.args[1] if len(constraint.args) > 1 else keyword_of(constraint, "shardings")
 
 
 def called(call: ast.Call) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardpass.advise.find.propose.program import Edit
-from shardpass.advise.find.source import Edits, Files, Replacement, SourceFile, called, overlap
+from shardpass.advise.find.source import Edits, Files, Replacement, SourceFile, called, overlap, sharding_of
 from shardpass.advise.place.sites import ARGUMENT, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, VALUE, Site, Sites
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.place.write import Change
@@ -170,8 +170,7 @@ class JaxText:
         if call is None or any(isinstance(one, ast.Starred) for one in call.args):
             return None
         if change.spec is not None:
-            start, end = file.span(call.args[1])
-            return [Replacement(start, end, file.sharding(spec_text(change.spec), call.args[1]))]
+            return [_with_sharding(file, call, call.args[0], sharding_of(call), change.spec)]
         return _unwrapped(file, call, call.args[0])
 
     def _call(self, file: SourceFile, frames: Sequence[Frame], level: int, change: Change) -> list[Replacement] | None:
@@ -181,7 +180,7 @@ class JaxText:
         if inner is None or not isinstance(call, ast.Call) or level != 1:
             return None
         constraint = inner.constraint_at(frames[0])
-        helper = None if constraint is None else inner.function_of(constraint)
+        helper = None if constraint is None else inner.function_around(constraint)
         if constraint is None or helper is None or not isinstance(constraint.args[0], ast.Name):
             return None
         names = [one.arg for one in helper.args.args]
@@ -195,9 +194,7 @@ class JaxText:
             return None
         if change.spec is None:
             return _unwrapped(file, call, kept)
-        start, end = file.span(call)
-        sharding = file.sharding(spec_text(change.spec))
-        return [Replacement(start, end, f"{file.constraint_name}({file.text(kept)}, {sharding})")]
+        return [_with_sharding(file, call, kept, None, change.spec)]
 
     def helper_of(self, edit: Edit) -> tuple[str, int]:
         """Return the name of the function whose one constraint ``edit`` changes for several calls, and their number.
@@ -400,6 +397,15 @@ def _leaf(
     if inner is None or isinstance(inner, ast.Starred):
         return None
     return _leaf(file, inner, rest, inside=inside, whole=whole, done=(*done, step))
+
+
+def _with_sharding(
+    file: SourceFile, call: ast.Call, kept: ast.expr, sharding: ast.expr | None, spec: Spec
+) -> Replacement:
+    """Return the replacement of ``sharding``; where ``call`` has none, of the call by a constraint of ``kept``."""
+    start, end = file.span(sharding or call)
+    text = file.sharding(spec_text(spec), sharding)
+    return Replacement(start, end, text if sharding else f"{file.constraint_name}({file.text(kept)}, {text})")
 
 
 def _unwrapped(file: SourceFile, call: ast.Call, kept: ast.expr) -> list[Replacement]:

@@ -12,8 +12,8 @@ import pytest
 from shardpass.advise.find.propose.program import Context
 from shardpass.advise.find.propose.specs import variants
 from shardpass.advise.find.propose.written import arguments
-from shardpass.advise.find.source import Replacement, SourceFile
-from shardpass.advise.find.text import JaxText, _leaf, _unwrapped
+from shardpass.advise.find.source import Replacement, SourceFile, sharding_of
+from shardpass.advise.find.text import JaxText, _leaf, _unwrapped, _with_sharding
 from shardpass.advise.place.sites import Sites, read
 from shardpass.advise.place.specs import spec_text
 from shardpass.advise.place.write import Change
@@ -269,3 +269,51 @@ def test_one_call_of_a_helper_is_edited_at_the_call() -> None:
         assert applied(HELPER, both.diff) == HELPER.replace("jax.lax.with_sharding_constraint(v, on(*s))", "v")
         assert text.helper_of((Change(second, None),)) == ("", 0)
         assert text.helper_of((Change(first, None), Change(second, None))) == ("shard", 2)
+
+
+NAMES = """import functools
+import jax
+from jax.lax import with_sharding_constraint as put
+
+wsc = jax.lax.with_sharding_constraint
+rows = functools.partial(wsc, shardings=P("x"))
+keep = lambda v: wsc(v, P("x"))
+
+
+def step(x):
+    a = put(x + 1, P("x"))
+    b = wsc(x + 2, shardings=P("x"))
+    return rows(x + 3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "edited"),
+    [
+        (11, 'put(x + 1, P("y"))'),
+        (12, 'wsc(x + 2, shardings=P("y"))'),
+        (13, 'put(x + 3, P("y"))'),
+        (7, 'wsc(v, P("y"))'),
+    ],
+)
+def test_constraints_by_other_names(line: int, edited: str) -> None:
+    file = SourceFile("train.py", NAMES)
+    call = file.constraint_at(Frame(Place("train.py", line)))
+    assert call is not None
+    change = _with_sharding(file, call, call.args[0], sharding_of(call), (("y",),))
+    before = file.text(call)
+    assert file.changed([change]).decode() == NAMES.replace(before, edited)
+
+
+def test_a_call_of_a_lambda_is_edited_as_that_of_a_helper() -> None:
+    reading = read(HELPERS_CALLS, "train.py", Sources(()))
+    source = HELPER.replace("def shard(v, *s):\n    return jax", "shard = lambda v, *s: (\n           jax").replace(
+        "(*s))\n", "(*s)))\n", 1
+    )
+    with reading.module.context:
+        sites = Sites(reading)
+        text = JaxText(sites, Sources(()), "step")
+        text._files._known["train.py"] = SourceFile("train.py", source)
+        one = text.written((Change(sites.constraints[1], None),))
+    assert one is not None
+    assert applied(source, one.diff) == source.replace('shard(x @ w, None, "data")', "x @ w")
