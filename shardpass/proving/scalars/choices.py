@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 
 from shardpass.proving.rules.integers import is_integer, limits
 from shardpass.proving.scalars.ranks import by_rank
-from shardpass.proving.scalars.rows import CHOICE, FUNCTION, Segments, segments, shift, shift_of
-from shardpass.proving.scalars.table import TERM, Scalars
+from shardpass.proving.scalars.rows import Segments, segments, shift, shift_of
+from shardpass.proving.scalars.table import CHOICE, FUNCTION, TERM, Scalars
 
 
 def range_of(table: Scalars, base: int, element: str) -> tuple[int, int]:

@@ -35,8 +35,8 @@ from shardpass.proving.scalars.constants import (
 )
 from shardpass.proving.scalars.integers import applied, compared, converted, selected
 from shardpass.proving.scalars.lists import reduced
-from shardpass.proving.scalars.rows import CHOICE, segments
-from shardpass.proving.scalars.table import TERM, Scalars, distinct
+from shardpass.proving.scalars.rows import segments
+from shardpass.proving.scalars.table import CHOICE, TERM, Scalars, distinct
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
 
 LISTS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")

@@ -15,8 +15,8 @@ from shardpass.proving.scalars.choices import (
     range_of,
 )
 from shardpass.proving.scalars.lists import wrap
-from shardpass.proving.scalars.rows import CHOICE, FUNCTION, Segments, segments, shift, shift_of
-from shardpass.proving.scalars.table import TERM, Scalars
+from shardpass.proving.scalars.rows import Segments, segments, shift, shift_of
+from shardpass.proving.scalars.table import CHOICE, FUNCTION, TERM, Scalars
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "EQ": lambda x, y: x == y,

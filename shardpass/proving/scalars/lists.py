@@ -17,8 +17,8 @@ from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.choices import joined, made
 from shardpass.proving.scalars.constants import identities, identity, zeros
-from shardpass.proving.scalars.rows import CHOICE, FUNCTION, is_choice, segments, shift
-from shardpass.proving.scalars.table import TERM, Scalars, among
+from shardpass.proving.scalars.rows import is_choice, segments, shift
+from shardpass.proving.scalars.table import CHOICE, FUNCTION, TERM, Scalars, among
 
 ALONE = 256  # what a reduction by itself costs, in elements of an array
 ONCE = ("maximum", "minimum", "and", "or")

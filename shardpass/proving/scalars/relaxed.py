@@ -1,6 +1,6 @@
 """Whether terms are equal by the laws that a proof may take, which are then listed.
 
-The terms are compared by their values (``fields.py``): first without the laws that floats keep only in part, then with
+The terms are compared by their values (``values.py``): first without the laws that floats keep only in part, then with
 all of them. Listed are the laws without which two of the terms differ, each with the ops that it is about.
 """
 
@@ -25,9 +25,8 @@ from shardpass.proving.relations.laws import (
     Laws,
 )
 from shardpass.proving.scalars.constants import zeros
-from shardpass.proving.scalars.fields import Fields
-from shardpass.proving.scalars.rows import CHOICE, FUNCTION
 from shardpass.proving.scalars.table import Scalars, TooLarge
+from shardpass.proving.scalars.values import Fields
 
 Pairs = Sequence[tuple[int, int]]
 _WORDS = {
@@ -64,28 +63,41 @@ class Relaxed:
         """Return the laws that floats keep only in part and without which a pair differs; None where all do not do."""
         if any(map(self._are_constants, pairs)):
             return None
-        for few in ([], [ZERO]):  # most proofs need no more
-            if self._equal(pairs, set(INEXACT) - set(few)):
-                return few
+        used, left = set[Law](), list(pairs)
+        for few in ([], [ZERO]):  # most pairs need no more
+            count, off = len(left), set(INEXACT) - set(few)
+            left = [pair for pair in left if not self._equal(*pair, off)]
+            used |= set(few if len(left) < count else [])
+            if not left:
+                return sorted(used, key=INEXACT.index)
             if self.laws.strict:
                 return None
-        off = set[Law]()
-        if not self._equal(pairs, off):
+        return self._fewest(left, used)
+
+    def _fewest(self, pairs: Pairs, used: set[Law]) -> list[Law] | None:
+        """Return laws by which all ``pairs`` are equal, ``used`` among them, none of which can be left out."""
+        words = {self._word(n) for n in self.table.below(n for pair in pairs for n in pair)}
+        off = {law for law, about in _WORDS.items() if words.isdisjoint(about)} - used
+        if not self._are_equal(pairs, off):
             return None
         try:
             for law in INEXACT:
-                if self._equal(pairs, {*off, law}):
+                if law not in used | off and self._are_equal(pairs, {*off, law}):
                     off.add(law)
         except TooLarge:  # the others are listed, needed or not
             pass
         return [law for law in INEXACT if law not in off]
 
-    def _equal(self, pairs: Pairs, off: set[Law]) -> bool:
-        if CANCELLED in off and not self._equal(pairs, off - {CANCELLED}):
-            return False
+    def _are_equal(self, pairs: Pairs, off: set[Law]) -> bool:
+        return all(self._equal(x, y, off) for x, y in pairs)
+
+    def _equal(self, x: int, y: int, off: set[Law]) -> bool:
+        """Return whether two terms are equal without the laws ``off``."""
         key = frozenset(off)
         fields = self._fields[key] = self._fields.get(key) or Fields(self.table, off)
-        return all(fields.value(x) == fields.value(y) for x, y in pairs)
+        if fields.value(x) != fields.value(y):
+            return False
+        return CANCELLED not in off or self._equal(x, y, off - {CANCELLED})  # without it, -a is a in the field
 
     def _are_constants(self, pair: tuple[int, int]) -> bool:
         """Return whether both are constants, which differ."""
@@ -93,23 +105,12 @@ class Relaxed:
 
     def _places(self, pairs: Pairs, law: Law) -> list[int]:
         """Return the terms that ``law`` is about, of the program of one device alone if there are any."""
-        whole, local = (self._below([pair[k] for pair in pairs]) for k in (0, 1))
+        whole, local = (self.table.below([pair[k] for pair in pairs]) for k in (0, 1))
         for among in (local - whole, whole | local):
             numbers = sorted(n for n in among if self._is_about(n, law) and self.table.origin(n) is not None)
             if numbers:
                 return numbers
         return [n for pair in pairs for n in pair if self.table.origin(n) is not None][:1]
-
-    def _below(self, numbers: Sequence[int]) -> set[int]:
-        todo, seen = list(numbers), set(numbers)
-        while todo:
-            at = todo.pop()
-            key, operands = self.table.terms[at]
-            base = (int(key[1]),) if self.table.head_of(at) in (CHOICE, FUNCTION) else ()
-            new = {*base, *operands} - seen
-            seen |= new
-            todo += new
-        return seen
 
     def _is_about(self, number: int, law: Law) -> bool:
         word, operands = self._word(number), self.table.terms[number][1]

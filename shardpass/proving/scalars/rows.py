@@ -5,10 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from shardpass.proving.relations.pieces import Bools, Ints
-from shardpass.proving.scalars.table import Scalars
+from shardpass.proving.scalars.table import CHOICE, Scalars
 
 Segments = list[tuple[int, int]]  # (the least number, the term from there on)
-CHOICE, FUNCTION = 1, 2  # heads: of terms, or of integers some of which are t + c
 _SHIFT = "t + c"
 
 

@@ -12,7 +12,7 @@ that has spent ``WORK`` ends, after at most half a minute of processor time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from shardpass.proving.relations.pieces import Bools, Ints
 MOST = 2**20  # elements of one value on all devices, and products of one op
 WORK = 3 * 2**26  # what a proof of the elements may spend
 TERM = 32  # for one term, in elements of an array
+CHOICE, FUNCTION = 1, 2  # heads: of terms, or of integers some of which are t + c
 
 
 class TooLarge(Exception):
@@ -124,6 +125,18 @@ class Scalars:
         picked = np.stack([c[first] for c in flat], axis=1).tolist()
         made = np.array([self.one(key, tuple(row)) for row in picked], np.int64)
         return made[inverse].reshape(shape)
+
+    def below(self, numbers: Iterable[int], known: Container[int] = ()) -> set[int]:
+        """Return ``numbers`` and the terms of which they are made, without those that are ``known``."""
+        todo = list(numbers)
+        seen = set(todo)
+        while todo:
+            key, operands = self.terms[at := todo.pop()]
+            chosen = (int(key[1]),) if self._head[at] in (CHOICE, FUNCTION) else ()
+            new = {n for n in (*chosen, *operands) if n not in seen and n not in known}
+            seen |= new
+            todo += new
+        return seen
 
     # ------------------------------------------------------------ known integers
 

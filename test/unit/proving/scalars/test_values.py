@@ -5,9 +5,10 @@ from itertools import pairwise
 import numpy as np
 
 from shardpass.proving.scalars.elementwise import negated
-from shardpass.proving.scalars.fields import PRIMES, Fields
 from shardpass.proving.scalars.lists import reduced
+from shardpass.proving.scalars.numbers import PRIMES
 from shardpass.proving.scalars.table import Scalars
+from shardpass.proving.scalars.values import Fields
 
 OPS = {
     "add": np.sum,

@@ -11,9 +11,9 @@ from shardpass.proving import proof
 from shardpass.proving.relations.calls import functions_of
 from shardpass.proving.relations.evaluate import type_of
 from shardpass.proving.scalars import table as scalars
-from shardpass.proving.scalars.fields import Fields
 from shardpass.proving.scalars.proof import RULES, ElementProof
 from shardpass.proving.scalars.table import Scalars, TooLarge
+from shardpass.proving.scalars.values import Fields
 from shardpass.proving.scalars.walk import ScalarWalk, Value
 from shardpass.proving.signature import sides
 
