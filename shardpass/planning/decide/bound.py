@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
-LEAST = "the least sum of communication and work (whole axes, no shared copies)"  # the model of the tables
-SHARED = (
-    "ops share a copy of an array, or parts of axes split one, and the plan costs less than the least of the tables"
-)
+MODEL = "whole axes, at most one shared copy of each annotated array"  # of the tables
+LEAST = f"the least sum of communication and work ({MODEL})"
+SHARED = "ops share a copy of an open array, or parts of axes split one, so the plan costs less than the tables allow"
 PLANNED = "the plan brings arrays otherwise than the tables do"
 
 
@@ -16,8 +15,8 @@ PLANNED = "the plan brings arrays otherwise than the tables do"
 class Bound:
     """How near a decision is to the least sum of seconds in the model of its tables.
 
-    The tables have splits over whole axes, and each op makes its own copy of an open array. A plan outside of this
-    model may cost less: over a part of an axis, or with a copy that several ops use.
+    The tables have splits over whole axes. Ops may share one copy of an array that the user annotated; of an open array
+    each op makes its own. A plan outside of this ``MODEL`` may cost less.
 
     ``price``: what the decision costs in the tables, in seconds; ``least``: a lower bound for all shardings in them.
     Both are None if there is no bound. ``plan``: the seconds of the plan, in which ops share copies: if it is below the

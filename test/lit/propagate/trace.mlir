@@ -12,7 +12,7 @@ module attributes {mhlo.num_partitions = 4 : i32, shardpass.mesh = "mesh['x'=2,'
     // CHECK: trace.mlir:14:{{[0-9]+}}: stablehlo.add: split over x (512 bytes) rather than y (256 bytes)
     // CAUSE: shardpass.cause = "operand 1 of stablehlo.add; split over x (512 bytes) rather than y (256 bytes)"
     %1 = stablehlo.add %0, %c : tensor<8x8xf32>
-    // SOLVED: decision: at the least sum of communication and work (whole axes, no shared copies)
+    // SOLVED: decision: at the least sum of communication and work (whole axes, at most one shared copy of each annotated array)
     return %1 : tensor<8x8xf32>
   }
 }

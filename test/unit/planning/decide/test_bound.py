@@ -8,7 +8,7 @@ from support import daily
 import shardpass
 from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import collect
-from shardpass.planning.decide.bound import Bound
+from shardpass.planning.decide.bound import LEAST, Bound
 from shardpass.planning.decide.search import Decision, decide
 from shardpass.planning.plan.cost import price
 from shardpass.planning.plan.planner import plan_program
@@ -63,7 +63,7 @@ def test_a_program_that_sends_nothing_is_the_best() -> None:
     main = f"func.func @main(%a: {kind} {ROWS}, %b: {kind} {ROWS}) -> ({kind} {ROWS}) {{ {body} }}"
     bound = efforts(f"module attributes {{mhlo.num_partitions = 8 : i32}} {{ {main} }}")[1][0].bound
     assert bound is not None
-    assert str(bound) == "at the least sum of communication and work (whole axes, no shared copies)"
+    assert str(bound) == f"at {LEAST}"
     assert bound.price == pytest.approx(3 * 4 * 64 * 64 / 8 / 1e12)  # an eighth of the elements: two read, one written
 
 
@@ -123,22 +123,18 @@ def test_the_bound_of_a_chain_is_near_its_makespan() -> None:
 
 
 def test_words() -> None:
-    assert (
-        str(Bound(100.0, 100.0, 99.6))
-        == "within 0.4% of the least sum of communication and work (whole axes, no shared copies)"
+    assert str(Bound(100.0, 100.0, 99.6)) == (
+        "within 0.4% of the least sum of communication and work "
+        "(whole axes, at most one shared copy of each annotated array)"
     )
     assert str(Bound(100.0, 100.0, 90.0, "200 backtracks were spent")) == (
-        "within 10.0% of the least sum of communication and work (whole axes, no shared copies), "
-        "as 200 backtracks were spent"
+        f"within 10.0% of {LEAST}, as 200 backtracks were spent"
     )
     above = Bound(125.0, 100.0, 100.0)
     assert above.gap == 0.2
-    assert str(above).endswith(
-        "within 20.0% of the least sum of communication and work (whole axes, no shared copies), "
-        "as the plan brings arrays otherwise than the tables do"
-    )
+    assert str(above).endswith(f"within 20.0% of {LEAST}, as the plan brings arrays otherwise than the tables do")
     shared = Bound.of(90.0, 100.0, 99.0, "")
     assert shared.least is None
     assert str(shared).startswith("not bounded, because ops share a copy")
     assert Bound.of(98.9999, 100.0, 99.0, "").least == 98.9999
-    assert str(Bound(90.0, 100.0, 100.0)) == "at the least sum of communication and work (whole axes, no shared copies)"
+    assert str(Bound(90.0, 100.0, 100.0)) == f"at {LEAST}"
