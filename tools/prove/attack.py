@@ -5,6 +5,7 @@
     python -m tools.prove.attack --programs 5 --seed 100    other tries, of the first five
     python -m tools.prove.attack --parts                    what parts of axes would save
     python -m tools.prove.attack --tiny --programs 500      every sharding of tiny programs
+    python -m tools.prove.attack --tiny --first 1000        those of the random programs from the 1000th
     python -m tools.prove.attack --tiny --effort 2          the same of the decision that looks longer
 
 A try writes what a user can: some open values of a program are given random shardings in its text, the rest is decided
@@ -194,10 +195,10 @@ def _random(program: Program, value: int, rng: Random, parts: bool) -> Sharding:
     return mesh.sharding(tuple(dims))
 
 
-def programs() -> Iterator[tuple[str, str]]:
-    """Yields programs by name: random ones and, one for one, those that say little about their shardings."""
+def programs(first: int) -> Iterator[tuple[str, str]]:
+    """Yields programs by name: random ones from seed ``first`` and, one for one, those that say little."""
     known = iter(PROGRAMS.items())
-    for seed in itertools.count():
+    for seed in itertools.count(first):
         yield f"random {seed}", random_program(seed).text
         for name, program in itertools.islice(known, 1):
             yield name, program.in_form("free").lower().text
@@ -208,6 +209,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--programs", type=int, default=60, help="how many (60)")
     parser.add_argument("--tries", type=int, default=20, help="of each (20)")
     parser.add_argument("--seed", type=int, default=0, help="of the tries (0)")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first random program (0)")
     parser.add_argument("--parts", action="store_true", help="shardings over parts of axes too")
     parser.add_argument("--tiny", action="store_true", help="plan every sharding of tiny programs")
     parser.add_argument("--effort", type=int, default=1, help="of the decision, with --tiny (1)")
@@ -216,9 +218,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     set_devices()
     found: list[Attack] = []
     machine, seed = chosen(arguments.machine), arguments.seed
-    tiny = ((f"random {number}", random_program(number).text) for number in itertools.count())
+    tiny = ((f"random {number}", random_program(number).text) for number in itertools.count(arguments.first))
     try:
-        for name, text in tiny if arguments.tiny else programs():
+        for name, text in tiny if arguments.tiny else programs(arguments.first):
             if len(found) == arguments.programs:
                 break
             if arguments.tiny:
