@@ -19,7 +19,7 @@ def test_bytes_lines_and_axes(name: str) -> None:
     compiled = program.lower().lowered.compile()
     found, counted = explain_compiled(compiled, None, None), traffic(compiled.as_text(), program.devices)
     assert found.runs == counted.collectives > 0
-    assert abs(found.total_bytes_received - counted.bytes) <= counted.collectives  # each is rounded to a byte
+    assert found.total_bytes_received == counted.bytes
     assert {kind: runs for kind, (runs, _) in found.by_kind.items()} == {
         kind.replace("-", "_"): runs for kind, runs, _ in counted.by_kind
     }

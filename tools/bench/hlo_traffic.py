@@ -2,10 +2,10 @@
 
 Read from the text of optimised HLO. Bytes are added up for each device, and the greatest sum counts; own data is not
 counted. Of a permute its targets receive alone, of other collectives all devices, with the shapes as printed (those of
-a device) and g devices in a group:
+a device) and g devices in a group; the blocks that a device keeps, result / g, are rounded down to a byte:
 
-    all-gather, all-to-all  result * (g-1)/g      reduce-scatter      result * (g-1)
-    collective-permute      result                all-reduce          2 * result * (g-1)/g
+    all-gather, all-to-all  result - result / g   reduce-scatter      result * (g-1)
+    collective-permute      result                all-reduce          2 * (result - result / g)
     collective-broadcast    result
 
 shardpass/ir/collectives.py has the same formulas for StableHLO. Both are kept and share no code: they are two
@@ -18,7 +18,7 @@ device to itself, is none. XLA:TPU's fusions are counted by what is inside: "all
 which each device keeps its slice, and of the fusions of one asynchronous collective only the one that starts it
 counts. Of XLA:GPU's send and recv the latter counts.
 With ``scattered`` an all-reduce of which each device keeps its slice alone counts as the reduce-scatter that XLA makes
-of it on GPU and TPU (tools/bench/hlo_slices.py): size * (g-1)/g, half as much.
+of it on GPU and TPU (tools/bench/hlo_slices.py): half as much.
 
 Cost: one pass over the text, one over the graph of computations.
 """
@@ -28,7 +28,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import prod
 
 from tools.bench.hlo_slices import Slices, read_op
@@ -68,30 +67,30 @@ class _Sum:
     """Of a computation: by kind, how many collectives, and the bytes by device; ``EVERY`` stands for all devices."""
 
     counts: dict[str, int] = field(default_factory=dict)
-    sizes: dict[str, dict[int, Fraction]] = field(default_factory=dict)
+    sizes: dict[str, dict[int, int]] = field(default_factory=dict)
     unknown: int = 0
 
-    def put(self, kind: str, size: Fraction, receivers: Iterable[int] = (EVERY,)) -> None:
+    def put(self, kind: str, size: int, receivers: Iterable[int] = (EVERY,)) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + 1
         sums = self.sizes.setdefault(kind, {})
         for device in receivers:
-            sums[device] = sums.get(device, Fraction()) + size
+            sums[device] = sums.get(device, 0) + size
 
     def add(self, other: _Sum, times: int = 1) -> None:
         for kind, count in other.counts.items():
             self.counts[kind] = self.counts.get(kind, 0) + times * count
             sums = self.sizes.setdefault(kind, {})
             for device, size in other.sizes[kind].items():
-                sums[device] = sums.get(device, Fraction()) + times * size
+                sums[device] = sums.get(device, 0) + times * size
         self.unknown += other.unknown
 
-    def bytes(self, *kinds: str) -> Fraction:
+    def bytes(self, *kinds: str) -> int:
         """What the device receives that receives most by these kinds."""
-        sums: dict[int, Fraction] = {}
+        sums: dict[int, int] = {}
         for kind in kinds:
             for device, size in self.sizes[kind].items():
-                sums[device] = sums.get(device, Fraction()) + size
-        return sums.pop(EVERY, Fraction()) + max(sums.values(), default=Fraction())
+                sums[device] = sums.get(device, 0) + size
+        return sums.pop(EVERY, 0) + max(sums.values(), default=0)
 
 
 def traffic(hlo: str, devices: int, *, scattered: bool = False) -> Traffic:
@@ -110,8 +109,8 @@ def traffic(hlo: str, devices: int, *, scattered: bool = False) -> Traffic:
         return known[name]
 
     total = count(entry)
-    rows = sorted(((k, n, round(total.bytes(k))) for k, n in total.counts.items()), key=lambda row: -row[2])
-    return Traffic(round(total.bytes(*total.counts)), sum(total.counts.values()), tuple(rows), total.unknown)
+    rows = sorted(((k, n, total.bytes(k)) for k, n in total.counts.items()), key=lambda row: -row[2])
+    return Traffic(total.bytes(*total.counts), sum(total.counts.values()), tuple(rows), total.unknown)
 
 
 def _computations(hlo: str) -> tuple[dict[str, list[str]], str]:
@@ -169,7 +168,7 @@ def _count_line(
             size = _size(match["type"].partition("]")[0] + "]", False)
         if op == "collective-permute":
             if receivers := _targets(rest):
-                found.put(op, Fraction(size), receivers)
+                found.put(op, size, receivers)
         elif (received := _received(op, size, group_size(rest, devices))) is not None:
             found.put(op, received)
     elif op == "while":
@@ -193,7 +192,7 @@ def _count_line(
 
 
 def _trips(loop: str, computations: Mapping[str, list[str]]) -> int | None:
-    """The trips that XLA knows; or of a loop that counts from 0, the one number in its condition, over its step."""
+    """The trips that XLA knows; or the one number in a condition that only counts from 0, over its step."""
     if known := re.search(r'"known_trip_count":\{"n":"(\d+)"\}', loop):
         return int(known[1])
     condition, body = (
@@ -202,7 +201,7 @@ def _trips(loop: str, computations: Mapping[str, list[str]]) -> int | None:
     )
     numbers = re.findall(r"= [su]32\[\]\S* constant\((\d+)\)", condition)
     counter = re.search(r"get-tuple-element\([^)]*\), index=(\d+)", condition)
-    if len(numbers) != 1 or counter is None:
+    if len(numbers) != 1 or counter is None or " and(" in condition:
         return None
     returned = re.search(r"ROOT [^\n]* tuple\(([^)]*)\)", body)
     names = returned[1].split(", ") if returned else []
@@ -222,7 +221,7 @@ def _count_sliced(line: str, computation: str, found: _Sum, slices: Slices, devi
     for kind, parts, times in (("reduce-scatter", True, 1), ("all-reduce", False, 2)):
         size = sum(size for size, one in zip(sizes, sliced, strict=True) if one is parts)
         if size:
-            found.put(kind, size * times * Fraction(group - 1, group))
+            found.put(kind, times * (size - size // group))
     return True
 
 
@@ -250,13 +249,14 @@ def _targets(rest: str) -> list[int]:
     return [int(target) for source, target in found if source != target]
 
 
-def _received(op: str, size: int, group: int) -> Fraction | None:
+def _received(op: str, size: int, group: int) -> int | None:
     """What a device of a group receives; None where it is alone."""
     if group == 1:
         return None
-    others = Fraction(group - 1, group)
-    factor = {"all-reduce": 2 * others, "reduce-scatter": Fraction(group - 1), "collective-broadcast": Fraction(1)}
-    return size * factor.get(op, others)
+    others = size - size // group
+    return {"all-reduce": 2 * others, "reduce-scatter": size * (group - 1), "collective-broadcast": size}.get(
+        op, others
+    )
 
 
 def group_size(attributes: str, devices: int) -> int:

@@ -25,7 +25,7 @@ def test_each_collective_in_the_text_is_a_row(name):
     text = text_of(name)
     report = explain_hlo(text, name, machine="ideal")
     counted = traffic(text, report.devices)
-    assert abs(report.total_bytes_received - counted.bytes) <= counted.collectives  # rounded one by one
+    assert report.total_bytes_received == counted.bytes
     assert {kind.replace("-", "_") for kind, _, _ in counted.by_kind} == {row.kind for row in report.rows}
     assert not counted.unknown_loops
     assert all(row.place.line for row in report.rows if row.kind != "collective_permute")
