@@ -5,10 +5,11 @@
     python -m tools.bench.targets v5e:4x4 --store FOLDER --only llama mlp --ways plain     one size of slice
     python -m tools.bench.targets --store FOLDER --write docs/howto/accelerators.md    the tables of what is stored
 
-Expert forms (tools/bench/expert_programs), those for more than 16 devices at 16, and the programs of
-test/integration/models are lowered for a target of their size, and compiled in three ways: ``plain`` is XLA's own
-program, ``pinned`` that with shardpass's decisions as constraints (``spj.pin``), ``own`` the program of shardpass, as
-``use()`` runs it. Nothing is run. Each answer is a line of FOLDER/rows.jsonl, and its HLO a file beside it.
+The programs of test/integration/models and the expert forms (tools/bench/expert_programs) are lowered for a target of
+their size, and compiled in three ways: ``plain`` is XLA's own program, ``pinned`` that with shardpass's decisions as
+constraints (``spj.pin``), ``own`` the program of shardpass, as ``use()`` runs it. For 16 devices, forms have the sizes
+of ``AT_16``, and of a program for 8 the shortest mesh axis that can be is doubled. Nothing is run. Each answer is a
+line of FOLDER/rows.jsonl, and its HLO a file beside it.
 
 Counted: bytes that a device receives, by the rows of the report and by the text of HLO (tools/bench/hlo_traffic.py),
 which have to be equal; memory as the compiler says, and as the account of shardpass has it; seconds of a step in the
@@ -27,21 +28,34 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from tools.bench.real_programs import RealProgram
+from tools.bench.expert_programs import FORMS
+from tools.bench.expert_programs.layers import LLAMA_70B
+from tools.bench.real_programs import RealProgram, real_programs
 from tools.bench.report import geometric_mean, markdown_table, show_table, write_between
 from tools.processes import ROOT
 
 WAYS = ("plain", "pinned", "own")
 FIGURES = ("bytes", "memory", "seconds")
 SAME = 1.0001
+MOST = 16  # devices
+T = TypeVar("T")
 TARGETS = {
     "h100": {4: "h100:2x2", 6: "h100:2x3", 8: "h100:2x4", 16: "h100:2x8"},
     "v5e": {4: "v5e:2x2", 8: "v5e:2x4", 16: "v5e:4x4"},
     "v5p": {4: "v5p:2x2x1", 8: "v5p:2x2x2", 16: "v5p:2x2x4"},
 }
-AT_16: dict[str, dict[str, int]] = {
+AT_16: dict[str, dict[str, Any]] = {
+    "ulysses": {"devices": 16},
+    "ulysses_train": {"devices": 16},
+    "ring": {"devices": 16},
+    "gathered_keys": {"length": 65536},  # fits a v5e
+    "megatron_mlp": {"tensor": 16},
+    "decode_70b": {"tensor": 16, "sizes": replace(LLAMA_70B, kv=16)},
+    "transformer_data_model": {"model": 4},
+    "transformer_small": {"model": 4},
+    "experts": {"devices": 16},
     "llama_fsdp_tensor": {"fsdp": 4, "tensor": 4, "batch": 4},
     "llama_sequence": {"fsdp": 4, "tensor": 4, "batch": 4},
     "llama_fsdp_remat": {"fsdp": 16, "batch": 16},
@@ -93,8 +107,8 @@ class Row:
 
     @property
     def is_equal(self) -> bool:
-        """Whether rows and text have the same bytes, up to the rounding of each collective."""
-        return abs(self.text - self.bytes) <= self.collectives
+        """Whether rows and text have the same bytes."""
+        return self.text == self.bytes
 
     def above(self, plain: Row) -> dict[str, float]:
         """The figures that are above the plain program's, with the ratio."""
@@ -105,17 +119,43 @@ class Row:
 # ---------------------------------------------------------------- programs
 
 
-def programs() -> Iterator[tuple[str, int, Callable[[str], str]]]:
-    """Yields names and numbers of devices, and what lowers the program for a platform."""
-    from tools.bench.expert_programs import FORMS
-    from tools.bench.real_programs import real_programs
+def programs(devices: int, only: Sequence[str]) -> Iterator[tuple[str, Callable[[str], str]]]:
+    """Yields the names of the programs for ``devices``, and what lowers each for a platform: small programs first.
 
-    for name, form in FORMS.items():
-        made: Any = replace(form, **AT_16.get(name, {}))  # type: ignore[type-var]
-        yield name, made.count(*dict(made.axes)), made.text
-    for name, program in real_programs().items():
-        if program.available:
-            yield name, program.devices, partial(_text, program)
+    ``only``: how names begin.
+    """
+    for name, program in _only(real_programs(), only):
+        if program.available and (wide := _widened(program, devices)) is not None:
+            yield name, partial(_text, wide)
+    for name, form in _only(FORMS, only):
+        wider: Any = form if devices < MOST else replace(form, **AT_16.get(name, {}))  # type: ignore[type-var]
+        if wider.count(*dict(wider.axes)) == devices:
+            yield name, wider.text
+
+
+def _only(named: Mapping[str, T], only: Sequence[str]) -> Iterator[tuple[str, T]]:
+    return (pair for pair in named.items() if pair[0].startswith(tuple(only)))
+
+
+def _widened(program: RealProgram, devices: int) -> RealProgram | None:
+    """Returns a program over ``devices``: as it is, or with twice the devices along one axis; None if it cannot be."""
+    if program.devices == devices:
+        return program
+    for axis in sorted(range(len(program.mesh)), key=program.mesh.__getitem__) if devices == MOST else ():
+        mesh = tuple(size * (1 + (place == axis)) for place, size in enumerate(program.mesh))
+        wide: Any = replace(program, mesh=mesh)  # type: ignore[type-var]
+        if wide.devices == devices and _divides(wide):
+            return cast(RealProgram, wide)
+    return None
+
+
+def _divides(program: RealProgram) -> bool:
+    """Returns whether the mesh divides what is split over it."""
+    try:
+        program.lower()
+    except ValueError:
+        return False
+    return True
 
 
 def _text(program: RealProgram, platform: str) -> str:
@@ -177,13 +217,10 @@ def compile_all(options: argparse.Namespace, known: dict[tuple[str, str, str], R
 
     options.store.mkdir(parents=True, exist_ok=True)
     for kind in options.kinds:
-        for name, devices, lower in programs():
-            target = TARGETS[kind.partition(":")[0]].get(devices)
-            if target is None or kind not in (target, kind.partition(":")[0]):
-                continue
-            if options.only and not name.startswith(tuple(options.only)):
-                continue
-            for way in options.ways:
+        chip = kind.partition(":")[0]
+        for devices, target in TARGETS[chip].items():
+            some = programs(devices, options.only) if kind in (target, chip) else ()
+            for name, lower, way in ((*one, way) for one in some for way in options.ways):
                 if (target, name, way) in known:
                     continue
                 before, hlo = _spent(target), ""
@@ -277,7 +314,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kinds", nargs="*", metavar="CHIP", help=f"{', '.join(TARGETS)}, or a target of theirs")
     parser.add_argument("--store", type=Path, metavar="FOLDER", required=True)
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="programs whose names begin so")
+    parser.add_argument("--only", nargs="+", default=("",), metavar="NAME", help="programs whose names begin so")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--trials", type=int, default=12, help="variants that are compiled for a pin; default: 12")
     parser.add_argument("--write", type=Path, metavar="PAGE")
@@ -285,7 +322,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     import jax
 
     jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", 16)
+    jax.config.update("jax_num_cpu_devices", MOST)
     rows = read_rows(options.store)
     compile_all(options, rows)
     lines = table(rows)
