@@ -39,7 +39,9 @@ _CONTRACTED = re.compile(r"\blhs_contracting_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"\bdim_labels=(\w+)_(\w+)->(\w+)")
 _WINDOW = re.compile(r"\b(stride|pad|lhs_dilate|rhs_dilate)=([-\dx_]+)")
 _BESIDE = frozenset({"copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"})
-_NAMED = re.compile(r'custom_call_target="(?:ConcatBitcast|AllocateBuffer|AsyncCollective\w+|Sharding)"')
+_NAMED = re.compile(
+    r'custom_call_target="(?:ConcatBitcast|AllocateBuffer|(?:Prepare)?Async\w+|Sharding)"'
+)
 _PRODUCTS = frozenset({"dot", "convolution"})
 _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
@@ -67,7 +69,7 @@ def _works(program: HloProgram) -> Iterator[OpWork]:
             if op.opcode in _BESIDE or _passes_on(program, op):
                 continue
             flops = float(_flops(program, computation, op))
-            element = op.shapes[0].element if op.shapes else "f32"
+            element = op.shapes[0].element if flops and op.shapes else "f32"  # what computes nothing may be a token
             moved = list(_moved(program, computation, op))
             through = sum(part.bytes for part in moved)
             yield OpWork(op, Work(flops, element, float(through), _elements(op, flops, moved)), times)

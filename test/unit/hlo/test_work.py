@@ -2,6 +2,7 @@
 
 import pytest
 
+from shardpass.cost.machine import find_machine
 from shardpass.hlo.read import read_program
 from shardpass.hlo.work import work_of
 
@@ -29,6 +30,14 @@ def test_a_product_in_a_fusion_reads_what_the_fusion_reads():
     )
     body = [*OPERANDS, "ROOT %c = f32[8,16] fusion(%a, %b), kind=kOutput, calls=%f"]
     assert totals(body, f"{inner}\n}}\n") == (2 * 8 * 32 * 16, MOVED)
+
+
+def test_what_returns_a_token_computes_nothing():
+    """XLA:TPU hands scatters of a v5p to its sparse cores, and prepares such a call by others."""
+    one, other = (f'%{n} = token[] custom-call(), custom_call_target="{n}"' for n in ("PrepareAsyncCallDone", "Mine"))
+    text = f"HloModule m\n\nENTRY %main () -> token[] {{\n  {one}\n  ROOT {other}\n}}\n"
+    (mine,) = work_of(read_program(text))
+    assert (mine.op.name, mine.work.flops, find_machine("h100").seconds(mine.work)) == ("Mine", 0.0, 0.0)
 
 
 def test_a_convolution():
