@@ -13,7 +13,8 @@
 2. That an FFT is row-major. XLA's CPU client has no other, yet lets the layouts of the ops beside an FFT reach it, and
    fails as it runs (``IsMonotonicWithDim0Major``, fft_thunk.cc): a collective along another dimension than the leading
    one wants that dimension to be the major one. ``custom_call @LayoutConstraint``, as JAX writes it, ends this and
-   costs nothing itself. Operand and result of an FFT have one layout, so that one constraint holds both.
+   costs nothing itself. Operand and result of an FFT have one layout, so that one constraint holds both. XLA's TPU
+   compiler computes FFTs by products, and refuses such a call on complex numbers: ``free_layouts`` removes it.
 
 State of 1: ``_Reached.known``, of ops and carried values that were asked for. Whether an argument reaches a value is
 asked backward from the collectives, since most of them find an argument after few steps; so a program without
@@ -29,7 +30,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from shardpass.ir.annotations import MANUAL, SHARDING, make_custom_call
+from shardpass.ir.annotations import MANUAL, SHARDING, custom_call_target, make_custom_call
 from shardpass.ir.collectives import OPS
 from shardpass.ir.walk import OpLists, named, operation
 
@@ -111,6 +112,14 @@ def keep_row_major(lists: OpLists) -> bool:
             kept = make_custom_call(LAYOUT, result, result.type, layouts)
         result.replace_all_uses_except(kept, operation(kept.owner))
     return True
+
+
+def free_layouts(module: Any) -> None:
+    """Remove the constraints of ``keep_row_major`` from a module that XLA compiles for TPUs."""
+    for op in named(OpLists(module.operation).blocks, ("stablehlo.custom_call",)):
+        if custom_call_target(op) == LAYOUT and getattr(op.operands[0].owner, "name", "") == FFT:
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
 
 
 def _is_along_minor(op: Any) -> bool:

@@ -37,6 +37,7 @@ from shardpass.diagnostics.table_runtime import Disagreement
 from shardpass.ir import annotations as names
 from shardpass.ir import jax_private
 from shardpass.ir.context import copy_module
+from shardpass.ir.for_xla import free_layouts
 from shardpass.ir.machines import set_module_machine
 from shardpass.jax.cache import Entry, entry_of
 from shardpass.jax.here import machine_here
@@ -217,6 +218,8 @@ def _compile(backend: Any, computation: Any, devices: Any, options: Any, *rest: 
             entry = entry_of(backend, computation, for_jax(pipeline, prove), machine) if known else None
             make = functools.partial(partitioned, computation, shardy=shardy, machine=machine, entry=entry)
             ours, (signature, in_shardy) = agreed(computation, devices.flat, make)
+            if devices.flat[0].platform == "tpu":
+                free_layouts(ours)
             with jax_private.read_as_shardy(options, in_shardy):
                 loaded = _original(backend, ours, devices, options, *rest, **more)
             _refuse_other_shardings(loaded, signature)

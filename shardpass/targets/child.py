@@ -64,6 +64,7 @@ def _answer(module: bytes, target: Target, donate: bool) -> tuple[dict[str, Any]
 def _built(module: Any, target: Target, donate: bool) -> Any:
     """Compile ``module`` with XLA's partitioner, or unchanged if the module is already partitioned."""
     from shardpass.ir.annotations import TILED_SHARDING, Signature, main_of
+    from shardpass.ir.for_xla import free_layouts
     from shardpass.runtime.compiling import compile_by_client
     from shardpass.runtime.manual_computation import over_devices
     from shardpass.runtime.reference import build_by_xla
@@ -71,6 +72,8 @@ def _built(module: Any, target: Target, donate: bool) -> Any:
     devices = devices_of(target, mesh_sizes(module, target))
     with module.context:
         signature = Signature(main_of(module))
+        if target.platform == TPU:
+            free_layouts(module)
     if not any(TILED_SHARDING in row for row in (*signature.arguments, *signature.results)):
         return build_by_xla(module, devices, donate=donate)[0]
     if target.devices > 1:
