@@ -129,6 +129,11 @@ class Machine:
         ]
         return replace(self, links=tuple(links))
 
+    @property
+    def is_torus(self) -> bool:
+        """Return whether links lead to neighbours alone, as those of TPUs do."""
+        return isinstance(self.links[0], Torus)
+
     def joins_all(self, devices: int) -> bool:
         """Return whether one switch joins ``devices`` devices: then time depends only on the number of devices."""
         first = self.links[0]

@@ -8,7 +8,8 @@
       ui64[2], where the upper half of the counter starts as the key, or (key, counter, upper half) as ui64[3].
       Example: ui32[8,3] over x=4 has tiles of 6 elements; device 1 begins at element 6, which is in block 1 of 4
       elements, at offset 2. It makes 9 elements from counter + 1 and cuts [2, 8) out of them.
-   b. DEFAULT is treated as PHILOX, which it is on XLA's CPU and GPU clients.
+   b. DEFAULT is treated as PHILOX, which it is on XLA's CPU and GPU clients. On a TPU it is an algorithm of the
+      hardware: every device makes all bits and keeps its rows.
    c. THREE_FRY halves the array, makes one word of each half from one counter, and puts the halves one after the
       other: a tile's words come from counters of the other half too. Every device makes all bits and keeps its part.
 
@@ -54,7 +55,7 @@ class BitsPlan(LocalPlan):
     """The plan of case a: ``axes`` split the rows into tiles of ``rows`` rows of ``row`` elements; () where none do.
 
     ``count`` elements are a tile, at the front of a block on every device where ``aligned``. ``blocks`` is the number
-    of blocks in the whole array.
+    of blocks in the whole array. ``whole``: every device makes all rows.
     """
 
     axes: Axes = ()
@@ -63,17 +64,19 @@ class BitsPlan(LocalPlan):
     count: int = 0
     aligned: bool = True
     blocks: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Bits(OpModel[BitsPlan]):
     """Generates random bits, a block of elements at a time. ``along``: the dimension of rows. ``block``: elements in a
-    block.
+    block. ``is_default``: the algorithm is the backend's own.
     """
 
     rule: Rule
     along: int | None
     block: int
+    is_default: bool
 
     def plan(self, split: Split) -> BitsPlan:
         shape, tile = split.result_shapes[BITS], split.result_tile(BITS)
@@ -89,15 +92,22 @@ class Bits(OpModel[BitsPlan]):
             count=count,
             aligned=count % self.block == 0,
             blocks=-(-prod(shape) // self.block),
+            whole=self.is_default and split.machine.is_torus,
         )
 
     def emit(self, plan: BitsPlan, site: Site) -> Sequence[Any]:
         op = site.op
         site.discard()  # in its place is a generator of unsigned bits
         with site.before():
-            if plan.axes:
+            if plan.axes and not plan.whole:
                 return self._rows(plan, site)
-            return _generated(op.operands[0], op.results[BITS].type, op.attributes["rng_algorithm"])
+            after, made = _generated(op.operands[0], op.results[BITS].type, op.attributes["rng_algorithm"])
+            return after, self._cut(plan, site, made) if plan.axes else made
+
+    def _cut(self, plan: BitsPlan, site: Site, made: Any) -> Any:
+        first = site.start(plan.axes, plan.rows)
+        starts = [first if dim == self.along else at.splat(first.type, 0) for dim in range(made.type.rank)]
+        return hlo.dynamic_slice(made, starts, i64_array(site.tile_type(BITS).shape))
 
     def _rows(self, plan: BitsPlan, site: Site) -> Sequence[Any]:
         kind, block = site.tile_type(BITS), self.block
@@ -114,20 +124,21 @@ class Bits(OpModel[BitsPlan]):
 
 def bits(op: Any) -> OpModel[Any]:
     kind = op.results[BITS].type
-    return _bits_model(shape_of(op.operands[0]), tuple(kind.shape), int(kind.element_type.width), _counts(op))
+    width, is_default = int(kind.element_type.width), "DEFAULT" in str(op.attributes["rng_algorithm"])
+    return _bits_model(shape_of(op.operands[0]), tuple(kind.shape), width, _counts(op), is_default)
 
 
 @lru_cache(maxsize=256)
-def _bits_model(state: Shape, shape: Shape, width: int, counts: bool) -> Bits:
+def _bits_model(state: Shape, shape: Shape, width: int, counts: bool, is_default: bool) -> Bits:
     """Build the model of the bits: split by rows where each device can start at its own counter."""
     block = 2 if width == 64 else 4
     rows = _rows(shape) if counts else None
     if rows is None:
-        return Bits(whole((state,), (state, shape)), None, block)
+        return Bits(whole((state,), (state, shape)), None, block, is_default)
     build = RuleBuilder([1], [1, len(shape)])
     for dim, size in enumerate(shape):
         build.result(BITS, dim, build.factor(size, Kind.PARALLEL if dim == rows else Kind.REPLICATED))
-    return Bits(build.build(), rows, block)
+    return Bits(build.build(), rows, block, is_default)
 
 
 def _rows(shape: Shape) -> int | None:
@@ -228,8 +239,8 @@ define(
     "stablehlo.rng_bit_generator",
     bits,
     note="PHILOX and DEFAULT: the first dimension longer than 1, with each device starting the counter at its own "
-    "rows; THREE_FRY: none, each device computes all bits, because the words of a tile come from both halves of the "
-    "counters",
+    "rows, or on a TPU, whose DEFAULT is its own, keeping them; THREE_FRY: none, each device computes all bits, "
+    "because the words of a tile come from both halves of the counters",
 )
 define(
     "stablehlo.rng",
