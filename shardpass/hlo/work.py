@@ -39,9 +39,7 @@ _CONTRACTED = re.compile(r"\blhs_contracting_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"\bdim_labels=(\w+)_(\w+)->(\w+)")
 _WINDOW = re.compile(r"\b(stride|pad|lhs_dilate|rhs_dilate)=([-\dx_]+)")
 _BESIDE = frozenset({"copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"})
-_NAMED = re.compile(
-    r'custom_call_target="(?:ConcatBitcast|AllocateBuffer|(?:Prepare)?Async\w+|Sharding)"'
-)
+_NAMED = re.compile(r'custom_call_target="(?:ConcatBitcast|AllocateBuffer|(?:Prepare)?Async\w+|Sharding)"')
 _PRODUCTS = frozenset({"dot", "convolution"})
 _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
