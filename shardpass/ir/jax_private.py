@@ -84,6 +84,7 @@ def compile_and_load(module: bytes | str, devices: Sequence[Any], *, spmd: bool 
 _NAN_KEPT = (("xla_cpu_experimental_ynn_fusion_type", ""), ("xla_disable_hlo_passes", "algsimp"))
 # two thirds of what a compile takes are kernels of fusions
 _NO_KERNELS = (("xla_cpu_use_fusion_emitters", False),)
+_NO_TRITON = (("xla_gpu_enable_triton_gemm", False),)
 _overrides: ContextVar[tuple[tuple[str, object], ...]] = ContextVar("_overrides", default=())
 
 
@@ -99,6 +100,11 @@ def drafts() -> AbstractContextManager[None]:
     XLA of jax 0.12 has no such option: its drafts are whole compiles.
     """
     return _overriding(_NO_KERNELS)
+
+
+def products_of_libraries() -> AbstractContextManager[None]:
+    """Make ``compile_and_load``, inside the block, compile all products for GPUs as calls of cuBLAS."""
+    return _overriding(_NO_TRITON)
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.targets.compiler import ENDED_IDLE
 from shardpass.targets.target import CPU, TPU, Target, parse_target
 
+NO_TILES = "Couldn't find output tile sizes"  # XLA:GPU of a product
+
 
 def serve(name: str, donate: bool, idle: float) -> None:
     """Compile the modules on stdin until stdin ends, or until no module arrives for ``idle`` seconds."""
@@ -41,10 +43,8 @@ def serve(name: str, donate: bool, idle: float) -> None:
 
 
 def _answer(module: bytes, target: Target, donate: bool) -> tuple[dict[str, Any], bytes]:
-    from shardpass.ir.context import parse_module
-
     try:
-        executable = _built(parse_module(module, trusted=True), target, donate)
+        executable = _executable(module, target, donate)
         hlo = executable.hlo_modules()[0].to_string().encode()
         stats = executable.get_compiled_memory_stats()
     except ShardpassError as error:
@@ -59,6 +59,22 @@ def _answer(module: bytes, target: Target, donate: bool) -> tuple[dict[str, Any]
         "donated": stats.alias_size_in_bytes,
         "peak": stats.peak_memory_in_bytes,
     }, hlo
+
+
+def _executable(module: bytes, target: Target, donate: bool) -> Any:
+    """Compile ``module``. On a card, XLA:GPU measures which products its own kernels can compute; without a card it may
+    try one that they cannot, and then a library has to.
+    """
+    from shardpass.ir import jax_private
+    from shardpass.ir.context import parse_module
+
+    try:
+        return _built(parse_module(module, trusted=True), target, donate)
+    except ShardpassError as error:
+        if NO_TILES not in str(error):
+            raise
+    with jax_private.products_of_libraries():
+        return _built(parse_module(module, trusted=True), target, donate)
 
 
 def _built(module: Any, target: Target, donate: bool) -> Any:

@@ -3,8 +3,11 @@
 import pytest
 
 from shardpass.diagnostics import ShardpassError
+from shardpass.diagnostics.table_runtime import COMPILE_FAILED
 from shardpass.hlo.read import read_program
 from shardpass.hlo.work import work_of
+from shardpass.ir import jax_private
+from shardpass.targets import child
 from shardpass.targets import compiler as targets_compiler
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import ENDED_IDLE, Compiler, shared
@@ -37,6 +40,20 @@ def test_one_child_compiles_all_variants():
     assert whole.bytes_received == 7 * 8 * 16 * 4
     assert split.arguments == whole.arguments == 4 * (8 * 32 + 32 * 16)
     assert whole.memory - whole.temporaries == whole.arguments + 64 * 16 * 4
+
+
+def test_products_that_xla_cannot_tile_are_computed_by_a_library(monkeypatch):
+    options = []
+
+    def built(*_):
+        options.append(jax_private._overrides.get())
+        if len(options) == 1:
+            raise COMPILE_FAILED.error(reason=f"INTERNAL: {child.NO_TILES} that satisfy hlo: %dot.85 = f32[22,32]")
+        return "the program"
+
+    monkeypatch.setattr(child, "_built", built)
+    assert child._executable(SPLIT.encode(), cpu(8), True) == "the program"
+    assert options == [(), (("xla_gpu_enable_triton_gemm", False),)]
 
 
 def test_a_draft_has_the_bytes_and_products_of_the_program():
