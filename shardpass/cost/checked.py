@@ -1,7 +1,7 @@
 """Read the file of a user's machine and report each possible error.
 
 ``cost.machine.from_table`` builds a machine of a table that is right; here the table is looked at first, field by
-field. ``about``, ``sources`` and ``in_flight`` may be left out.
+field. ``about``, ``sources``, ``in_flight`` and ``beside`` may be left out.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from shardpass.cost.collective import KINDS
 from shardpass.cost.machine import MACHINES, Machine, from_table
 from shardpass.diagnostics import Place, ShardpassError
 from shardpass.diagnostics.arguments import shown
@@ -72,6 +73,7 @@ def checked(data: Mapping[str, Any], path: str) -> Machine:
     look.number(data, "memory_bandwidth", infinite=True)
     if "in_flight" in data:
         look.whole(data, "in_flight", "", least=0)
+    look.beside(data.get("beside", {}))
     look.number({"kernel": 0.0, **data}, "kernel", zero=True)
     look.number({"elements": math.inf, **data}, "elements", infinite=True)
     look.flops(data.get("flops"))
@@ -104,6 +106,13 @@ class _Look:
             return
         wanted = NUMBER + (", or 0" if zero else "") + (", or inf" if infinite else "")
         raise self.wrong(f"{at}{field}", value, f"{wanted} is needed", f"write {field} = 1e9, or what it is")
+
+    def beside(self, table: object) -> None:
+        if not isinstance(table, Mapping) or not table.keys() <= set(KINDS):
+            remedy = "write [beside], and all_gather = 4096"
+            raise self.wrong("beside", table, "bytes by kind of collective are needed", remedy)
+        for kind in table:
+            self.whole(table, kind, "beside.", least=0)
 
     def whole(self, data: Mapping[str, Any], field: str, at: str, least: int = 1) -> None:
         value = data.get(field)

@@ -76,6 +76,8 @@ class Machine:
         links: by tier, the innermost first.
         local: rates of the local work of redistributions (``redistribute.program.local_work``), where they are known.
         in_flight: collectives that run at once, at most, beside work; 0: none runs beside work.
+        beside: by kind, the least bytes received of the collectives that run beside work, while others block; None: all
+            run beside work.
         kernel: seconds that a kernel takes at least.
         elements: a second, that pass through the vector unit.
     """
@@ -89,6 +91,7 @@ class Machine:
     local: Mapping[str, Any]
     sources: tuple[Source, ...]
     in_flight: int = 1  # XLA's default on all backends
+    beside: Mapping[str, int] | None = None
     kernel: float = 0.0
     elements: float = math.inf
 
@@ -128,6 +131,10 @@ class Machine:
             for link in self.links
         ]
         return replace(self, links=tuple(links))
+
+    def blocks(self, kind: str, received: int) -> bool:
+        """Return whether nothing runs beside a collective of ``kind`` by which a device receives so many bytes."""
+        return self.beside is not None and received < self.beside.get(kind, math.inf)
 
     @property
     def is_torus(self) -> bool:
@@ -258,6 +265,7 @@ def from_table(data: Mapping[str, Any]) -> Machine:
         data.get("local", {}),
         tuple(Source(**row) for row in data["sources"]),
         data.get("in_flight", 1),
+        data.get("beside"),
         float(data.get("kernel", 0)),
         float(data.get("elements", math.inf)),
     )

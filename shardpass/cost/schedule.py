@@ -12,7 +12,8 @@ Cases:
 
 1. A task without seconds takes no resource and is done when its needs are.
 2. A task with tasks inside (a loop, a branch) takes all resources: nothing passes its border. Its body is scheduled by
-   itself. A loop of n trips lasts n times its body, and what is in the body is drawn n times as long.
+   itself. A loop of n trips lasts n times its body, and what is in the body is drawn n times as long. So does a
+   collective that ``blocks``.
 3. A task of several resources (a collective over two axes) waits for all of them.
 4. Of tasks that do not compute at most ``in_flight`` run at once: XLA keeps one collective in flight. With none in
    flight nothing runs beside another.
@@ -52,6 +53,7 @@ class Task:
         needs: the indices of earlier tasks of the same list that must end first.
         inside: the tasks that it runs ``trips`` times.
         bytes: of what a collective makes.
+        blocks: nothing runs beside it.
     """
 
     key: Any
@@ -61,6 +63,12 @@ class Task:
     inside: tuple[Task, ...] = ()
     trips: int = 1
     bytes: int = 0
+    blocks: bool = False
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the task takes all resources."""
+        return bool(self.inside) or self.blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +191,7 @@ class _Lists:
         bodies = {place: self.scheduled(task.inside) for place, task in enumerate(tasks) if task.inside}
         seconds = [bodies[place][1] * task.trips if task.inside else task.seconds for place, task in enumerate(tasks)]
         every = tuple(sorted({name for task in tasks for name in task.resources} | {COMPUTE}))
-        wants = [every if task.inside else task.resources for task in tasks]
+        wants = [every if task.is_alone else task.resources for task in tasks]
         rest = _rest(tasks, seconds)
         tried = [dict(_starts(tasks, seconds, wants, order, self.in_flight)) for order in (rest, [0.0] * len(tasks))]
         starts = min(
@@ -230,7 +238,7 @@ def _start_late(
         task = tasks[place]
         if not seconds[place]:
             continue
-        if task.inside:
+        if task.is_alone:
             next_one = starts[place]
         elif task.resources and COMPUTE not in task.resources:
             latest = min(next_one, uses.get(place, -math.inf)) - seconds[place]

@@ -117,7 +117,7 @@ def explain_built(
         machine.name,
         compute=compute,
         find_schedule=lambda: schedule_module(
-            module, [op for op, _ in ops], rows, compute, facts.built_ops.number, called_by, machine.in_flight
+            module, [op for op, _ in ops], rows, compute, facts.built_ops.number, called_by, machine
         ),
         find_ops=facts.ops,
         find_constraints=facts.constraints,

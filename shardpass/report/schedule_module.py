@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from shardpass.cost.machine import Machine
 from shardpass.cost.schedule import COMPUTE, Task, beside, branches, links
 from shardpass.ir.annotations import main_of
 from shardpass.ir.collectives import OPS
@@ -36,16 +37,16 @@ def schedule_module(
     compute: Sequence[WorkFact],
     number_of: NumberOf,
     names: Mapping[int, str],
-    in_flight: int = 1,
+    machine: Machine,
 ) -> Schedule:
-    """Schedule the ops of a built ``module``. ``in_flight``: collectives at once.
+    """Schedule the ops of a built ``module``, with the collectives beside work that ``machine`` allows.
 
     ``ops``: those of ``rows``; ``number_of``: an op's number in the program; ``names``: its ops' names by number.
     """
-    tasks = _Tasks(ops, rows, {one.op: one for one in compute}, number_of, names)
+    tasks = _Tasks(ops, rows, {one.op: one for one in compute}, number_of, names, machine)
     body = main_of(module).regions[0].blocks[0]
     tasks.share(body)
-    return schedule_of(tasks.of_main(body), rows, in_flight)
+    return schedule_of(tasks.of_main(body), rows, machine.in_flight)
 
 
 class _Tasks:
@@ -58,7 +59,9 @@ class _Tasks:
         work: Mapping[int, WorkFact],
         number_of: NumberOf,
         names: Mapping[int, str],
+        machine: Machine,
     ) -> None:
+        self.machine = machine
         self.rows, self.work, self.number_of, self.names = rows, work, number_of, names
         self.row_of = {op: number for number, op in enumerate(ops)}
         self.numbers: dict[Any, int] = {}
@@ -109,7 +112,8 @@ class _Tasks:
             known = self.rows[row]
             mark = Mark(known.kind, known.place, (row,), known.op)
             made = sum(bytes_of(result.type) for result in op.results)
-            yield Task(mark, known.seconds / max(1, runs), links(known.axes), needs, bytes=made)
+            blocks = self.machine.blocks(known.kind, known.bytes_each)
+            yield Task(mark, known.seconds / max(1, runs), links(known.axes), needs, bytes=made, blocks=blocks)
         if number is not None:
             work = self.work[number]
             mark = Mark("copy" if row is not None else name.removeprefix("stablehlo."), work.place, op=number)

@@ -303,7 +303,8 @@ class _Blocks:
         """Add collectives, one after the other; return the place of the last task."""
         place = -1
         for one in sent:
-            task = Task("sent", one.seconds(self.machine), links(one.axes.split(",")), bytes=one.bytes)
+            blocks = self.machine.blocks(one.kind, one.bytes)
+            task = Task("sent", one.seconds(self.machine), links(one.axes.split(",")), bytes=one.bytes, blocks=blocks)
             place = out.add(task, needs if place < 0 else (place,))
         return place if place >= 0 else needs[0] if len(needs) == 1 else out.add(Task("brought"), needs)
 

@@ -26,6 +26,14 @@ def test_a_gather_runs_beside_what_does_not_need_it() -> None:
     assert exposed(slots) == {"gather": 0}
 
 
+def test_nothing_runs_beside_a_collective_that_blocks() -> None:
+    """The same program; the gather takes its 2 seconds before b or after it, and all of it is exposed."""
+    gather = Task("gather", 2, X, (0,), blocks=True)
+    slots = schedule([Task("a", 2, C), Task("b", 3, C, (0,)), gather, Task("c", 1, C, (2, 1))])
+    assert max(slot.end for slot in slots) == 8
+    assert exposed(slots) == {"gather": 2}
+
+
 def test_a_chain_hides_nothing() -> None:
     slots = schedule([Task("a", 2, C), Task("r", 3, X, (0,)), Task("b", 1, C, (1,))])
     assert spans(slots) == {"a": (0, 2), "r": (2, 5), "b": (5, 6)}

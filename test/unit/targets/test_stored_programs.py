@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from shardpass.cost.machine import find_machine
+from shardpass.hlo.collectives import HloCollectives
+from shardpass.hlo.read import read_program
 from shardpass.report.hlo.explain import explain_hlo
 from tools.bench.hlo_traffic import traffic
 
@@ -50,3 +53,14 @@ def test_fusions_of_a_tpu_start_and_end_collectives():
     assert schedule is not None
     assert schedule.compiler == "XLA:TPU"
     assert sum(schedule.exposed) < sum(row.seconds for row in report.rows)  # some run beside work
+
+
+@pytest.mark.parametrize("name", [name for name in STORED if "v5e" in name])
+def test_the_machine_says_which_collectives_block(name):
+    """Of XLA:TPU, those with an op of their own, which neither starts nor is named by an asynchronous collective."""
+    program, machine = read_program(text_of(name)), find_machine("v5e")
+    for one in HloCollectives(program).rows:
+        root = program.computations[one.computation].root
+        starts = "AsyncCollectiveStart" in root.attributes or "async_collective_name" in one.op.attributes
+        waits = not starts and not one.op.opcode.endswith("-start")
+        assert machine.blocks(one.kind, max(one.received)) == waits, one.op.name
