@@ -41,6 +41,7 @@ from shardpass.ir.walk import CONTROL_FLOW, OpList, read_blocks
 from shardpass.ops.reducers import combiner_of
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
+from shardpass.planning.plan.trade import JOINED, PART_OF_PEAK
 
 ALL_GATHER, ALL_TO_ALL = "stablehlo.all_gather", "stablehlo.all_to_all"
 ALL_REDUCE, REDUCE_SCATTER = "stablehlo.all_reduce", "stablehlo.reduce_scatter"
@@ -54,7 +55,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 CHANNEL = "channel_handle"
 HOLD_COLLECTIVES = CONTROL_FLOW | {"func.func"}  # other regions are reducers
-PART_OF_PEAK = 32  # what is joined may be of the most bytes that are alive at once
 OPEN_GROUPS = 4  # of one kind, that a collective is tried with
 
 
@@ -103,7 +103,7 @@ class Join(ModulePass):
     name = "shardpass-join"
     summary = "small collectives of one kind over the same groups become one"
 
-    most: int = 1 << 18
+    most: int = JOINED
     all_reduces: bool = False
 
     def run(self, module: Any) -> bool:

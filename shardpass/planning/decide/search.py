@@ -57,7 +57,17 @@ from shardpass.planning.plan.cost import price
 from shardpass.planning.plan.costly import every_op
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.plan.planner import plan_decided
-from shardpass.planning.plan.trade import ALONE, LEAST_SUM, Trade, heaviest, is_heavy, is_small, refused, spends_memory
+from shardpass.planning.plan.trade import (
+    ALONE,
+    LEAST_SUM,
+    Trade,
+    heaviest,
+    is_heavy,
+    is_small,
+    joined_makespan,
+    refused,
+    spends_memory,
+)
 from shardpass.planning.price.fold import Folded, fold
 from shardpass.planning.price.steps import SplitPlan
 from shardpass.planning.solve.network import Table
@@ -224,7 +234,7 @@ class _Best:
             return False
         if refused(self.plain, plan) or (weighed and refused(before, plan)):
             self.why = self.why or TRADED
-            return bool(point.copies) and self.consider(replace(point, copies={}), weighed)
+            return bool(shardings.copies) and self.consider(replace(point, copies={}), weighed)
         self.point, self.plan, self.why = point, plan, HIDDEN if weighed else self.why
         count = sum(one != other for one, other in zip(point.splits, search.first.splits, strict=True))
         change = SearchChange(f"{count} values at once", price(self.plain), price(plan))
@@ -242,6 +252,7 @@ class _Best:
         if self.heavy is None or not is_small(self.heavy):
             return
         best, heavy, kept = (self.plan, self.point, self.best), self.heavy, set[int]()
+        joined = joined_makespan(self.plain)
         for _ in range(LIGHTER):
             more = heaviest(self.plain, heavy) - kept
             kept |= more
@@ -249,8 +260,13 @@ class _Best:
             if point is None:
                 break
             self.plan, self.point, self.best = self.first
-            self.consider(point)
-            heavy, best = self.last, _lighter(best, (self.plan, self.point, self.best))
+            least = self.least
+            if self.consider(point):
+                if self.plan.makespan < joined:
+                    best = _lighter(best, (self.plan, self.point, self.best))
+                else:
+                    self.least = least
+            heavy = self.last
         self.plan, self.point, self.best = best
 
     def improve(self, tries: int) -> None:

@@ -26,6 +26,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shardpass.by_device import Receivers
 from shardpass.cost.groups import seconds
 from shardpass.cost.machine import Machine
@@ -192,8 +195,13 @@ class Sent:
             pair = self.loop.pair
             return self.loop.price(machine).beside / ((pair.count - 1) * len(pair.parts))
         assert self.mesh is not None
-        groups = self.mesh.groups(self.over) if self.step is None else self.step.groups
-        return seconds(machine, self.kind, self.bytes, groups, self.mesh.borders)
+        return seconds(machine, self.kind, self.bytes, self.groups, self.mesh.borders)
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """The ids of the devices of each group, a row for each."""
+        assert self.mesh is not None
+        return self.mesh.groups(self.over) if self.step is None else self.step.groups
 
 
 def listed(body: BlockPlan, machine: Machine) -> Iterator[Sent]:

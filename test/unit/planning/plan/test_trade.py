@@ -22,8 +22,9 @@ from shardpass.planning.decide import search
 from shardpass.planning.decide.search import TRADED, decide
 from shardpass.planning.plan import trade
 from shardpass.planning.plan.cost import price
-from shardpass.planning.plan.trade import Trade
+from shardpass.planning.plan.trade import Trade, joined_makespan
 from shardpass.program.table import table_of
+from tools.bench.underspecified_programs import PROGRAMS
 
 SUMS = """
 module attributes {mhlo.num_partitions = 8 : i32} {
@@ -250,3 +251,38 @@ def test_collectives_that_start_at_once(name):
         assert after.start([8]) == 0
         assert after.seconds("all_gather", 1 << 20, [8]) == before.seconds("all_gather", 1 << 20, [8])
     assert replace(machine.starting_at_once, links=machine.links) == machine
+
+
+def gathers(*rows):
+    """Return a program that gathers an array of each number of ``rows`` of 8 floats."""
+    kinds = [f"tensor<{number}x8xf32>" for number in rows]
+    split = '{mhlo.sharding = "{devices=[8,1]<=[8]}"}'
+    whole = '{mhlo.sharding = "{replicated}"}'
+    arguments = ", ".join(f"%a{place}: {kind} {split}" for place, kind in enumerate(kinds))
+    results = ", ".join(f"{kind} {whole}" for kind in kinds)
+    values = ", ".join(f"%a{place}" for place in range(len(kinds)))
+    return f"""module attributes {{mhlo.num_partitions = 8 : i32}} {{
+      func.func @main({arguments}) -> ({results}) {{ return {values} : {", ".join(kinds)} }} }}"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "starts"),
+    [((64, 64), 0), ((4096, 64, 64), 1), ((4096, 64, 64, 64), 1), ((4096, 64, 64, 64, 64), 2)],
+)
+def test_starts_that_join_saves(rows, starts):
+    """Of the 148 KB alive beside 4096 rows, a part in 32 is room for two arrays of 2 KiB, and not for three."""
+    plan = plan_module(gathers(*rows), machine="h100")
+    (start,) = {
+        sent.seconds(plan.machine) - sent.seconds(plan.machine.starting_at_once)
+        for sent in plan.collectives
+        if sent.bytes < 2**14
+    }
+    assert plan.makespan - joined_makespan(plan) == pytest.approx(starts * start)
+
+
+@pytest.mark.parametrize("form", ["free", "expert"])
+def test_a_start_that_goes_anyway_is_no_saving(form):
+    """Norms gathered once before a loop save starts in a plan; in the module they travel with weights."""
+    text = PROGRAMS["scan_fsdp"].in_form(form).lower().text
+    before, after = (shardpass.explain(text, machine="h100", effort=effort).schedule.seconds for effort in (0, 1))
+    assert after <= before
