@@ -2,7 +2,8 @@
 
     python -m tools.bench.estimates v5e FOLDER/v5e_*/*.plain.hlo.gz    HLO that tools/bench/targets.py stored
 
-A fusion has the kind of the heaviest op inside; one that is modelled to take less than ``SMALL`` is a kind of its own.
+A fusion has the kind of the heaviest op inside; those that are modelled to take less than ``SMALL`` are a kind of their
+own, and so are products that are modelled to take the least time of a kernel.
 Counted: modelled over estimated seconds, geometric mean and spread.
 """
 
@@ -45,8 +46,9 @@ def pairs(text: str, chip: str) -> Iterator[tuple[str, float, float]]:
     for one in work_of(program):
         cycles = estimated_cycles(one.op)
         if cycles is not None:
-            modelled = machine.seconds(one.work)
-            yield "small" if modelled < SMALL else kind_of(program, one.op), modelled, cycles / clock
+            modelled, kind = machine.seconds(one.work), kind_of(program, one.op)
+            least = "least " if one.work.flops and modelled <= machine.kernel else ""
+            yield "small" if modelled < SMALL else f"{least}{kind}", modelled, cycles / clock
 
 
 def _text(path: Path) -> str:

@@ -40,6 +40,7 @@ WAYS = ("plain", "pinned", "own")
 FIGURES = ("bytes", "memory", "seconds")
 SAME = 1.0001
 MOST = 16  # devices
+SMALL = 1 << 20  # bytes
 T = TypeVar("T")
 TARGETS = {
     "h100": {4: "h100:2x2", 6: "h100:2x3", 8: "h100:2x4", 16: "h100:2x8"},
@@ -70,7 +71,7 @@ AT_16: dict[str, dict[str, Any]] = {
     "weight_gathered": {"x": 4, "y": 2, "z": 2, "batch": 128},
 }
 MARKS = ("<!-- table: tools/bench/targets.py -->", "<!-- end of the table -->")
-HEADS = ("target", "way", "programs", "bytes", "memory", "seconds", "above plain", "rows = text")
+HEADS = ("target", "way", "corpus", "programs", "bytes", "memory", "seconds", "above plain", "rows = text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,10 @@ class Row:
     @property
     def key(self) -> tuple[str, str, str]:
         return self.target, self.name, self.way
+
+    @property
+    def corpus(self) -> str:
+        return "forms" if self.name in FORMS else "real"
 
     @property
     def is_equal(self) -> bool:
@@ -259,10 +264,11 @@ def read_rows(folder: Path) -> dict[tuple[str, str, str], Row]:
 
 
 def table(rows: Mapping[tuple[str, str, str], Row]) -> list[list[str]]:
-    """A line for each target and way: geometric means beside plain."""
+    """A line for each target, way and corpus: geometric means beside plain."""
     lines = []
-    for target, way in sorted({(row.target, row.way) for row in rows.values()}):
-        some = [row for row in rows.values() if (row.target, row.way) == (target, way) and not row.failure]
+    for target, way, corpus in sorted({(row.target, row.way, row.corpus) for row in rows.values()}):
+        every = [row for row in rows.values() if (row.target, row.way, row.corpus) == (target, way, corpus)]
+        some = [row for row in every if not row.failure]
         pairs = [(row, plain) for row in some if (plain := rows.get((target, row.name, "plain"))) and not plain.failure]
         means = []
         for what in FIGURES:
@@ -270,9 +276,8 @@ def table(rows: Mapping[tuple[str, str, str], Row]) -> list[list[str]]:
             means.append(f"{geometric_mean([ours / theirs for ours, theirs in both if ours and theirs]):.3f}")
         above = [row.above(plain) for row, plain in pairs]
         equal = sum(row.is_equal for row in some)
-        failed = sum(bool(row.failure) for row in rows.values() if (row.target, row.way) == (target, way))
-        count = f"{len(some)}" + (f" ({failed} fail)" if failed else "")
-        lines.append([target, way, count, *means, _counted(above), f"{equal} of {len(some)}"])
+        count = f"{len(some)}" + (f" ({len(every) - len(some)} fail)" if len(some) < len(every) else "")
+        lines.append([target, way, corpus, count, *means, _counted(above), f"{equal} of {len(some)}"])
     return lines
 
 
@@ -283,18 +288,21 @@ def _counted(above: Sequence[Mapping[str, float]]) -> str:
 
 
 def account(rows: Mapping[tuple[str, str, str], Row]) -> Iterator[str]:
-    """Yields, for each target, the account of memory over the compiler's, of its arguments and results too."""
+    """Yields, for each target, the account of memory over the compiler's, of its arguments and results too.
+
+    Programs below ``SMALL`` bytes are left out: what they hold is the padding of tiles.
+    """
     for target in sorted({row.target for row in rows.values()}):
         pairs = [
             (row.account + row.memory - row.temporaries) / row.memory
             for row in rows.values()
-            if row.target == target and row.account is not None and row.memory
+            if row.target == target and row.account is not None and row.memory >= SMALL
         ]
         if pairs:
             far = math.exp(sum(abs(math.log(one)) for one in pairs) / len(pairs))
             middle = f"geometric mean {geometric_mean(pairs):.3f}, median {median(pairs):.2f}"
             ends = f"{min(pairs):.2f} to {max(pairs):.2f}; off by {far:.3f} in geometric mean"
-            yield f"{target}: account over the compiler's, of all memory of {len(pairs)}: {middle}, {ends}"
+            yield f"{target}: account over the compiler's, of {len(pairs)} programs of 1 MiB or more: {middle}, {ends}"
 
 
 def faults(rows: Mapping[tuple[str, str, str], Row]) -> Iterator[str]:
