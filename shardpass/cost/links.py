@@ -10,7 +10,8 @@ along some mesh axes. Three kinds of links, b the bandwidth:
    group at once, both ways: 2b for each ring, and b where the ring is open, as its last device is no neighbour of the
    first. A permute goes over one link. An all_to_all is bounded by the links of its longest ring of n devices: blocks
    travel n/4 links on average, either way, so that each link carries an eighth of n times the operand; twice that where
-   the ring is open.
+   the ring is open. XLA:TPU scatters sums along one dimension, or two of which one is 2 long; over others it compiles a
+   reduce_scatter as an all_reduce (docs/howto/accelerators.md).
 
 Example: an all_gather on a torus with b = 100 GB/s over one mesh axis of 16 receives 200 GB/s, over three 600. An
 all_to_all of 64 MB over the 16 takes 64 MB * 16/8 / b = 1.28 ms.
@@ -22,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from shardpass.cost.collective import ALL_REDUCE, ALL_TO_ALL, PERMUTE, bytes_received
+from shardpass.cost.collective import ALL_REDUCE, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER, bytes_received
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,13 @@ class Torus:
         if kind == ALL_TO_ALL:
             return max(whole * n / (8 if closed else 4) for n, closed in rings) / self.bandwidth
         links = sum(2 if closed else 1 for _, closed in rings)
-        return bytes_received(kind, whole, prod(sizes)) / (links * self.bandwidth)
+        sent_as = ALL_REDUCE if kind == REDUCE_SCATTER and not self._scatters(sizes) else kind
+        return bytes_received(sent_as, whole, prod(sizes)) / (links * self.bandwidth)
+
+    def _scatters(self, sizes: Sequence[int]) -> bool:
+        """Return whether sums over mesh axes of these ``sizes`` can be scattered round one ring."""
+        dimensions = self._folds(prod(sizes))
+        return dimensions == 1 or (dimensions == 2 and min(sorted(self.shape)[-2:]) == 2)
 
     @property
     def most(self) -> float:

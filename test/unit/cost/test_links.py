@@ -1,6 +1,7 @@
 """Times on one kind of link: by hand, and by routing each block over each link of a ring."""
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,6 +12,29 @@ GB = 10**9
 SWITCH = Switch(8, 1e-5, 100e9, all_reduce=160e9)
 DIRECT = Direct(8, 1e-5, 10e9)
 TORUS = Torus(None, 5e-6, 100e9, shape=(16, 20, 28), wrap=4, hop=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "scatters"),
+    [
+        ((4, 4), (4,), True),
+        ((4, 4), (16,), False),
+        ((4, 4), (4, 4), False),
+        ((2, 4), (8,), True),
+        ((2, 4), (4, 2), True),
+        ((2, 2, 2), (8,), False),
+        ((2, 2, 2), (4, 2), False),
+        ((2, 2, 4), (16,), False),
+        ((2, 2, 4), (8,), True),
+        ((2, 2, 4), (4,), True),
+    ],
+)
+def test_sums_are_scattered_where_xla_compiles_a_reduce_scatter(shape, sizes, scatters):
+    """What libtpu 0.0.42.1 compiles of ``psum_scatter`` over slices of v5e and v5p of these shapes."""
+    slice_ = replace(TORUS, shape=shape)
+    kind = "reduce_scatter" if scatters else "all_reduce"
+    assert slice_.seconds("reduce_scatter", GB, sizes) == slice_.seconds(kind, GB, sizes)
+    assert slice_.seconds("all_reduce", GB, sizes) == 2 * slice_.seconds("all_gather", GB, sizes)
 
 
 @pytest.mark.parametrize(
