@@ -25,9 +25,8 @@ from shardpass.planning.solve.eliminate import Elimination, elimination_order
 from shardpass.planning.solve.network import Network
 from shardpass.planning.solve.reduce import reduced
 from shardpass.planning.solve.result import Result
-from shardpass.planning.solve.toulbar2 import SHORT
 
-SMALL = 1 << 20  # entries of networks that have a first search, of ``SHORT`` backtracks
+SHORT, SMALL = 3, 1 << 20  # backtracks of a first search, and entries of networks that have one
 
 
 @dataclass(frozen=True)

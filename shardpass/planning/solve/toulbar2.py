@@ -31,9 +31,9 @@ from shardpass.planning.solve.network import Costs, Network
 from shardpass.planning.solve.result import Result
 
 PRECISE = 1e-9  # of a price: rounding of sums of floats
-COARSE, FINE, FINER = 1e6, 1e7, 1e10  # units in the known price; more in a smaller network
-SMALL, LARGE = 1 << 11, 1 << 18  # entries: above, arc consistencies may take minutes to settle where units are fine
-SHORT = 3  # backtracks of a search for which units of a large network may be fine
+FINE, FINER = 1e7, 1e10  # units in the known price; the second of networks up to SMALL entries
+SMALL = 1 << 11  # above it, arc consistencies may take minutes to settle where units are fine
+SETTLED = 100  # units that arc consistencies leave where they are: for fewer they may take minutes to settle
 LARGEST = 1e15  # a whole number that sums of thousands of tables keep below toulbar2's largest cost, 5e17
 _one_at_a_time = threading.Lock()
 
@@ -61,8 +61,7 @@ def solve(network: Network, known: Mapping[int, int] | None, backtracks: int) ->
         if slack <= 0:
             return replace(best, bound=best.price, why="")
         upper = slack if math.isfinite(slack) else _greatest(network)
-        large = network.entries > LARGE and backtracks > SHORT
-        fine = FINER if network.entries <= SMALL else COARSE if large else FINE
+        fine = FINER if network.entries <= SMALL else FINE
         unit = upper / (fine if math.isfinite(slack) else LARGEST)
         better = _searched(network, slack, unit, backtracks)
         bound = max(best.bound, better.bound)
@@ -109,6 +108,7 @@ def _run(network: Network, top: int, unit: float, backtracks: int) -> tuple[list
     options.useRASPS = 1
     options.RASPSnbBacktracks = backtracks
     options.backtrackLimit = backtracks
+    options.costThreshold = options.costThresholdPre = SETTLED
     wcsp = problem.CFN.wcsp
     places = {}
     for variable, size in network.sizes.items():

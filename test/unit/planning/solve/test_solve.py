@@ -56,23 +56,13 @@ def test_the_optimum_and_its_bound(solver: Solver, forbidden: float, wide: bool)
     assert bool(impossible) == bool(forbidden)
 
 
-@pytest.mark.parametrize(("values", "backtracks", "units"), [(600, 200, 1e6), (600, 3, 1e7), (64, 200, 1e7)])
-def test_a_long_search_of_a_large_network_has_coarse_units(
-    values: int, backtracks: int, units: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With fine ones arc consistencies took over a minute on 640,000 entries, and 0.1 s with coarse ones."""
-    costs = np.arange(1.0, values**2 + 1).reshape(values, values)
-    taken, searched = list[float](), toulbar2._searched
+def test_arc_consistencies_settle_early() -> None:
+    """At a threshold of one unit they took over a minute on 640,000 entries, and 0.1 s at this one."""
+    import pytoulbar2.pytb2
 
-    def noting(network: Network, slack: float, unit: float, limit: int) -> Result:
-        taken.append(slack / unit)
-        return searched(network, slack, unit, limit)
-
-    monkeypatch.setattr(toulbar2, "_searched", noting)
-    network = Network.of([Table((0, 1), costs), Table((0,), costs[0])])
-    found = toulbar2.solve(network, {0: values - 1, 1: values - 1}, backtracks)
-    assert taken[0] == pytest.approx(units)
-    assert found.price == pytest.approx(2.0, rel=1e-5)
+    toulbar2.solve(grid(2, 7, 4), None, 50)
+    options = pytoulbar2.pytb2.option
+    assert (options.costThreshold, options.costThresholdPre) == (100, 100)
 
 
 @pytest.mark.parametrize("forbidden", [0.0, 0.3])
