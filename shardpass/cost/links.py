@@ -102,8 +102,12 @@ class Torus:
 
     def _scatters(self, sizes: Sequence[int]) -> bool:
         """Return whether sums over mesh axes of these ``sizes`` can be scattered round one ring."""
-        dimensions = self._folds(prod(sizes))
-        return dimensions == 1 or (dimensions == 2 and min(sorted(self.shape)[-2:]) == 2)
+        left, extents = prod(sizes), []
+        for length in sorted(self.shape, reverse=True):
+            if left > 1:
+                extents.append(min(left, length))
+                left = -(-left // length)
+        return len(extents) < 2 or (len(extents) == 2 and extents[1] == 2)
 
     @property
     def most(self) -> float:

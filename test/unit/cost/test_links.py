@@ -18,6 +18,7 @@ TORUS = Torus(None, 5e-6, 100e9, shape=(16, 20, 28), wrap=4, hop=1e-6)
     ("shape", "sizes", "scatters"),
     [
         ((4, 4), (4,), True),
+        ((4, 4), (8,), True),
         ((4, 4), (16,), False),
         ((4, 4), (4, 4), False),
         ((2, 4), (8,), True),
@@ -30,7 +31,7 @@ TORUS = Torus(None, 5e-6, 100e9, shape=(16, 20, 28), wrap=4, hop=1e-6)
     ],
 )
 def test_sums_are_scattered_where_xla_compiles_a_reduce_scatter(shape, sizes, scatters):
-    """What libtpu 0.0.42.1 compiles of ``psum_scatter`` over slices of v5e and v5p of these shapes."""
+    """What libtpu 0.0.42.1 compiles of ``psum_scatter`` in slices of v5e and v5p of these shapes."""
     slice_ = replace(TORUS, shape=shape)
     kind = "reduce_scatter" if scatters else "all_reduce"
     assert slice_.seconds("reduce_scatter", GB, sizes) == slice_.seconds(kind, GB, sizes)
