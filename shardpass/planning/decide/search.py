@@ -64,8 +64,8 @@ from shardpass.planning.plan.trade import (
     heaviest,
     is_heavy,
     is_small,
-    joined_makespan,
     refused,
+    saves_when_joined,
     spends_memory,
 )
 from shardpass.planning.price.fold import Folded, fold
@@ -252,7 +252,6 @@ class _Best:
         if self.heavy is None or not is_small(self.heavy):
             return
         best, heavy, kept = (self.plan, self.point, self.best), self.heavy, set[int]()
-        joined = joined_makespan(self.plain)
         for _ in range(LIGHTER):
             more = heaviest(self.plain, heavy) - kept
             kept |= more
@@ -262,7 +261,7 @@ class _Best:
             self.plan, self.point, self.best = self.first
             least = self.least
             if self.consider(point):
-                if self.plan.makespan < joined:
+                if saves_when_joined(self.plain, self.plan):
                     best = _lighter(best, (self.plan, self.point, self.best))
                 else:
                     self.least = least

@@ -10,9 +10,9 @@ certain numbers of a machine, and memory is what users run out of.
 3. A plan that stores more than ``MUCH`` times as much as that of propagation alone saves more than ``MATERIAL``, and
    the report of it says how much it stores.
 4. A plan fits into the memory of a device where that of propagation alone does, also with what it fetches ahead.
-
-5. A plan that was sought because the fastest stores too much is faster than that of propagation alone with its small
-   collectives joined, as ``passes.join`` does after the decision: a start that goes anyway is no saving.
+5. A plan that was sought because the fastest stores too much is faster than that of propagation alone also when small
+   collectives are joined, as ``passes.join`` does after the decision: a start that goes anyway is no saving. Where such
+   a plan receives more, none of its own are joined, as the order of its ops may not permit that.
 
 Example on 8 devices, with starts of 70 us: 20 steps of gradient descent on rows of 64 KiB in all. Gathering the rows
 saves 19 starts, and temporaries grow from 4 to 70 KiB: refused by the second rule.
@@ -123,6 +123,14 @@ def saves_starts(plain: ProgramPlan, plan: ProgramPlan) -> bool:
     """Return whether most of the seconds that ``plan`` saves are starts of collectives."""
     saved, without = plain.price - plan.price, plain.price_without_starts - plan.price_without_starts
     return saved > 0 and saved - without > without
+
+
+def saves_when_joined(plain: ProgramPlan, plan: ProgramPlan) -> bool:
+    """Return whether ``plan`` is faster than ``plain`` when small collectives are joined: those of both, or those of
+    ``plain`` alone where ``plan`` receives more.
+    """
+    after = plan.makespan if plan.bytes_received > plain.bytes_received else joined_makespan(plan)
+    return after < joined_makespan(plain)
 
 
 def joined_makespan(plan: ProgramPlan) -> float:
