@@ -6,8 +6,9 @@ Each is read off the traced program, for the collectives that the compiled progr
    loop is enough.
 2. An op that works along a dimension which devices share: a lookup of rows, a reshape that joins the dimension with
    one in front of it, a sort.
-3. An array that is sent after it was cast to a wider type or repeated, as the heads of keys and values are.
-4. A large array that stays whole over an axis which splits others of its kind, states or batches, with a dimension that
+3. An argument that a shard_map takes in another sharding than it has.
+4. An array that is sent after it was cast to a wider type or repeated, as the heads of keys and values are.
+5. A large array that stays whole over an axis which splits others of its kind, states or batches, with a dimension that
    the axis does not divide.
 
 Example: ``x[permutation]`` of a batch over 'data'. Any device may need any row, so XLA gathers the whole batch.
@@ -24,7 +25,9 @@ from itertools import chain
 from math import prod
 
 from shardpass.advise.find.propose.program import Context
-from shardpass.advise.find.propose.specs import axes_of
+from shardpass.advise.find.propose.specs import axes_of, whole
+from shardpass.advise.place.sites import pattern
+from shardpass.advise.place.specs import spec_text
 from shardpass.cost import collective as kinds
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.program.program import Block, Op, OpKind
@@ -75,7 +78,7 @@ def causes(context: Context, rows: Sequence[Row], memory: int) -> list[Cause]:
     """Return the causes that cost much of what ``rows`` receive, or of the ``memory``; what costs most first."""
     total = sum(row.bytes_received for row in rows)
     flow = _Flow(context)
-    sent = [*_summed(flow, rows), *_along(flow, rows), *_enlarged(flow, rows)]
+    sent = [*_summed(flow, rows), *_along(flow, rows), *_at_borders(flow, rows), *_enlarged(flow, rows)]
     large = [one for one in sent if one.bytes >= max(1, LEAST * total)]
     uneven = [one for one in _uneven(context) if one.memory >= LARGE * memory]
     return sorted(large, key=lambda one: -one.bytes) + sorted(uneven, key=lambda one: -one.memory)
@@ -204,6 +207,8 @@ def _along(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
     groups: dict[tuple[Place, str], list[Row]] = defaultdict(list)
     for row in rows:
         name = row.names.rpartition("/")[2]
+        if name == "conv_general_dilated" and row.kind != kinds.PERMUTE:
+            continue  # of filters, or of channels
         is_table = name == "gather" and any(map(flow.is_table, flow.at[*_line(row.place), name]))
         if name in _ALONG and row.place != NOWHERE and not is_table:
             groups[row.place, name].append(row)
@@ -216,6 +221,36 @@ def _along(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
             place,
             cost,
         )
+
+
+def _at_borders(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
+    """Yield a cause for each line at which a shard_map takes arrays in another sharding than they have."""
+    sites = flow.context.sites
+    origin, written = sites.reading.origin, sites.reading.constraints
+    cost: dict[Place, int] = defaultdict(int)
+    for row in rows:
+        if row.kind in _MOVED and row.names.endswith("/shard_map"):
+            cost[row.place] += row.bytes_received
+    for place, sent in cost.items():
+        taken: dict[str, list[str]] = defaultdict(list)
+        for op in flow.at[*_line(place), "sharding_constraint"]:
+            value = op.operands[0]
+            array = flow.program.arrays[value]
+            if array is None or origin.get(op.number) in written:
+                continue
+            there = flow.program.annotations[op.results[0]].sharding
+            was, now = (whole(one, array.rank, flow.program) for one in (flow.context.now.get(value), there))
+            if was is not None and now is not None and was != now:
+                name = pattern(flow.names.of(value))
+                taken[f"as {spec_text(now)}, placed as {spec_text(was)}"].append(f"`{name}`")
+        words = [f"{', '.join(dict.fromkeys(names))} {how}" for how, names in taken.items()]
+        if words:
+            yield Cause(
+                f"in_specs of the shard_map take {'; '.join(words)}, which costs {show_bytes(sent)} received",
+                "give in_specs the spec that the array has, and let the body work on its part",
+                place,
+                sent,
+            )
 
 
 def _enlarged(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:

@@ -10,11 +10,11 @@ folded program for each price.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from shardpass.advise.place.sites import ARGUMENT, CHUNKS, CONSTRAINT, CUT, RESULT, Reading
+from shardpass.advise.place.sites import ARGUMENT, BORDER, CHUNKS, CONSTRAINT, CUT, RESULT, Reading
 from shardpass.advise.place.write import Change, on_values
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect
@@ -28,8 +28,11 @@ from shardpass.planning.plan.planner import plan_program
 from shardpass.planning.plan.task import Task, holding
 from shardpass.planning.price.clock import clock_of
 from shardpass.planning.price.fold import Folded
-from shardpass.program.program import NO_ANNOTATION, OpKind, Program, ValueAnnotation
+from shardpass.program.program import NO_ANNOTATION, OpKind, Program, ValueAnnotation, constraints_of
 from shardpass.propagation.program import Propagated
+from shardpass.sharding import Sharding
+
+LARGEST = 2_000  # ops of a folded program that is decided
 
 
 def propagated(imported: Any, changes: Sequence[Change], propagate: str) -> Any:
@@ -68,6 +71,20 @@ class Model:
         seconds, peak = as_propagated(task, folded.program, Propagated(folded.program, task.barriers))
         return seconds + holding(peak, self.clock)
 
+    def decided(self) -> tuple[Mapping[int, Sharding], Mapping[int, Sharding]]:
+        """Return the shardings of all values as propagated, and as decided where constraints may be given up.
+
+        Those decided are empty for programs of more than LARGEST ops.
+        """
+        task, program = self.task, self.task.folded.program
+        now = task.folded.unfolded(Propagated(program, task.barriers).shardings)
+        if program.count > LARGEST:
+            return now.of, {}
+        free = replace(program, pinned=frozenset(), wishes=constraints_of(program))
+        search = Search(task.program, task.barriers, task.machine, replace(task.folded, program=free), task.decided)
+        search.run()
+        return now.of, search.unfolded(search.candidates[-1]).of if search.candidates else {}
+
     def propagated(self, changes: Iterable[Change]) -> ProgramPlan:
         """Return the plan of the whole program with ``changes``, its shardings propagated."""
         task = self.task
@@ -89,8 +106,8 @@ def changed(folded: Folded, changes: Iterable[Change]) -> Program:
     for change in changes:
         site, dims = change.site, change.dims(mesh)
         annotation = NO_ANNOTATION if dims is None else ValueAnnotation(mesh.sharding(dims))
-        if site.kind in (CHUNKS, CUT):
-            continue  # no annotation
+        if site.kind in (BORDER, CHUNKS, CUT):
+            continue  # no annotation that the model knows
         if site.kind == RESULT:
             for position in site.positions:
                 results[folded.results[position]] = annotation

@@ -5,15 +5,15 @@ of an annotated array stay on each device saves communication by giving up what 
 batch, or undoes ZeRO or FSDP.
 
 1. An edit breaks the scheme where ``scheme.harm`` counts bytes, or where more bytes are received. One for which bytes
-   are counted is left out where a device receives or holds more with it, unless other axes split the array then, or
-   where it does not save HALF of what is received or of the memory: time alone, which is modelled, is no reason to give
-   up a split. Where these bytes are less than SMALL of the memory, a FIFTH is enough. An edit that splits an annotated
-   array otherwise saves a TENTH of the time, of what is received, or of the memory; one with which a device receives or
-   holds more, a THIRD.
+   are counted is left out unless other axes split the array then, and it saves HALF of what is received or of the
+   memory: nothing is a reason to give up a split. Where these bytes are less than SMALL of the memory, a FIFTH is
+   enough. An edit that splits an annotated array otherwise saves a TENTH of the time, of what is received, or of the
+   memory; one with which a device receives or holds more, a THIRD. What is dropped saves no time for memory.
 2. Edits that keep the scheme come first, unless the best of them is worth less than half (``HALF``) of an edit that
    breaks the scheme.
 3. Of these, all that are worth NEAR of the best count as equal. The order is then the rank of the kind, the number of
    places, and the worth: the part of the time, of the bytes received, and half of the part of the memory that is saved.
+   A whole state that contains the first of these edits, and with which a device holds less, comes instead of it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from shardpass.advise.find.propose import Kind
 from shardpass.advise.find.propose.program import Edit
-from shardpass.advise.find.verify import MORE_BYTES, saves, saves_memory, worsens
+from shardpass.advise.find.verify import LEAST_MEMORY, MORE_BYTES, saves, saves_memory, worsens
 from shardpass.report.findings import Figures
 
 HALF = 0.5
@@ -70,14 +70,16 @@ class Trial:
             return False
         time, sent, memory = _saved(base, after)
         if self.harm:
-            least = FIFTH if self.harm <= SMALL * base.memory else HALF
-            return max(sent, memory) >= least and (self.moves or not worsens(base, after))
+            return self.moves and max(sent, memory) >= (FIFTH if self.harm <= SMALL * base.memory else HALF)
+        if memory < -LEAST_MEMORY and any(change.spec is None for change in self.edit):
+            return False
         least = THIRD if worsens(base, after) else TENTH if self.moves else 0.0
         return max(time, sent, memory) >= least
 
     def saves_memory(self, base: Figures, after: Figures) -> bool:
         """Return whether the edit is worth a report by its memory alone."""
-        return not self.harm and saves_memory(base, after, self.kind.trades)
+        is_kept = not self.harm and (not self.moves or self.kind.trades > 0)
+        return is_kept and saves_memory(base, after, self.kind.trades)
 
 
 def best(base: Figures, trials: Sequence[Trial]) -> Trial:
@@ -88,7 +90,9 @@ def best(base: Figures, trials: Sequence[Trial]) -> Trial:
     if keeping and max(worth[id(trial)] for trial in keeping) >= HALF * most:
         trials, most = keeping, max(worth[id(trial)] for trial in keeping)
     near = [trial for trial in trials if worth[id(trial)] >= NEAR * most]
-    return min(near, key=lambda trial: (trial.kind.rank, trial.places, -worth[id(trial)]))
+    first = min(near, key=lambda trial: (trial.kind.rank, trial.places, -worth[id(trial)]))
+    larger = [trial for trial in trials if trial.kind.together and set(first.edit) < set(trial.edit)]
+    return min(larger, key=_memory, default=first) if any(_memory(one) < _memory(first) for one in larger) else first
 
 
 def in_turn(trials: Iterable[Trial]) -> list[Trial]:
@@ -102,6 +106,11 @@ def in_turn(trials: Iterable[Trial]) -> list[Trial]:
         rows.append((place > 0, trial.price + STEP * place, len(rows), trial))
         before[trial.kind.name] += 1
     return [trial for *_, trial in sorted(rows, key=lambda row: row[:3])]
+
+
+def _memory(trial: Trial) -> int:
+    assert trial.after is not None
+    return trial.after.memory
 
 
 def _saved(base: Figures, after: Figures) -> tuple[float, float, float]:

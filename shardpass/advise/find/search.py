@@ -47,7 +47,7 @@ from shardpass.advise.find.kinds import Kinds, misfit
 from shardpass.advise.find.price import Model
 from shardpass.advise.find.propose import KINDS, SPREAD, Kind
 from shardpass.advise.find.propose.program import Context, Edit
-from shardpass.advise.find.propose.specs import divides
+from shardpass.advise.find.propose.specs import axes_of, divides
 from shardpass.advise.find.propose.states import thinner
 from shardpass.advise.find.rank import HALF, NEAR, Trial, best, in_turn
 from shardpass.advise.find.scheme import harm, label, moves
@@ -55,7 +55,7 @@ from shardpass.advise.find.sentences import action_of, sentence
 from shardpass.advise.find.source import Edits
 from shardpass.advise.find.text import JaxText, Written, code_of
 from shardpass.advise.find.verify import LEAST_MEMORY, changed_lines, figures
-from shardpass.advise.place.sites import CONSTRAINT, RESULT, Site, Sites, read
+from shardpass.advise.place.sites import ARGUMENT, BORDER, CONSTRAINT, RESULT, VALUE, Site, Sites, read
 from shardpass.advise.place.specs import spec_text
 from shardpass.advise.place.write import Change, with_changes
 from shardpass.cost.machine import Machine
@@ -63,6 +63,7 @@ from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
+from shardpass.ir.frames import Frame
 from shardpass.ir.replica_groups import meshes_of
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import CAUSE, INTERRUPTED, LATE, NAME, Annotated, Figures, Finding, Findings
@@ -74,6 +75,8 @@ from shardpass.sharding import Mesh
 TRIES = 20_000  # ops that are priced in all
 FEWEST, MOST = 32, 240  # edits that are priced
 DRAFTING = 0.6  # of the time, until the end of the first round of drafts
+DRAFTS = 12_000  # ops that are drafted in this round
+FEWEST_DRAFTED, MOST_DRAFTED = 12, 48
 MOST_REFINED = 4
 MOST_UNIONS = 4  # drafts of two edits of one kind
 MOST_AGAIN = 6  # drafts on top of a finding
@@ -148,7 +151,7 @@ class _Search:
         self.changes: list[Change] = []
         self.findings: list[Finding] = []
         self.causes: list[Cause] = []
-        self.leading: tuple[Finding, ...] = ()  # a cause in front of the findings
+        self.expressions: dict[Frame, list[Site]] = {}  # see ``_beside``
         self.compiled = 0
         self.is_cut = False  # whether time ended the proposals
 
@@ -165,7 +168,8 @@ class _Search:
         self.model = Model(sites.reading, self.asked.machine)
         arrays = [row.array for row in sorted(self.rows, key=lambda row: -row.bytes_received)][:MOST_NAMED]
         folded = self.model.task.folded
-        self.context = Context(sites.used_alike(folded.of, folded.results), self._lines(), arrays)
+        now, there = self.model.decided()
+        self.context = Context(sites.used_alike(folded.of, folded.results), self._lines(), arrays, now, there)
         self.causes = causes(self.context, self.rows, self.figures.memory)
         stopped = ""
         try:
@@ -175,26 +179,8 @@ class _Search:
             if not self.asked.interruptible:
                 raise
             stopped = INTERRUPTED
-        if not self.findings:
-            self._lead()
         left = [self._named(one, self.figures) for one in self.causes if self._is_left(one)]
-        return Findings((*self.leading, *self.findings, *left[:MOST_CAUSES]), self.compiled, stopped=stopped)
-
-    def _lead(self) -> None:
-        """Put the first cause in front that costs more than the first finding saves, or that this finding mends by
-        another scheme than the user's.
-        """
-        base, breaks = figures(self.asked.base), bool(label(self.context, tuple(self.changes)))
-        for one in self.causes:
-            if not self._is_left(one) and not (breaks and one.bytes):
-                continue
-            thinner = (base.memory - self.figures.memory) / max(1, base.memory)
-            fewer = max((base.bytes - self.figures.bytes) / max(1, base.bytes), thinner)
-            if not self.findings or one.bytes > fewer * base.bytes or (breaks and one.bytes):
-                self.causes.remove(one)
-                self.leading = (self._named(one, base),)
-                self.asked.show(*self.leading)
-                return
+        return Findings((*self.findings, *left[:MOST_CAUSES]), self.compiled, stopped=stopped)
 
     def _is_left(self, cause: Cause) -> bool:
         """Return whether the findings leave more than half of what ``cause`` costs."""
@@ -216,7 +202,8 @@ class _Search:
         self.asked.budget.allow(max(COMPILES * self.asked.budget.elsewhere, IN_FULL * self.asked.whole))
         if draft is None:
             return
-        drafted = self._drafted(trials, len(trials), DRAFTING)
+        most = max(FEWEST_DRAFTED, min(MOST_DRAFTED, DRAFTS // max(1, self.model.task.folded.program.count)))
+        drafted = self._drafted(trials, most, DRAFTING)
         drafted += self._drafted(_unions(draft, _that_save(draft, drafted)), MOST_UNIONS)
         saving = _that_save(draft, drafted)
         first = best(draft, saving) if saving else None
@@ -252,9 +239,12 @@ class _Search:
                 price = round(self._price(edit) / base / SAME) * SAME if base else 1.0
                 if math.isfinite(price):
                     price -= thinner(self.context, edit) / max(1, self.figures.memory) / 2  # as ``Trial.worth`` has it
-                    trials.append(Trial(edit, kind, price, harm(self.context, edit), moves(self.context, edit)))
+                    trials.append(self._trial(edit, kind, price))
             self.is_cut = bool(streams) and self.asked.budget.is_over(PRICING)
         return in_turn(trials)
+
+    def _trial(self, edit: Edit, kind: Kind, price: float) -> Trial:
+        return Trial(edit, kind, price, harm(self.context, edit), moves(self.context, edit))
 
     @property
     def _most_priced(self) -> int:
@@ -268,23 +258,34 @@ class _Search:
         key = frozenset(
             (change.site.kind, change.site.positions or change.site.origins, change.spec) for change in edit
         )
-        if key in seen or all(change.spec == change.site.spec for change in edit):
+        if not edit or key in seen or all(change.spec == change.site.spec for change in edit):
             return False
         seen.add(key)
         return True
 
     def _closed(self, edit: Edit) -> Edit:
-        """Add the constraints that the text of ``edit`` changes too: those that a loop makes by one call path."""
-        more = []
-        for change in edit:
-            for site in self.sites.constraints if change.site.kind == CONSTRAINT else ():
-                same = site.frame == change.site.frame and site.calls == change.site.calls
-                if same and site is not change.site and site.array.rank == change.site.array.rank:
-                    spec = change.spec
-                    if spec is None or divides(spec, site.array.shape, self.context.axes):
-                        more.append(Change(site, spec))
+        """Add what the text of ``edit`` changes too: constraints that a loop makes by one call path, and the other
+        arrays of an expression. The edit is () where one of these cannot be split so.
+        """
         known = {change.site for change in edit}
-        return (*edit, *(change for change in dict.fromkeys(more) if change.site not in known))
+        more = dict.fromkeys(Change(site, change.spec) for change in edit for site in self._beside(change.site))
+        added = [_of_rank(change) for change in more if change.site not in known]
+        if any(one is None or not divides(one.spec or (), one.site.array.shape, self.context.axes) for one in added):
+            return ()
+        return (*edit, *filter(None, added))
+
+    def _beside(self, site: Site) -> Sequence[Site]:
+        """Return the other sites that a text changes with ``site``."""
+        if site.kind == CONSTRAINT:
+            every = [one for one in self.sites.constraints if (one.frame, one.calls) == (site.frame, site.calls)]
+        elif site.kind == VALUE:
+            if site.frame not in self.expressions:
+                some = self.sites.values([site.place], several=True)
+                self.expressions[site.frame] = [one for one in some if one.frame == site.frame]
+            every = self.expressions[site.frame]
+        else:
+            return ()
+        return [one for one in every if one != site]
 
     def _price(self, edit: Sequence[Change]) -> float:
         """Model the price of ``edit``; infinite where it cannot be planned."""
@@ -301,6 +302,9 @@ class _Search:
         return None if module is None else self.asked.compiler(module, draft)
 
     def _module(self, edit: Edit) -> bytes | None:
+        if any(change.site.kind == BORDER for change in edit):
+            written = self.text.written(edit) if self.asked.again is not None else None
+            return (self.asked.again(written.edits) or None) if written and self.asked.again is not None else None
         try:
             return with_changes(self.module, self.sites.program.mesh.mesh, [*self.changes, *edit])
         except (ShardpassError, ir.MLIRError):
@@ -337,7 +341,7 @@ class _Search:
             if kept is None or kept.after is None:
                 break
             draft = kept.after
-            if self._is_late():
+            if self._is_late() or self._is_rewritten():
                 break
             others = [one for one in drafted if not _share(one.edit, kept.edit) and not one.harm]
             others = sorted(_that_save(plain, others), key=lambda one: -one.worth(plain))
@@ -363,7 +367,7 @@ class _Search:
         Proposed is what shrinks arguments on top of the findings: a moment has to be split as its parameter is by then.
         ``drafted``: other edits, of which there are drafts. Returns the figures of a draft with the findings.
         """
-        for _ in range(MOST_THINNER):
+        for _ in range(0 if self._is_rewritten() else MOST_THINNER):
             tried = [*drafted, *self._drafted(self._thin(draft), MOST_THIN)]
             drafted = []  # drafts of the program without the finding
             thin = [
@@ -390,19 +394,24 @@ class _Search:
             for edit in map(self._closed, islice(kind.propose(context), MOST)):
                 saved = thinner(context, edit) / max(1, draft.memory)
                 enough = saved > LEAST_MEMORY or (kind.together and saved >= 0)
-                if enough and self._is_new(edit, seen) and not harm(context, edit):
+                if enough and self._is_new(edit, seen) and not harm(context, edit) and not _is_part(context, edit):
                     thinning.append((saved, kind, edit))
         thinning.sort(key=lambda one: -one[0])
         base = self._price(self.changes) or 1.0
         prices = (self._price([*self.changes, *edit]) / base for _, _, edit in thinning[: self._most_priced])
         trials = [
-            Trial(edit, kind, price - saved) for (saved, kind, edit), price in zip(thinning, prices, strict=False)
+            Trial(edit, kind, price - saved, 0, moves(context, edit))
+            for (saved, kind, edit), price in zip(thinning, prices, strict=False)
         ]
         return in_turn(trials)
 
     def _may_keep(self, trial: Trial) -> bool:
         """Compile ``trial`` in full; after the end of the time only where there is no finding yet."""
         return not (self.findings and self._is_late()) and self._verified(trial, trial.saves_memory)
+
+    def _is_rewritten(self) -> bool:
+        """Return whether a finding exists as text alone, so that nothing goes on top of it."""
+        return any(change.site.kind == BORDER for change in self.changes)
 
     def _is_changed(self, trial: Trial) -> bool:
         """Return whether a finding changes a place of ``trial``."""
@@ -415,7 +424,7 @@ class _Search:
             for count in range(1, len(names) + 1):
                 for other in permutations(names, count):
                     if other != names:
-                        yield replace(trial, edit=_with_axes(trial.edit, names, other), after=None)
+                        yield self._trial(_with_axes(trial.edit, names, other), trial.kind, trial.price)
 
     def _verified(self, trial: Trial, worth: Callable[[Figures, Figures], bool]) -> bool:
         """Compile the program with an edit in full; record a finding and return True if it saves."""
@@ -435,8 +444,6 @@ class _Search:
             self.findings.append(finding)
             self.changes += edit
             self.rows, self.figures = rows, finding.after
-            if len(self.findings) == 1:
-                self._lead()
             self.asked.show(finding)
             return True
         return False
@@ -500,11 +507,16 @@ def _that_save(draft: Figures, trials: Iterable[Trial], least: float = 0.0) -> l
 
 
 def _unions(draft: Figures, saving: Sequence[Trial]) -> Iterator[Trial]:
-    """Yield pairs of edits of one kind that both save and that change other places, those worth most first."""
-    most = sorted((one for one in saving if not one.harm), key=lambda one: -one.worth(draft))[: 2 * MOST_UNIONS]
+    """Yield pairs of edits of one kind that both save and that change other places, those worth most first.
+
+    Arrays that are split otherwise are left to the kinds that know which belong together.
+    """
+    most = sorted((one for one in saving if not one.harm and not one.moves), key=lambda one: -one.worth(draft))[
+        : 2 * MOST_UNIONS
+    ]
     for one, other in combinations(most, 2):
         if one.kind is other.kind and not _share(one.edit, other.edit):
-            yield replace(one, edit=(*one.edit, *other.edit), moves=one.moves or other.moves, after=None)
+            yield replace(one, edit=(*one.edit, *other.edit), after=None)
 
 
 def _with_axes(edit: Edit, names: tuple[str, ...], other: tuple[str, ...]) -> Edit:
@@ -515,6 +527,22 @@ def _with_axes(edit: Edit, names: tuple[str, ...], other: tuple[str, ...]) -> Ed
         else replace(change, spec=tuple(other if one == names else one for one in change.spec))
         for change in edit
     )
+
+
+def _is_part(context: Context, edit: Edit) -> bool:
+    """Return whether ``edit`` is about one of several arguments that one spec splits, as about one moment alone."""
+    sites = {change.site for change in edit if change.site.kind == ARGUMENT}
+    alike = {site for site in context.sites.arguments for one in sites if axes_of(one.spec) and site.spec == one.spec}
+    return len(sites) == 1 and len(alike) > 1
+
+
+def _of_rank(change: Change) -> Change | None:
+    """Return ``change`` with the spec of as many dimensions as its array has; None where it lacks a split one."""
+    if change.spec is None:
+        return change
+    rank = change.site.array.rank
+    spec = (*change.spec, *((),) * rank)[:rank]
+    return None if any(change.spec[rank:]) else replace(change, spec=spec)
 
 
 def _share(one: Sequence[Change], other: Sequence[Change]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shardpass.advise.find.propose.program import Edit
 from shardpass.advise.find.propose.specs import axes_of
-from shardpass.advise.place.sites import ARGUMENT, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, VALUE
+from shardpass.advise.place.sites import ARGUMENT, BORDER, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, VALUE
 from shardpass.advise.place.specs import spec_text
 from shardpass.report.findings import ADD, DROP, REPLACE, Figures
 from shardpass.report.text import show_bytes, show_flops
@@ -41,6 +41,8 @@ def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", help
     if site.kind == CHUNKS:
         count, size = site.pieces[0][1], site.array.shape[0]
         return f"the {count} chunks of {named} are cut along the {size} rows that devices share, which costs {cost}"
+    if site.kind == BORDER:
+        return f"in_specs take {named} as {now}, placed as {spec_text(first.spec or ())}, which costs {cost}"
     if site.kind == CAST:
         return f"{named}, of {site.array.element}, is cast to a wider type before it is moved, which costs {cost}"
     if site.kind == VALUE:

@@ -81,6 +81,21 @@ class SourceFile:
                     return node
         return None
 
+    def in_spec(self, frame: Frame, place: int, count: int) -> ast.expr | None:
+        """Return the entry of ``in_specs`` for array ``place`` of ``count`` that the call of a shard_map at ``frame``
+        takes; None if that is not certain.
+        """
+        call = self.expression_at(frame)
+        made = call.func if isinstance(call, ast.Call) else None
+        if isinstance(made, ast.Name):
+            functions = [one for one in ast.walk(self.tree) if isinstance(one, ast.FunctionDef) and one.name == made.id]
+            decorators = functions[0].decorator_list if len(functions) == 1 else []
+            made = next((one for one in decorators if isinstance(one, ast.Call)), None) or self.assigned(made.id, made)
+        specs = keyword_of(made, "in_specs") if isinstance(made, ast.Call) else None
+        specs = None if specs is None else self.resolved(specs)
+        every = specs.elts if isinstance(specs, ast.Tuple | ast.List) else []
+        return every[place % len(every)] if every and count % len(every) == 0 else None
+
     def statement_of(self, node: ast.AST) -> ast.stmt:
         """Return the statement that contains an expression."""
         while not isinstance(node, ast.stmt):

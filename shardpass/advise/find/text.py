@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from shardpass.advise.find.propose.program import Edit
 from shardpass.advise.find.source import Edits, Files, Replacement, SourceFile, called, overlap, sharding_of
-from shardpass.advise.place.sites import ARGUMENT, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, VALUE, Site, Sites
+from shardpass.advise.place.sites import ARGUMENT, BORDER, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, VALUE, Site, Sites
 from shardpass.advise.place.specs import Spec, spec_text
 from shardpass.advise.place.write import Change
 from shardpass.diagnostics import Place
@@ -85,6 +85,8 @@ def code_of(change: Change) -> str:
         return f"in_shardings: {name} = {spec or 'None'}{padded}"
     if site.kind == RESULT:
         return f"out_shardings: {name} = {spec or 'None'}{padded}"
+    if site.kind == BORDER:
+        return f"in_specs: {name} = {spec}, and a body that works on this part"
     if site.kind == CAST:
         return f"with_sharding_constraint({name}, {spec}) before the cast"
     if site.kind == VALUE:
@@ -112,7 +114,7 @@ class JaxText:
             return None
         kinds = {change.site.kind for change in edit}
         parts: list[_Part | None]
-        if kinds <= {CONSTRAINT, VALUE}:
+        if kinds <= {CONSTRAINT, VALUE, BORDER}:
             parts = [self._in_the_body(edit, change) for change in edit]
         elif kinds <= {ARGUMENT, RESULT}:
             parts = [self._in_the_signature(edit)]
@@ -140,6 +142,13 @@ class JaxText:
 
     def _in_the_body(self, edit: Edit, change: Change) -> _Part | None:
         site = change.site
+        if site.kind == BORDER:
+            file = self._files.at(site.place.file)
+            taken = None if file is None else file.in_spec(site.frame, *site.pieces[0])
+            if file is None or taken is None:
+                return None
+            new = file.sharding(spec_text(change.spec or ()), file.resolved(taken))
+            return _Part(file, [Replacement(*file.span(taken), new)], is_certain=False)
         if site.kind == VALUE:
             file = self._files.at(site.place.file)
             added = None if file is None else self._added(file, site, change.spec or ())

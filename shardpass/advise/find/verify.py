@@ -17,10 +17,11 @@ from shardpass.report.report import Report
 from shardpass.report.rows import Row
 
 LEAST = 0.02  # of the time of a step or of its bytes, that an edit saves
+LEAST_SENT = 0.001  # of what a device holds, that an edit for bytes alone sends less
 LEAST_MEMORY = 0.01  # of what a device holds, that an edit for memory alone saves
 MORE_MEMORY = 0.05  # of what a device holds, that it may hold more with an edit that saves little
 PER_TIME = 1.0  # likewise, of the part of the time that an edit saves
-TRADED = 1.5  # of the part of the memory that an edit saves, that may be lost in time where it may cost time
+LEAST_TRADED = 0.1  # likewise, of an edit that may cost time
 MORE_BYTES = 1.02  # what an edit that saves work or memory alone may receive
 
 
@@ -64,17 +65,19 @@ def saves(before: Figures, after: Figures) -> bool:
         return True
     if after.seconds > before.seconds * (1 + LEAST / 2) or after.bytes > before.bytes * MORE_BYTES:
         return False
-    return after.bytes < before.bytes * (1 - LEAST) or after.memory < before.memory * (1 - 5 * LEAST)
+    fewer = after.bytes < before.bytes * (1 - LEAST) and before.bytes - after.bytes >= LEAST_SENT * before.memory
+    return fewer or after.memory < before.memory * (1 - 5 * LEAST)
 
 
-def saves_memory(before: Figures, after: Figures, trades: bool = False) -> bool:
+def saves_memory(before: Figures, after: Figures, trades: float = 0.0) -> bool:
     """Return whether an edit saves memory, LEAST_MEMORY of it, without costing time or bytes.
 
-    ``trades``: it may cost time, by no more than TRADED times the part of the memory that it saves.
+    ``trades``: it may cost both, time by no more than so many times the part of the memory that it saves, LEAST_TRADED.
     """
     saved = 1 - after.memory / before.memory if before.memory else 0.0
-    most = 1 + max(LEAST / 2, TRADED * saved if trades else 0.0)
-    slower = after.seconds > before.seconds * most or after.bytes > before.bytes * MORE_BYTES
+    if trades and saved > LEAST_TRADED:
+        return after.seconds <= before.seconds * (1 + trades * saved)
+    slower = after.seconds > before.seconds * (1 + LEAST / 2) or after.bytes > before.bytes * MORE_BYTES
     return not slower and saved > LEAST_MEMORY
 
 

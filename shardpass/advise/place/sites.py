@@ -35,7 +35,7 @@ from shardpass.program.read import Handles, read_program
 from shardpass.report.naming import GRADIENT, Names, Sources
 
 ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT, CHUNKS = "argument", "result", "constraint", "value", "cut", "chunks"
-CAST = "cast"
+CAST, BORDER = "cast", "in_specs"
 
 _CONSTRAINTS = ("sdy.sharding_constraint", "sdy.reshard")
 _INDEX = re.compile(r"(?<!^result)\[\d+\]")  # that of a result in the tuple of results stays
@@ -49,8 +49,8 @@ class Site:
 
     Attributes:
         kind: ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT: the slices that cut one value along one dimension, CHUNKS: the
-            reshapes, and those of the gradients, that divide the first dimension by one number, or CAST: an operand
-            of casts, ``array``.
+            reshapes, and those of the gradients, that divide the first dimension by one number, CAST: an operand
+            of casts, ``array``, or BORDER: an array that the shard_map at ``frame`` takes.
         names: the paths of arguments or results; of a constraint or a value, the array's name in the user's text.
         array: the type of each of the values.
         spec: the annotation; None without an annotation.
@@ -60,7 +60,8 @@ class Site:
         origins: of a constraint its ops; of a value the ops that make it, each with the place of its result.
         calls: of a constraint, the user's frames around ``frame``, from the inside.
         pieces: of a cut, where each slice starts and ends; ``cut``: the dimension; ``array``: the type of the whole. Of
-            chunks, the pair (0, their number), and the dimension along which they can be cut instead.
+            chunks, the pair (0, their number), and the dimension along which they can be cut instead. Of a border, the
+            pair (its place among those of its line, their number).
     """
 
     kind: str
@@ -240,6 +241,22 @@ class Sites:
         values, origins = [op.results[0] for op in ops], [(self.reading.origin[op.number], 0) for op in ops]
         return Site(kind, (name,), array, None, frame, values=tuple(values), origins=tuple(dict.fromkeys(origins)))
 
+    def borders(self) -> Iterator[Site]:
+        """Yield a site for each array that a shard_map takes, without gradients: ``spec`` is that of ``in_specs``."""
+        lines: dict[Frame, list[Op]] = {}
+        for op in self.program.body.every_op():
+            is_users = self.reading.origin.get(op.number) in self.reading.constraints
+            if op.kind is OpKind.CONSTRAINT and not is_users and not self.names.is_backward(op):
+                lines.setdefault(self.names.frame(op), []).append(op)
+        for frame, ops in lines.items():
+            for place, op in enumerate(ops):
+                array, name = self.program.arrays[op.operands[0]], self.names.of(op.operands[0])
+                annotation = self.program.annotations.get(op.results[0], NO_ANNOTATION)
+                spec = None if array is None or not array.rank else self.spec(annotation, array.rank)
+                if array is not None and spec is not None and frame.place != NOWHERE:
+                    site = Site(BORDER, (name or str(array),), array, spec, frame, values=op.operands[:1])
+                    yield replace(site, origins=((op.number, 0),), pieces=((place, len(ops)),))
+
     def cuts(self, lines: Sequence[Place]) -> Iterator[Site]:
         """Yield a site for each value that slices at ``lines`` cut along one dimension, without gradients."""
         wanted = {(line.file, line.line) for line in lines}
@@ -294,8 +311,11 @@ class Sites:
                     cut=int(all(along for _, _, along in some)),
                 )
 
-    def values(self, lines: Sequence[Place]) -> Iterator[Site]:
-        """Yield a site for each expression at ``lines`` whose value other expressions use; gradients are included."""
+    def values(self, lines: Sequence[Place], *, several: bool = False) -> Iterator[Site]:
+        """Yield a site for each expression at ``lines`` whose value other expressions use; gradients are included.
+
+        ``several``: expressions of several arrays have a site for each type; else none, as no single spec is right.
+        """
         wanted = {(line.file, line.line) for line in lines}
         users: dict[int, set[Frame]] = {}
         gradients: dict[tuple[str, Array], list[Op]] = {}
@@ -325,8 +345,8 @@ class Sites:
                     ops_of.setdefault((name, array, frame), []).append(op)
             arrays = Counter((name, frame) for name, _, frame in ops_of)
             for (name, array, frame), ops in ops_of.items():
-                if arrays[name, frame] > 1:
-                    continue  # an expression of several arrays, for which no single spec is right
+                if arrays[name, frame] > 1 and not several:
+                    continue
                 if not any(op.results[0] in self.program.annotations for op in ops):
                     yield self._at(VALUE, name, array, frame, [*ops, *gradients.get((name, array), ())])
 

@@ -16,7 +16,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from shardpass.advise.place.marks import numbered_ops
 from shardpass.advise.place.padding import pad_argument, pad_result
-from shardpass.advise.place.sites import ARGUMENT, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, Site, piece_of
+from shardpass.advise.place.sites import ARGUMENT, BORDER, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, Site, piece_of
 from shardpass.advise.place.specs import Spec
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.constraints import Notation
@@ -89,7 +89,7 @@ def on_values(imported: Any, changes: Sequence[Change]) -> Any:
         writer = Writer(module, mesh)
         for change in changes:
             sharding = change.sharding(mesh)
-            if change.site.kind not in (ARGUMENT, RESULT, CHUNKS) and sharding is not None:
+            if change.site.kind not in (ARGUMENT, RESULT, CHUNKS, BORDER) and sharding is not None:
                 for number in change.site.values:
                     writer.constrain(handles.values[number], sharding)
         writer.sign(signed(changes, mesh))

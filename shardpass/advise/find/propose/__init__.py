@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shardpass.advise.find.propose import alike, casts, cuts, names, states, unplaced, values, written
+from shardpass.advise.find.propose import alike, borders, casts, cuts, decided, names, states, unplaced, values, written
 from shardpass.advise.find.propose.program import Context, Edit
 
 
@@ -19,7 +19,7 @@ class Kind:
         propose: yields the edits.
         always: whether the best edits are compiled whatever the model says of their price.
         together: whether, of edits of one price, that of the most places is tried first.
-        trades: whether the edit may take more time, by no more than the part of the memory that it saves.
+        trades: how many times the part of the memory that the edit saves it may take more time.
     """
 
     name: str
@@ -27,16 +27,18 @@ class Kind:
     propose: Callable[[Context], Iterator[Edit]]
     always: bool = False
     together: bool = False
-    trades: bool = False
+    trades: float = 0.0
 
 
 KINDS = (
     Kind("batch", 0, unplaced.batches, always=True),
+    Kind("in_specs", 0, borders.borders, always=True),
     Kind("drop", 1, written.drops),
     Kind("lookup", 3, values.lookups, always=True),
     Kind("state", 1, states.counterparts, always=True, together=True),
     Kind("twin", 1, states.twins, always=True, together=True),
-    Kind("stacked", 1, states.stacked, always=True, together=True, trades=True),
+    Kind("stacked", 1, states.stacked, always=True, together=True, trades=1.5),
+    Kind("frozen", 3, states.frozen, always=True, together=True, trades=10.0),
     Kind("cut", 2, cuts.cuts, always=True),
     Kind("chunks", 1, cuts.chunks, always=True),
     Kind("rename", 2, names.renames),
@@ -46,10 +48,12 @@ KINDS = (
     Kind("argument", 3, written.arguments),
     Kind("shared", 2, alike.shared),
     Kind("family", 2, alike.families),
+    Kind("aligned", 2, alike.aligned, together=True),
     Kind("cast", 2, casts.casts, always=True),
     Kind("zero", 3, states.zero),
     Kind("size", 3, states.sizes, together=True),
     Kind("value", 4, values.values),
+    Kind("decided", 4, decided.decided, always=True),
     Kind("bank", 4, unplaced.banks),
 )
 SPREAD = Kind("spread", 4, states.spread)  # of memory alone

@@ -6,9 +6,12 @@ annotations. What belongs together is seen from the program:
 1. constraints of one spec, whatever their shapes;
 2. constraints of one spec that one call makes, as the call of a layer or of a helper;
 3. arguments and constraints of one type and one spec; what a loop takes a slice of has one dimension more, in front;
-4. arguments of one rank and one spec, as the weights of all experts and their moments.
+4. arguments of one rank and one spec, as the weights of all experts and their moments;
+5. arguments that one axis splits and that share the size of another dimension, as experts' weights of (experts, width,
+   hidden) and (experts, hidden, width) that are split over hidden, or the leaves of a batch that is time-major.
 
-All get the same other spec (``variants``), where it divides them. Arguments are left out where their tiles would grow.
+All get the same other spec (``variants``), where it divides them; those that share a size have the axis moved there.
+Arguments are left out where their tiles would grow.
 """
 
 from __future__ import annotations
@@ -44,6 +47,22 @@ def families(context: Context) -> Iterator[Edit]:
             groups[shape[1:], element, site.spec[1:]].append(site)
     large = sorted(groups.values(), key=lambda some: -sum(site.bytes for site in some))
     yield from _edits(context, (some for some in large if any(site.kind == ARGUMENT for site in some)))
+
+
+def aligned(context: Context) -> Iterator[Edit]:
+    """Yield edits that move the axes of a dimension to another one: in all arguments, to the dimension of one size."""
+    groups: dict[object, dict[Site, Spec]] = defaultdict(dict)
+    for site in context.sites.arguments:
+        for names in filter(None, site.spec or ()):
+            for dim, size in enumerate(site.array.shape):
+                spec = tuple(
+                    names if place == dim else () if some == names else some
+                    for place, some in enumerate(site.spec or ())
+                )
+                if not (site.spec or ())[dim] and divides(spec, site.array.shape, context.axes):
+                    groups[names, size].setdefault(site, spec)
+    for some in sorted(groups.values(), key=lambda some: -sum(site.bytes for site in some)):
+        yield joined(context.with_results(*one) for one in some.items())
 
 
 def by_name(constraints: Sequence[Site]) -> Iterator[list[Site]]:

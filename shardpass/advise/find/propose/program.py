@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
@@ -29,11 +29,14 @@ class Context:
     """A program for proposers.
 
     ``lines``: those that send most, in descending order. ``arrays``: the names of the arrays that collectives send.
+    ``now``, ``decided``: the shardings of values, by number, as propagated and as shardpass decides them.
     """
 
     sites: Sites
     lines: Sequence[Place] = ()
     arrays: Collection[str] = ()
+    now: Mapping[int, Sharding] = field(default_factory=dict)
+    decided: Mapping[int, Sharding] = field(default_factory=dict)
 
     @cached_property
     def axes(self) -> Axes:

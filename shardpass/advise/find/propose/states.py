@@ -10,7 +10,9 @@
    paths together.
 5. Parameters that a loop takes slices of, stacked along the first dimension and split there, are gathered whole before
    the loop. All states that are split there over one tuple of axes are split within the layer instead.
-6. Whole parameters and states that share the size of a dimension, as that of a vocabulary, are split there together: an
+6. A tree that no result updates, whole beside a tree that is split, as a teacher's parameters beside the student's, is
+   split as the leaves of that tree with the same end of their path.
+7. Whole parameters and states that share the size of a dimension, as that of a vocabulary, are split there together: an
    embedding, the head and the moments of both.
 """
 
@@ -32,12 +34,12 @@ LARGE = 100  # an array of less than a hundredth of the largest is no part of "l
 
 def counterparts(context: Context) -> Iterator[Edit]:
     """Yield edits that give a state, all its arrays at once, the specs of its counterpart."""
-    by_root: dict[str, list[Change]] = {}
+    by_root: dict[object, list[Change]] = {}
     for site in context.sites.arguments:
         other = _counterpart(context, site)
         if site.spec is not None and other is not None and other.spec != site.spec:
             change = Change(site, other.spec)
-            for root in dict.fromkeys((_prefix(site, other), _root(site))):
+            for root in dict.fromkeys((_prefix(site, other), _root(site), (_root(other),))):
                 by_root.setdefault(root, []).append(change)
     for changes in sorted(by_root.values(), key=len, reverse=True):
         yield joined(context.with_results(change.site, change.spec or ()) for change in changes)
@@ -124,6 +126,23 @@ def stacked(context: Context) -> Iterator[Edit]:
     for specs in groups.values():
         if any(site.array.rank > 2 for site in specs):  # else these are matrices
             yield joined(context.with_results(*one) for one in specs.items())
+
+
+def frozen(context: Context) -> Iterator[Edit]:
+    """Yield edits that split whole arguments, which no result updates, as split ones of the same end of their paths."""
+    updated = set(context.updated.values())
+    split = [site for site in context.sites.arguments if axes_of(site.spec)]
+    groups: dict[str, list[Edit]] = defaultdict(list)
+    for site in context.sites.arguments:
+        if axes_of(site.spec) or site in updated:
+            continue
+        alike = [one for one in split if one.array.rank == site.array.rank and _common(site.pattern, one.pattern)]
+        for other in sorted(alike, key=lambda one: -_common(site.pattern, one.pattern)):
+            if divides(other.spec or (), site.array.shape, context.axes):
+                for root in dict.fromkeys((_prefix(site, other), _root(site))):
+                    groups[root].append((Change(site, other.spec),))
+                break
+    yield from map(joined, sorted(groups.values(), key=len, reverse=True))
 
 
 def _within(context: Context, site: Site, spec: Spec, axes: tuple[str, ...], first: int = 0) -> Spec | None:

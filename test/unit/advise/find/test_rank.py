@@ -51,12 +51,15 @@ def test_the_first_edit(trials: list[Trial], chosen: int) -> None:
         (Figures(900, 1000, 0, 0.3), 100, False),  # time alone is no reason
         (Figures(700, 1000, 0, 0.7), 10, True),  # a hundredth of the memory, for a fifth
         (Figures(900, 1000, 0, 0.7), 10, False),
-        (Figures(700, 1020, 0, 0.4), 10, False),  # and a device holds more
+        (Figures(700, 1020, 0, 0.4), 10, True),  # and a device holds more
         (Figures(1030, 900, 0, 0.4), 10, False),  # or receives more
     ],
 )
-def test_what_an_edit_that_gives_up_a_split_has_to_save(after: Figures, harm: int, worth: bool) -> None:
-    assert trial("argument", 0.0, harm=harm).saves(BASE, after) is worth
+def test_what_an_edit_with_larger_tiles_has_to_save(after: Figures, harm: int, worth: bool) -> None:
+    """Where other axes split the array then; an edit that only gives up a split is never worth a report."""
+    moving = Trial((), KIND["argument"], 0.5, harm, moves=True)
+    assert moving.saves(BASE, after) is worth
+    assert not (harm and trial("argument", 0.0, harm=harm).saves(BASE, after))
 
 
 def test_memory_is_bought_with_time_by_edits_of_stacked_parameters_alone() -> None:

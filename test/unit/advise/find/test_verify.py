@@ -2,7 +2,7 @@
 
 import pytest
 
-from shardpass.advise.find.verify import changed_lines, saves
+from shardpass.advise.find.verify import changed_lines, saves, saves_memory
 from shardpass.diagnostics import Place
 from shardpass.report.findings import Figures, LineChange
 from shardpass.report.rows import Row
@@ -18,6 +18,7 @@ BASE = Figures(bytes=1000, memory=1000, flops=1000, seconds=1.0)
         (Figures(1000, 1000, 1000, 0.99), False),  # 1% is too little
         (Figures(900, 1000, 1000, 1.0), True),  # a tenth of the bytes at no cost
         (Figures(900, 1000, 1000, 1.1), False),  # which cost time
+        (Figures(0, 1000, 1000, 1.0), True),
         (Figures(1000, 850, 1000, 1.0), True),  # memory at no cost
         (Figures(1000, 950, 1000, 1.0), False),  # too little of it
         (Figures(1100, 850, 1000, 1.0), False),  # for more bytes
@@ -28,6 +29,20 @@ BASE = Figures(bytes=1000, memory=1000, flops=1000, seconds=1.0)
 )
 def test_an_edit_saves(after: Figures, worth: bool) -> None:
     assert saves(BASE, after) is worth
+
+
+def test_bytes_count_where_they_are_a_thousandth_of_the_memory() -> None:
+    before = Figures(bytes=1000, memory=2_000_000, flops=1000, seconds=1.0)
+    assert not saves(before, Figures(0, 2_000_000, 1000, 1.0))
+    assert saves(before, Figures(0, 2_000_000, 1000, 0.97))
+
+
+def test_memory_is_traded_for_time_and_bytes_where_a_kind_allows_it() -> None:
+    after = Figures(4000, 800, 1000, 1.5)
+    assert saves_memory(BASE, after, 10.0)
+    assert not saves_memory(BASE, after, 2.0)
+    assert not saves_memory(BASE, Figures(4000, 950, 1000, 1.1), 10.0)
+    assert not saves_memory(BASE, after)
 
 
 def test_lines_that_change() -> None:
