@@ -232,7 +232,7 @@ def _at_borders(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
         if row.kind in _MOVED and row.names.endswith("/shard_map"):
             cost[row.place] += row.bytes_received
     for place, sent in cost.items():
-        taken: dict[str, list[str]] = defaultdict(list)
+        entries: dict[str, list[str]] = defaultdict(list)
         for op in flow.at[*_line(place), "sharding_constraint"]:
             value = op.operands[0]
             array = flow.program.arrays[value]
@@ -242,8 +242,8 @@ def _at_borders(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
             was, now = (whole(one, array.rank, flow.program) for one in (flow.context.now.get(value), there))
             if was is not None and now is not None and was != now:
                 name = pattern(flow.names.of(value))
-                taken[f"as {spec_text(now)}, placed as {spec_text(was)}"].append(f"`{name}`")
-        words = [f"{', '.join(dict.fromkeys(names))} {how}" for how, names in taken.items()]
+                entries[f"as {spec_text(now)}, placed as {spec_text(was)}"].append(f"`{name}`")
+        words = [f"{', '.join(dict.fromkeys(names))} {how}" for how, names in entries.items()]
         if words:
             yield Cause(
                 f"in_specs of the shard_map take {'; '.join(words)}, which costs {show_bytes(sent)} received",

@@ -26,7 +26,10 @@ def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", help
     """
     first, cost = edit[0], cost_of(before, after)
     site = first.site
-    names = list(dict.fromkeys(f"`{change.site.pattern}`" for change in edit if change.site.kind == site.kind))
+    alike = [change.site for change in edit if change.site.kind == site.kind]
+    if site.kind == VALUE:  # of one expression the first array alone
+        alike = list({one.frame: one for one in reversed(alike)}.values())[::-1]
+    names = list(dict.fromkeys(f"`{one.pattern}`" for one in alike))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     named, now = ", ".join(names[:_MOST_NAMES]) + more, spec_text(site.spec or ())
     named += f", {clause}," if clause else ""

@@ -144,11 +144,11 @@ class JaxText:
         site = change.site
         if site.kind == BORDER:
             file = self._files.at(site.place.file)
-            taken = None if file is None else file.in_spec(site.frame, *site.pieces[0])
-            if file is None or taken is None:
+            entry = None if file is None else file.in_spec(site.frame, *site.pieces[0])
+            if file is None or entry is None:
                 return None
-            new = file.sharding(spec_text(change.spec or ()), file.resolved(taken))
-            return _Part(file, [Replacement(*file.span(taken), new)], is_certain=False)
+            new = file.sharding(spec_text(change.spec or ()), file.resolved(entry))
+            return _Part(file, [Replacement(*file.span(entry), new)], is_certain=False)
         if site.kind == VALUE:
             file = self._files.at(site.place.file)
             added = None if file is None else self._added(file, site, change.spec or ())
