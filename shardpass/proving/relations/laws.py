@@ -43,9 +43,10 @@ BITS = Law("there and back", "bitcast(bitcast(x)) = x")
 COUNTED = Law("whole numbers", "float(i) + float(j) = float(i + j), where both are exact")
 NARROWED = Law("narrower integers", "convert(a + b) = convert(a) + convert(b), of products too, to a narrower integer")
 COUNTS = Law("counts", "(a + b >= 1) = (a >= 1 or b >= 1), (min(a, b) >= c) = (a >= c and b >= c), of truth values too")
+PRODUCTS = Law("products of sums", "(a + b) * c = a * c + b * c of integers, as their type wraps")
 EXACT = (
     *(NEUTRAL, DIFFERENCE, NEGATIVE, COMMUTES, SAME, DECIDES, WRITTEN, TURNED, WITHIN),
-    *(CLAMPED, WRAPS, ZEROS, BITS, COUNTED, NARROWED, COUNTS),
+    *(CLAMPED, WRAPS, ZEROS, BITS, COUNTED, NARROWED, COUNTS, PRODUCTS),
 )
 
 ZERO = Law("zero", "x + 0 = x", "-0 may become 0")
@@ -62,9 +63,11 @@ SELECTED = Law("selection", "select(p, a, b) = b + p * (a - b), select(a > b, a,
                "NaN, infinite, or a 0 of another sign")  # fmt: skip
 ORDER = Law("negated comparison", "not (a < b) = (b <= a)", "other for NaN")
 FIRST = Law("first of the greatest", "argmax(a) = the least position at which a = max(a)", "other for NaN")
+QUOTIENT = Law("cancelled divisor", "a / b * b = a, where b is a sum of exponents or of squares and a number",
+               "NaN where b is infinite, or rounds to 0")  # fmt: skip
 INEXACT = (
     *(ZERO, NEGATED_SUM, FACTOR, DIVISOR, CONVERTED),
-    *(CANCELLED, EXPONENTIAL, FUNCTIONS, SELECTED, ORDER, FIRST),
+    *(CANCELLED, EXPONENTIAL, FUNCTIONS, SELECTED, ORDER, FIRST, QUOTIENT),
 )
 
 LAWS = (*EXACT, *INEXACT)

@@ -1,6 +1,6 @@
 """The value of a term, and what sums, products and functions of such values are by the laws of real numbers.
 
-- 1 / (a * b) is (1 / a) * (1 / b), and c / c is no 1: 0 / 0 is none.
+- 1 / (a * b) is (1 / a) * (1 / b), and c / c is 1 only where c > 0: 0 / 0 is none.
 - log(a) and 1 / a are those of a without its scale: log(a) = u + log(a * exp(-u)), where u is the mean exponent of
   what is added up in a. So the maximum that a softmax subtracts may be that of any part.
 - What may be infinite, as a choice of -inf, is in no sum, product or difference: it is a function like any other.
@@ -20,8 +20,8 @@ class Form:
     """The value of a term. ``loose``: it may be infinite; ``least``: it is -inf.
 
     ``mean``: the mean exponent of what is added up; ``scale``: what these are where all atoms are 1, None of an atom.
-    ``positive``: it is not less than 0. ``power``: exp of what has a logarithm in it. ``zeroed``: 0 was added, so that
-    it is not -0; only where that counts.
+    ``sign``: 1 where it is not less than 0, 2 where it is greater. ``power``: exp of what has a logarithm in it.
+    ``zeroed``: 0 was added, so that it is not -0; only where that counts.
     """
 
     at: Numbers
@@ -29,7 +29,7 @@ class Form:
     least: bool = False
     mean: Numbers | None = None
     scale: Numbers | None = None
-    positive: bool = False
+    sign: int = 0
     power: Form | None = None
     zeroed: bool = False
 
@@ -40,12 +40,12 @@ class Form:
 
 
 class Reals:
-    """Real numbers as values in ``field``; without ``cancels``, a - a is no 0."""
+    """Real numbers as values in ``field``; without ``cancels``, a - a is no 0, without ``divides``, a / a no 1."""
 
-    def __init__(self, field: Field, cancels: bool) -> None:
-        self.field = field
+    def __init__(self, field: Field, cancels: bool, divides: bool) -> None:
+        self.field, self.divides = field, divides
         self.minus = field.number(-1 if cancels else 1)
-        self.unit = Form(field.one, scale=field.one, positive=True)
+        self.unit = Form(field.one, scale=field.one, sign=2)
         self.nothing = Form(field.zero, scale=field.zero)
 
     def function(self, name: object, forms: Sequence[Form], loose: bool | None = None) -> Form:
@@ -70,7 +70,7 @@ class Reals:
             field.add(f.at for f in forms),
             mean=mean,
             scale=scale,
-            positive=all(f.positive for f in forms),
+            sign=max(f.sign for f in forms) if all(f.sign for f in forms) else 0,
             power=power,
             zeroed=any(f.zeroed for f in forms),
         )
@@ -81,18 +81,18 @@ class Reals:
             field.times(x.at, y.at),
             mean=field.add(m for m in (x.mean, y.mean) if m) if x.mean or y.mean else None,
             scale=field.times(x.scale or field.one, y.scale or field.one) if x.scale or y.scale else None,
-            positive=(x.positive and y.positive) or x.at == y.at,
+            sign=min(x.sign, y.sign) or int(x.at == y.at),
             zeroed=x.zeroed or y.zeroed,
         )
 
     def scaled(self, form: Form, by: Numbers) -> Form:
-        return form if form.loose else replace(form, at=self.field.times(form.at, by), positive=False, power=None)
+        return form if form.loose else replace(form, at=self.field.times(form.at, by), sign=0, power=None)
 
     def negated(self, form: Form) -> Form:
         return self.scaled(form, self.minus)
 
     def exponential(self, form: Form) -> Form:
-        return form.power or Form(self.field.power(form.at), mean=form.at, scale=self.field.one, positive=True)
+        return form.power or Form(self.field.power(form.at), mean=form.at, scale=self.field.one, sign=2)
 
     def logarithm(self, form: Form) -> Form:
         mean = form.mean or self.field.zero
@@ -107,8 +107,9 @@ class Reals:
         if form.mean is not None:
             mean, power = field.less(field.zero, form.mean), self._without(form.mean)
             rest, back = field.times(rest, power), field.times(back, power)
-        inverse = field.one if rest == field.one else field.hashed("inverse", rest[0])
-        return Form(field.times(inverse, back), mean=mean, scale=field.inverse(scale), positive=form.positive)
+        exact = rest == field.one or (form.sign == 2 and self.divides)
+        inverse = field.inverse(rest) if exact else field.hashed("inverse", rest[0])
+        return Form(field.times(inverse, back), mean=mean, scale=field.inverse(scale), sign=form.sign)
 
     def _without(self, mean: Numbers) -> Numbers:
         """Return exp(-mean)."""

@@ -8,6 +8,7 @@ table are one row of the whole table.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -65,18 +66,24 @@ def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, cou
         repeats[1:] &= (rows[1:] == rows[:-1]) & (atoms[1:] == atoms[:-1])
         repeats[0] = False
         rows, atoms = rows[~repeats], atoms[~repeats]
-    bounds = np.searchsorted(rows, np.arange(count + 1))
-    several = np.bincount(rows[is_choice(table, atoms)], minlength=count) > 1
-    table.spend(count)
-    result, cache, ends = np.empty(count, np.int64), dict[bytes, int](), bounds.tolist()
-    for row in range(count):
-        part = atoms[ends[row] : ends[row + 1]]
-        key = part.tobytes()
-        number = cache.get(key)
-        if number is None:
-            table.spend(TERM)
-            number = cache[key] = _list(table, name, element, code, part, bool(several[row]))
+    ends = np.searchsorted(rows, np.arange(count + 1)).tolist()
+    choices = np.bincount(rows[is_choice(table, atoms)], minlength=count) > 1
+    table.spend(2 * count)
+    values, key, before = atoms.tolist(), (name, element), len(table.terms)
+    result, cache = np.empty(count, np.int64), dict[tuple[int, ...], int]()
+    for row, (several, (start, end)) in enumerate(zip(choices.tolist(), pairwise(ends), strict=True)):
+        part = tuple(values[start:end])
+        if several:
+            number = cache.get(part)
+            if number is None:
+                table.spend(TERM)
+                number = cache[part] = _joined(table, key, code, part)
+        elif len(part) == 1:
+            number = part[0]
+        else:
+            number = table.one(key, part, code) if part else identity(table, *key)
         result[row] = number
+    table.spend(TERM * (len(table.terms) - before))
     return result
 
 
@@ -155,16 +162,10 @@ def wrap(value: int, element: str) -> int:
     return (value - low) % (high - low + 1) + low
 
 
-def _list(table: Scalars, name: str, element: str, code: int, part: Ints, choices: bool) -> int:
-    if len(part) == 0:
-        return identity(table, name, element)
-    if len(part) == 1:
-        return int(part[0])
-    if choices:
-        result = joined(table, part.tolist(), lambda atoms: one(table, name, element, atoms))
-        if result >= 0:
-            return result
-    return table.one((name, element), tuple(part.tolist()), code)
+def _joined(table: Scalars, key: tuple[str, str], code: int, part: tuple[int, ...]) -> int:
+    """Return the list of ``part``, of which several are choices."""
+    result = joined(table, list(part), lambda atoms: one(table, *key, atoms))
+    return result if result >= 0 else table.one(key, part, code)
 
 
 def one(table: Scalars, name: str, element: str, atoms: list[int]) -> int:

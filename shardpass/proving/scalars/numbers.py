@@ -65,5 +65,5 @@ class Field:
         return (*powers, self.hashed("exponential", x[0])[-1])
 
     def inverse(self, x: Numbers) -> Numbers:
-        """Return 1 / x of a number that is a constant."""
+        """Return 1 / x of a number that is not 0."""
         return tuple(pow(a, -1, p) for a, p in zip(x, self.primes, strict=True))

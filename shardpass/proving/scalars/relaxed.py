@@ -19,6 +19,7 @@ from shardpass.proving.relations.laws import (
     INEXACT,
     NEGATED_SUM,
     ORDER,
+    QUOTIENT,
     SELECTED,
     ZERO,
     Law,
@@ -40,6 +41,7 @@ _WORDS = {
     SELECTED: ("choice", "maximum", "minimum", "abs"),
     ORDER: ("compare",),
     FIRST: ("minimum",),
+    QUOTIENT: ("divide", "rsqrt", "logistic"),
 }
 
 

@@ -80,13 +80,14 @@ class Rings:
         table = self.table
         key, operands = table.terms[number]
         if table.is_known(number):
-            return self.field.number(table.number(number) % 2**bits)
-        if table.head_of(number) == FUNCTION:
-            base, rows = segments(table, number)
-            moved = {None if (by := shift_of(table, c)) is None else by % 2**bits for _, c in rows}
-            if len(moved) == 1 and (by := moved.pop()) is not None:
-                return self.field.add((self._residue(base, bits), self.field.number(by)))
-        own = element_of(key) if table.head_of(number) not in (CHOICE, FUNCTION) else ""
+            return self.field.number(_signed(table.number(number), bits))
+        if table.head_of(number) in (CHOICE, FUNCTION):
+            linear = self._linear(number, bits)
+            if linear is None:
+                return self.forms[number].at
+            base, by, offset = linear
+            return self.field.add((self.field.times(by, self._residue(base, bits)), offset))
+        own = element_of(key)
         if own != "i1" and is_integer(own) and _width(own) >= bits:
             if key[0] in ("add", "multiply") and len(key) == 2:
                 parts = [self._residue(n, bits) for n in operands]
@@ -96,6 +97,31 @@ class Rings:
             if key[0] == "convert" and is_integer(str(key[2])):
                 return self._residue(operands[0], bits)
         return self.forms[number].at
+
+    def _linear(self, number: int, bits: int) -> tuple[int, Numbers, Numbers] | None:
+        """Return t, a and b of a table from an integer t to a * t + b modulo 2**bits; None for other tables."""
+        table = self.table
+        base, rows = segments(table, number)
+        if not self.truths.bounds.is_integers(number):
+            return None
+        ends = [*(start for start, _ in rows[1:]), table.ranges[base][1]]
+        points = []  # (the number, the value there, by how much it grows; None where it is one number)
+        for (start, child), end in zip(rows, ends, strict=True):
+            by = shift_of(table, child)
+            value = table.number(child) if by is None else start + by
+            points.append((start, value, int(by is not None) if end - start > 1 else None))
+        (first, least, _), *others = points
+        slopes = {slope for _, _, slope in points if slope is not None} or {others[0][1] - least}
+        by = slopes.pop()
+        if slopes or any((value - least - by * (start - first)) % 2**bits for start, value, _ in others):
+            return None
+        return base, self.field.number(_signed(by, bits)), self.field.number(_signed(least - by * first, bits))
+
+
+def _signed(value: int, bits: int) -> int:
+    """Return the integer of the least size that is ``value`` modulo 2**bits, so that products of these are exact."""
+    half = 1 << (bits - 1)
+    return (value + half) % (2 * half) - half
 
 
 def _width(element: str) -> int:

@@ -20,6 +20,7 @@ terms differ.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -35,10 +36,11 @@ from shardpass.proving.relations.laws import Law
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars import rings
 from shardpass.proving.scalars.bounds import Bounds, element_of, exact, name_of
+from shardpass.proving.scalars.choices import overlaid
 from shardpass.proving.scalars.forms import Form, Reals
 from shardpass.proving.scalars.numbers import Field, Numbers
 from shardpass.proving.scalars.rings import Rings
-from shardpass.proving.scalars.rows import segments
+from shardpass.proving.scalars.rows import Segments, segments
 from shardpass.proving.scalars.table import CHOICE, FUNCTION, TERM, Scalars
 from shardpass.proving.scalars.truths import Truths
 
@@ -61,7 +63,7 @@ class Fields:
     def __init__(self, table: Scalars, off: Iterable[Law] = ()) -> None:
         self.table, self.off = table, frozenset(off)
         self.field = Field(any(name_of(key) in _POWERS for key, _ in table.terms), table.spend)
-        self.reals = Reals(self.field, self.has(laws.CANCELLED))
+        self.reals = Reals(self.field, self.has(laws.CANCELLED), self.has(laws.QUOTIENT))
         self.bounds = Bounds(table)
         self._forms: dict[int, Form] = {}
         self.truths = Truths(table, self.field, self._forms, self.bounds, self.has)
@@ -119,9 +121,9 @@ class Fields:
         if not np.isfinite(value):
             return Form(self.field.hashed(key), True, value < 0)
         if not value:
-            return replace(nothing, positive=True, zeroed=zeroed and not np.signbit(value))
+            return replace(nothing, sign=1, zeroed=zeroed and not np.signbit(value))
         at = self.field.number(*_simplest(np.abs(array)))
-        form = Form(at, scale=at, positive=True)
+        form = Form(at, scale=at, sign=2)
         return self.reals.negated(form) if value < 0 else form
 
     # ---------------------------------------------------------------- ops that have two operands, or many
@@ -148,11 +150,33 @@ class Fields:
         return [*rest, self.reals.of_set("constants", element, apart, False)]
 
     def _multiply(self, element: str, operands: Sequence[int], forms: Sequence[Form]) -> Form:
+        if not self.has(laws.SELECTED):
+            return self._times(element, forms)
+        tables = [self._table(operand) for operand in operands]
+        bases = Counter(table[0] for table in tables if table is not None)
+        factors = [f for f, table in zip(forms, tables, strict=True) if table is None or bases[table[0]] == 1]
+        for base in (base for base, count in bases.items() if count > 1):  # a product of choices, row by row
+            rows = overlaid(self.table, base, [table[1] for table in tables if table is not None and table[0] == base])
+            products = [(low, self._times(element, [*map(self.form, children)])) for low, _, children in rows]
+            factors.append(self._chosen(base, products))
+        return self._times(element, factors)
+
+    def _times(self, element: str, forms: Sequence[Form]) -> Form:
+        forms = [f for f in forms if f.at != self.field.one] or forms[:1]
         loose = any(f.loose for f in forms)
         zero = any(f.at == self.field.zero for f in forms) and not self.has(laws.CANCELLED)
-        if loose or zero or not self.has(laws.FACTOR):
+        if len(forms) > 1 and (loose or zero or not self.has(laws.FACTOR)):
             return self.reals.of_set("multiply", element, forms, loose)
         return reduce(self.reals.times, forms)
+
+    def _table(self, number: int) -> tuple[int, Segments] | None:
+        """Return the integer by which a factor is chosen, and the table; of a mask that is converted, its numbers."""
+        key, operands = self.table.terms[number]
+        if name_of(key) == "convert" and is_integer(str(key[2])) and self.bounds.of(operands[0]) == (0, 1):
+            (number,) = operands
+            if self.table.head_of(number) != CHOICE and number in self.table.ranges:
+                return number, [(0, self.table.integer(0)), (1, self.table.integer(1))]
+        return segments(self.table, number) if self.table.head_of(number) == CHOICE else None
 
     def _negate(self, element: str, operands: Sequence[int], forms: Sequence[Form]) -> Form | None:
         (form,) = forms
@@ -213,8 +237,8 @@ class Fields:
         return reals.inverse(reals.added([reals.unit, reals.exponential(reals.negated(form))]))
 
     def _absolute(self, form: Form) -> Form | None:
-        if form.positive or not self.has(laws.SELECTED):
-            return form if form.positive else None
+        if form.sign or not self.has(laws.SELECTED):
+            return form if form.sign else None
         field = self.field
         sign = field.less(field.times(field.number(2), self.truths.ordered(field.zero, form.at, True)), field.one)
         return Form(field.times(form.at, sign))
@@ -227,7 +251,7 @@ class Fields:
             return None
         if name_of(key) == "constant":
             inverse = self.field.inverse(form.at)
-            return Form(inverse, scale=inverse)
+            return Form(inverse, scale=inverse, sign=form.sign)
         if name_of(key) == "multiply" and len(key) == 2:
             factors = [self._inverse_of(operand) for operand in operands]
             return None if None in factors else reduce(self.reals.times, [f for f in factors if f])
@@ -237,14 +261,21 @@ class Fields:
 
     def _choice(self, number: int) -> Form:
         base, rows = segments(self.table, number)
-        forms = [self._forms[child] for _, child in rows]
+        return self._chosen(base, [(start, self._forms[child]) for start, child in rows])
+
+    def _chosen(self, base: int, rows: Sequence[tuple[int, Form]]) -> Form:
+        """Return the first form, and the steps at which the others begin."""
+        rows = [rows[0], *(row for before, row in pairwise(rows) if row[1].mark != before[1].mark)]
+        forms, field = [form for _, form in rows], self.field
+        if len(forms) == 1:
+            return forms[0]
         if any(f.loose for f in forms) or not self.has(laws.SELECTED):
             return self.reals.function(("choice", self._forms[base].at[0], tuple(start for start, _ in rows)), forms)
-        at, field = forms[0].at, self.field
-        for (start, _), (before, form) in zip(rows[1:], pairwise(forms), strict=True):
+        at = forms[0].at
+        for before, (start, form) in zip(forms, rows[1:], strict=False):
             step = field.less(form.at, before.at)
             at = field.add((at, field.times(self._step(base, start, step), step)))
-        return replace(self.reals.added(forms), at=at, power=None)
+        return replace(self.reals.added(forms), at=at, sign=min(f.sign for f in forms), power=None)
 
     def _step(self, base: int, start: int, by: Numbers) -> Numbers:
         """Return [base >= start]; of a comparison of x and y, where ``by`` is a multiple of x - y, that of x < y."""

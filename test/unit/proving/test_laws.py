@@ -282,6 +282,19 @@ def apart(op: str, wide: str, other: str = "") -> Sides:
     return Sides(lines(f"%r = stablehlo.{op} %x, %y"), local, INTEGERS, operands=2)
 
 
+def products(last: int = 2) -> Sides:
+    """(x - 1) * (y - 2), and its four products; ``last``: the one of the constants."""
+
+    def texts(kind: str, n: int, *ops: str) -> str:
+        rows = (constant(name, str(value), f"{n}x{kind}") for name, value in (("a", 1), ("b", 2), ("c", last)))
+        return "\n".join((*rows, lines(*ops)(kind, n)))
+
+    one = ("%s = stablehlo.subtract %x, %a", "%t = stablehlo.subtract %y, %b", "%r = stablehlo.multiply %s, %t")
+    four = ("%p = stablehlo.multiply %x, %y", "%s = stablehlo.add %p, %c", "%q = stablehlo.multiply %x, %b",
+            "%t = stablehlo.subtract %s, %q", "%r = stablehlo.subtract %t, %y")  # fmt: skip
+    return Sides(lambda kind, n: texts(kind, n, *one), lambda kind, n: texts(kind, n, *four), INTEGERS, operands=2)
+
+
 def counts(whole: str, op: str, direction: str, least: int) -> Sides:
     """A truth value of two numbers that are not 0, and a comparison of their count, their least or their greatest."""
 
@@ -424,6 +437,7 @@ CHECKS: Mapping[str, tuple[Sides, ...]] = {
     "there and back": (Sides(itself, bits, (*FLOATS, "i8")),),
     "whole numbers": (counted("add", 3), counted("subtract", 5), counted("multiply", 3)),
     "narrower integers": (apart("add", "i16"), apart("multiply", "i32"), apart("subtract", "ui16")),
+    "products of sums": (products(),),
     "counts": (
         counts("or", "add", "GE", 1), counts("or", "add", "GT", 0), counts("and", "add", "EQ", 2),
         counts("and", "minimum", "EQ", 1), counts("or", "maximum", "NE", 0),
@@ -451,6 +465,16 @@ CHECKS: Mapping[str, tuple[Sides, ...]] = {
         chosen("%x, %y", "GT", "%r = stablehlo.maximum %x, %y"),
         chosen("%x, %y", "LE", "%r = stablehlo.minimum %x, %y"),
         chosen("%x, %c", "GT", "%q = stablehlo.convert %p; %r = stablehlo.multiply %q, %x", "0.0"),
+        chosen("%x, %c", "GT",
+               "%q = stablehlo.convert %p; %s = stablehlo.multiply %q, %x; %r = stablehlo.multiply %q, %s", "0.0"),
+    ),
+    "cancelled divisor": (
+        function(["%r = stablehlo.optimization_barrier %y"],
+                 ["%s = stablehlo.multiply %x, %x", "%t = stablehlo.add %s, %c", "%d = stablehlo.divide %y, %t",
+                  "%r = stablehlo.multiply %d, %t"], ("c", "1.0"), operands=2),
+        function(["%r = stablehlo.optimization_barrier %y"],
+                 ["%e = stablehlo.exponential %x", "%t = stablehlo.add %e, %c", "%d = stablehlo.divide %y, %t",
+                  "%r = stablehlo.multiply %d, %t"], ("c", "1.0"), operands=2),
     ),
     "negated comparison": (negation(),),
     "first of the greatest": (first(),),
@@ -543,6 +567,17 @@ def means(whole: str, divisor: str) -> Sides:
 
 
 NEAR: Mapping[str, tuple[Sides, ...]] = {
+    "products of sums": (products(3), products(1)),
+    "mask": (
+        chosen("%c, %x", "GT",
+               "%q = stablehlo.convert %p; %s = stablehlo.multiply %q, %x; %r = stablehlo.multiply %q, %s", "0.0"),
+    ),
+    "cancelled divisor": tuple(
+        function(["%r = stablehlo.optimization_barrier %y"],
+                 [*texts, "%d = stablehlo.divide %y, %t", "%r = stablehlo.multiply %d, %t"], ("c", "-1.0"), operands=2)
+        for texts in (["%t = stablehlo.multiply %x, %x"], ["%t = stablehlo.abs %x"], ["%t = stablehlo.add %x, %c"],
+                      ["%s = stablehlo.multiply %x, %x", "%t = stablehlo.add %s, %c"])
+    ),
     "common divisor": (means("2.0", "4.0"), means("2.0", "1.0"), means("4.0", "3.0")),
     "narrower integers": (apart("add", "i16", "multiply"), apart("add", "i16", "or"), apart("multiply", "i32", "add")),
     "counts": (
