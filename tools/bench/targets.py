@@ -40,7 +40,7 @@ WAYS = ("plain", "pinned", "own")
 FIGURES = ("bytes", "memory", "seconds")
 SAME = 1.0001
 MOST = 16  # devices
-SMALL = 1 << 20  # bytes
+SMALL = 1 << 24  # bytes
 T = TypeVar("T")
 TARGETS = {
     "h100": {4: "h100:2x2", 6: "h100:2x3", 8: "h100:2x4", 16: "h100:2x8"},
@@ -302,7 +302,7 @@ def account(rows: Mapping[tuple[str, str, str], Row]) -> Iterator[str]:
             far = math.exp(sum(abs(math.log(one)) for one in pairs) / len(pairs))
             middle = f"geometric mean {geometric_mean(pairs):.3f}, median {median(pairs):.2f}"
             ends = f"{min(pairs):.2f} to {max(pairs):.2f}; off by {far:.3f} in geometric mean"
-            yield f"{target}: account over the compiler's, of {len(pairs)} programs of 1 MiB or more: {middle}, {ends}"
+            yield f"{target}: account over the compiler's, of {len(pairs)} programs of 16 MiB or more: {middle}, {ends}"
 
 
 def faults(rows: Mapping[tuple[str, str, str], Row]) -> Iterator[str]:
