@@ -39,6 +39,27 @@ def moves(context: Context, edit: Edit) -> bool:
     return any(True for _ in _moved(context, edit))
 
 
+def is_unfounded(context: Context, edit: Edit) -> bool:
+    """Return whether ``edit`` moves the axes of a batch to another dimension, though no other array is split so."""
+    edited = {change.site for change in edit}
+    every = (*context.sites.arguments, *context.sites.results, *context.sites.constraints)
+    split = {
+        (axis, size)
+        for site in every
+        if site not in edited
+        for size, names in zip(site.array.shape, site.spec or (), strict=False)
+        for axis in names
+    }
+    for change in edit:
+        site, spec = change.site, change.spec or ()
+        is_batch = site.kind == ARGUMENT and site.spec and site.spec[0] and site.array not in context.state_types
+        if is_batch and spec and not spec[0]:
+            moved = [(axis, size) for size, names in zip(site.array.shape, spec, strict=True) for axis in names]
+            if moved and not split.issuperset(moved):
+                return True
+    return False
+
+
 def _moved(context: Context, edit: Edit) -> Iterator[Change]:
     return (change for change in edit if change.site.kind == ARGUMENT and _is_moved(context, change))
 

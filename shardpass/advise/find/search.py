@@ -50,7 +50,7 @@ from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.specs import axes_of, divides
 from shardpass.advise.find.propose.states import thinner
 from shardpass.advise.find.rank import HALF, NEAR, Trial, best, in_turn
-from shardpass.advise.find.scheme import harm, label, moves
+from shardpass.advise.find.scheme import harm, is_unfounded, label, moves
 from shardpass.advise.find.sentences import action_of, sentence
 from shardpass.advise.find.source import Edits
 from shardpass.advise.find.text import JaxText, Written, code_of
@@ -259,6 +259,8 @@ class _Search:
             (change.site.kind, change.site.positions or change.site.origins, change.spec) for change in edit
         )
         if not edit or key in seen or all(change.spec == change.site.spec for change in edit):
+            return False
+        if is_unfounded(self.context, edit):
             return False
         seen.add(key)
         return True

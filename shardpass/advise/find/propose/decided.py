@@ -2,7 +2,8 @@
 
 Shardpass decides all values of a program at once. Of what differs, few values matter: a reshape of a batch into
 microbatches, what a loop starts from, a mask. Users can constrain values that expressions of theirs make, so each such
-value and each argument without an annotation gets the decided spec: the largest alone, all that get one spec, and all.
+value and each argument without an annotation gets the decided spec, where that splits it: the largest alone, all that
+get one spec, and all. What is decided whole for a small step would be work that each device repeats.
 
 Example: ``x.reshape(chunks, rows, ...)`` of a batch over 'data' leaves the chunks over 'data', and each trip of the
 loop then works on rows of one device. Decided is ``P(None, 'data')``.
@@ -14,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from shardpass.advise.find.propose.program import Context, Edit
+from shardpass.advise.find.propose.specs import axes_of
 from shardpass.advise.place.sites import Site
 from shardpass.advise.place.specs import Spec
 from shardpass.advise.place.write import Change
@@ -50,5 +52,5 @@ def _different(context: Context) -> Iterator[tuple[Site, Spec]]:
     ]
     for site in sorted(every, key=lambda site: -site.bytes):
         now, there = (context.spec_in(site, some) for some in (context.now, context.decided))
-        if there is not None and there != now:
+        if there is not None and there != now and axes_of(there):
             yield site, there

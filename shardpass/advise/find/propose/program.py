@@ -62,7 +62,7 @@ class Context:
     @cached_property
     def values(self) -> tuple[Site, ...]:
         """The values at ``lines`` that have a name and no constraint, in the order of the program."""
-        return tuple(sorted(self.sites.values(self.lines), key=lambda site: min(site.values)))
+        return tuple(sorted(self.sites.values(self.lines, several=True), key=lambda site: min(site.values)))
 
     def with_results(self, site: Site, spec: Spec, padded: tuple[int, ...] | None = None) -> Edit:
         """Return the edit of an argument together with the results that update the argument."""

@@ -11,6 +11,7 @@ from shardpass.advise.find.propose.decided import decided
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.states import frozen
 from shardpass.advise.find.rank import Trial, best
+from shardpass.advise.find.scheme import is_unfounded
 from shardpass.advise.place.sites import Sites, read
 from shardpass.advise.place.write import Change
 from shardpass.report.findings import Figures
@@ -61,6 +62,18 @@ def test_a_batch_that_is_time_major_is_split_along_the_other_dimension() -> None
     first = argument(2, "b['first']", "16x64", "data", "")
     other = {"b['rows']": ((), ("data",), ()), "b['done']": ((), ("data",))}
     assert other in edits_of(aligned, rows, done, first)
+
+
+def test_a_batch_is_moved_to_a_dimension_over_which_others_are_split() -> None:
+    """Of (time, environments, ...) the environments are split in another array; the features nowhere."""
+    rows, first = argument(0, "rows", "32x16x64", "data", "", ""), argument(1, "first", "16x48", "data", "")
+    reading = read(MODULE.format(arguments=f"{rows}, {first}", body=""), "step.mlir", Sources(()))
+    with reading.module.context:
+        context = Context(Sites(reading))
+        site = context.sites.arguments[0]
+        assert not is_unfounded(context, (Change(site, ((), ("data",), ())),))
+        assert is_unfounded(context, (Change(site, ((), (), ("data",))),))
+        assert not is_unfounded(context, (Change(site, (("model",), (), ())),))
 
 
 def test_a_teacher_is_split_as_the_student() -> None:
