@@ -269,10 +269,10 @@ class _Search:
         """Add what the text of ``edit`` changes too: constraints that a loop makes by one call path, and the other
         arrays of an expression. The edit is () where one of these cannot be split so.
         """
-        known = {change.site for change in edit}
+        known, axes = {change.site for change in edit}, self.context.axes
         more = dict.fromkeys(Change(site, change.spec) for change in edit for site in self._beside(change.site))
         added = [_of_rank(change) for change in more if change.site not in known]
-        if any(one is None or not divides(one.spec or (), one.site.array.shape, self.context.axes) for one in added):
+        if not all(one and (one.spec is None or divides(one.spec, one.site.array.shape, axes)) for one in added):
             return ()
         return (*edit, *filter(None, added))
 

@@ -200,3 +200,19 @@ def test_a_cause_comes_after_the_edits(monkeypatch: pytest.MonkeyPatch, cause: C
     assert [one.action == NAME for one in found].index(True) == len(found) - 1
     assert found[-1].before == found[-1].after
     assert compiles.shown == [one for one in found if one.action != NAME]
+
+
+def test_constraints_of_one_line_are_dropped_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing tells which of two constraints at one place a text means, so an edit of one is an edit of both."""
+    text = MODULE.replace('%2 <@mesh, [{"data"}, {}]>', '%2 <@mesh, [{"data"}, {"model"}]>')
+    lines = [f'{line} loc("train.py":7:5)' if "constraint" in line else line for line in text.splitlines()]
+    dropped = set[int]()
+
+    def written(module: Any, mesh: Any, changes: Any) -> bytes:
+        dropped.add(sum(one.site.kind == "constraint" and one.spec is None for one in changes))
+        return b""
+
+    monkeypatch.setattr(search, "with_changes", written)
+    means = Compiles(), chosen("ideal"), Sources(()), Budget(1000.0)
+    find_edits(Asked("\n".join(lines), "m.mlir", program_of(0), *means))
+    assert dropped == {0, 2}
