@@ -71,7 +71,7 @@ def test_numbers_on_xla(name):
     assert_close(results, name)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("name", SMALL)
 def test_numbers_on_the_interpreter(name):
     assert_close(interpret(partitioned(name), *inputs(name), padding=poison), name)

@@ -33,7 +33,7 @@ def test_there_are_forty_programs_with_other_texts() -> None:
     assert all(one.wrong != one.right for one in MISTAKES)
 
 
-@pytest.mark.turns(14)
+@pytest.mark.turns(40)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_the_first_edits_that_keep_the_arguments_are_as_good_as_the_right_program(name: str, tmp_path: Path) -> None:
     mistake = BY_NAME[name]

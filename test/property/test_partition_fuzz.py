@@ -14,7 +14,7 @@ from tools.fuzz.smaller import smaller
 from tools.stablehlo_text import body
 from tools.values import Fact, Type
 
-PROGRAMS, TODAY = 60, 20
+PROGRAMS, TODAY = 60, 8
 MOST_SEEDS = 8000  # each op is in about one program of a thousand, or in more
 FIRST_SEED = 900_000  # none of those that the long runs begin with
 

@@ -45,6 +45,7 @@ def accepted_by_jax(program: Program) -> bool:
     return True
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("first", range(0, PROGRAMS, 20))
 def test_no_wrong_program_passes(first: int) -> None:
     right = wrong = 0

@@ -18,7 +18,7 @@ from tools.fuzz.mutations import changed_bytes, changed_text
 from tools.fuzz.smaller_bytes import smallest
 from tools.processes import environment
 
-SAMPLE, TODAY = 25, 8  # cases of each door, in all and each day
+SAMPLE, TODAY = 25, 2  # cases of each door, in all and each day
 FIRST_SEED = 9_000_000  # none of those that the long runs begin with
 
 
@@ -30,8 +30,9 @@ def test_no_law_is_broken() -> None:
     assert [f"{o.name}: {o.detail}" for o in found if o.kind == "broken"] == []
     kinds = Counter(o.kind for o in found)
     assert {o.door for o in found} == set(DOORS)
-    assert min(kinds["ok"], kinds["error"]) > len(found) / 10, kinds
-    assert kinds["usage"] or not daily.is_whole()  # which arguments alone can end in
+    if daily.is_whole():  # a day has too few cases for shares
+        assert min(kinds["ok"], kinds["error"]) > len(found) / 10, kinds
+        assert kinds["usage"], "arguments alone can end in it"
     assert again["kind"] == next(o.kind for o in found if o.door == "text"), "a seed makes one case"
 
 
