@@ -29,7 +29,7 @@ EMITTED = "shardpass-import,shardpass-propagate,shardpass-partition,shardpass-re
 MESHES = {(8,), (4, 2), (2, 2, 2), (2, 3)}
 
 
-TODAY = daily.drawn(list(PROGRAMS), 12)
+TODAY = daily.drawn(list(PROGRAMS), 6)
 
 
 @pytest.fixture(scope="module", params=TODAY)

@@ -11,7 +11,7 @@ from tools.prove.rule_samples.families import samples
 from tools.prove.rule_samples.sample import Sample
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(8)
 @pytest.mark.parametrize("sample", validate_rules.quick_samples(), ids=lambda s: s.op.removeprefix("stablehlo."))
 def test_no_rule_claims_what_is_wrong_or_misses_what_is_right(sample: Sample) -> None:
     found = validate_rules.validate(sample, limit=5)

@@ -147,6 +147,7 @@ def test_a_file_that_cannot_be_written_whole_is_not_written(
     assert before is None or out.read_text() == before
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("delay", [0.02, 0.3, 1.0, 1.6, 2.2, 2.8])
 def test_ctrl_c_ends_a_run_at_once(delay: float, module: Path) -> None:
     """As a signal ends any program, in whichever thread XLA is; a run that was faster is done."""

@@ -328,7 +328,7 @@ def test_every_kernel_has_a_case() -> None:
     assert set(KERNELS) - set(CASES) == SEQUENCES | OTHERS
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("op", sorted(CASES))
 def test_a_kernel_computes_what_the_reference_does(op: str) -> None:
     for one in CASES[op]:

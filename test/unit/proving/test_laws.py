@@ -507,7 +507,7 @@ def cases(laws):
             for law in laws for number, sides in enumerate(CHECKS[law.name]) for kind in sides.kinds]  # fmt: skip
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize(("law", "sides", "kind"), cases(EXACT))
 def test_an_exact_law_changes_no_number(law, sides, kind):
     arrays = sides.arrays(kind)
@@ -520,7 +520,7 @@ def test_an_exact_law_changes_no_number(law, sides, kind):
     assert not verdict.laws
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize(("law", "sides", "kind"), cases(INEXACT))
 def test_an_inexact_law_is_stated(law, sides, kind):
     """Some numbers do not keep it, a proof by it lists it, and a strict proof does without."""
@@ -619,7 +619,7 @@ NEAR: Mapping[str, tuple[Sides, ...]] = {
 }  # fmt: skip
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(("name", "sides"), [(name, sides) for name, rows in NEAR.items() for sides in rows])
 def test_nothing_near_a_law_is_proved(name, sides):
     kind = sides.kinds[-1]

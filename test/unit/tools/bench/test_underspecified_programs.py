@@ -12,7 +12,7 @@ from tools.bench.real_programs import differences
 from tools.bench.underspecified_programs import FORMS, KINDS, PROGRAMS
 
 MESHES = {(8,), (4, 2), (2, 2, 2)}
-TODAY = daily.drawn(list(PROGRAMS), 12)
+TODAY = daily.drawn(list(PROGRAMS), 6)
 
 
 def equations(jaxpr):
