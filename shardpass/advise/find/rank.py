@@ -8,7 +8,8 @@ batch, or undoes ZeRO or FSDP.
    are counted is left out unless other axes split the array then, and it saves HALF of what is received or of the
    memory: nothing is a reason to give up a split. Where these bytes are less than SMALL of the memory, a FIFTH is
    enough. An edit that splits an annotated array otherwise saves a TENTH of the time, of what is received, or of the
-   memory; one with which a device receives or holds more, a THIRD. What is dropped saves no time for memory.
+   memory; one with which a device receives or holds more, a THIRD, and none with which it does both: modelled time
+   alone is no reason to move what the user placed. What is dropped saves no time for memory.
 2. Edits that keep the scheme come first, unless the best of them is worth less than half (``HALF``) of an edit that
    breaks the scheme.
 3. Of these, all that are worth NEAR of the best count as equal. The order is then the rank of the kind, the number of
@@ -72,6 +73,8 @@ class Trial:
         if self.harm:
             return self.moves and max(sent, memory) >= (FIFTH if self.harm <= SMALL * base.memory else HALF)
         if memory < -LEAST_MEMORY and any(change.spec is None for change in self.edit):
+            return False
+        if self.moves and after.bytes > base.bytes * MORE_BYTES and memory < -LEAST_MEMORY:
             return False
         least = THIRD if worsens(base, after) else TENTH if self.moves else 0.0
         return max(time, sent, memory) >= least

@@ -62,6 +62,18 @@ def test_what_an_edit_with_larger_tiles_has_to_save(after: Figures, harm: int, w
     assert not (harm and trial("argument", 0.0, harm=harm).saves(BASE, after))
 
 
+@pytest.mark.parametrize(
+    ("after", "worth"),
+    [
+        (Figures(11_000, 1300, 0, 0.5), False),  # half of the modelled time, for eleven times the bytes, and memory
+        (Figures(11_000, 1000, 0, 0.5), True),
+        (Figures(1000, 1300, 0, 0.5), True),
+    ],
+)
+def test_an_edit_that_moves_arrays_does_not_receive_more_and_hold_more(after: Figures, worth: bool) -> None:
+    assert Trial((), KIND["argument"], 0.5, moves=True).saves(BASE, after) is worth
+
+
 def test_memory_is_bought_with_time_by_edits_of_stacked_parameters_alone() -> None:
     dearer = Figures(1000, 400, 0, 1.2)
     assert trial("stacked", 0.0).saves_memory(BASE, dearer)
