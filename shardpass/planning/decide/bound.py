@@ -8,6 +8,8 @@ SAME = 1e-4  # a gap below it is no news to a user: ties and rounding
 MODEL = "whole axes, at most one shared copy of each annotated array"  # of the tables
 LEAST = f"the least sum of communication and work ({MODEL})"
 SHARED = "ops share a copy of an open array, or parts of axes split one, so the plan costs less than the tables allow"
+ALIKE = "equal layers are decided alike"
+MANY = "equal layers are decided alike, and are too many to bound what others would save"
 PLANNED = "the plan brings arrays otherwise than the tables do"
 
 

@@ -46,7 +46,7 @@ import numpy as np
 from shardpass.cost.machine import IDEAL, Machine
 from shardpass.cost.material import MATERIAL
 from shardpass.ops.splits.factors import Axes, DimAxes
-from shardpass.planning.decide.bound import SAME, Bound
+from shardpass.planning.decide.bound import ALIKE, MANY, SAME, Bound
 from shardpass.planning.decide.solver import Solution, Solver
 from shardpass.planning.options.axes import whole_axes
 from shardpass.planning.options.choose import Decided, decided_on
@@ -68,7 +68,7 @@ from shardpass.planning.plan.trade import (
     saves_when_joined,
     spends_memory,
 )
-from shardpass.planning.price.fold import Folded, fold
+from shardpass.planning.price.fold import Folded, fold, unfold
 from shardpass.planning.price.steps import SplitPlan
 from shardpass.planning.solve.network import Table
 from shardpass.planning.solve.result import Result
@@ -87,6 +87,7 @@ WEIGHTS = ((1.0, 0.25), (0.25, 0.5))  # of work, and of what can be hidden, in f
 BOUNDS = ((0.0, 0.0), (0.1, 1.0))  # weights that serve a bound: of exposed communication, and of all
 WEIGHED = Budget(backtracks=3)  # of each of these
 ROUNDS = 1 << 21  # entries of tables in all rounds of each
+WHOLE = 1 << 24  # entries of the tables of a program in which equal layers are decided one by one, for its bound
 FASTER = 1e-2  # of a makespan, for a higher sum
 BUSY = 0.8  # of a makespan: where more of it is communication, all of that serves the bound
 NEAR = 1e-2  # of a makespan above its bound: a better plan is not sought, but with effort 2
@@ -340,8 +341,9 @@ class Search:
         machine: Machine,
         folded: Folded | None = None,
         decided: Decided | None = None,
+        joined: bool = False,
     ) -> None:
-        self.program, self.machine = program, machine
+        self.program, self.barriers, self.machine, self.joined = program, barriers, machine, joined
         self.folded: Folded = folded or fold(program, barriers)
         self.propagated = Propagated(self.folded.program, barriers)
         self.engine = self.propagated.engine
@@ -390,7 +392,7 @@ class Search:
 
     def run(self) -> None:
         """Solve the tables."""
-        self.solver = solver = Solver(self.propagated, self.counts, whole_axes(self.folded.program.mesh))
+        self.solver = solver = Solver(self.propagated, self.counts, whole_axes(self.folded.program.mesh), self.joined)
         spliced = self._spliced()
         self.why = SPLICED if spliced else solver.left_out
         self.kept = self._present(spliced)
@@ -424,6 +426,32 @@ class Search:
         """
         if self.why or self.solved is None:
             return Bound(price(plan), why=self.why or why)
+        assert self.solver is not None
+        entries = math.fsum([table.costs.size for table in self.solver.network.tables])
+        if self.folded.folds and entries * self.program.count > WHOLE * self.folded.program.count:
+            return Bound(price(plan), why=MANY)
+        whole = self._whole()
+        if not why and self.folded.folds and whole.solved and whole.solved.price < self.solved.price * (1 - SAME):
+            why = ALIKE
+        return whole._bound(plan, why, [weights[:2] for weights in self.bounds[1:]])
+
+    def _whole(self) -> Search:
+        """Return the solved search for a bound: equal layers need not be alike in it, and an op that takes one array
+        several times brings it once, as plans do.
+        """
+        ops = self.program.body.every_op()
+        if not self.folded.folds and all(len({*op.operands}) == len(op.operands) for op in ops):
+            return self
+        whole = Search(self.program, self.barriers, self.machine, unfold(self.program), self.decided, joined=True)
+        if self.settles:
+            whole.settle_results()
+        whole.run()
+        return whole
+
+    def _bound(self, plan: ProgramPlan, why: str, weights: Iterable[tuple[float, float]]) -> Bound:
+        """Return the bound that these tables give. ``weights``: of further solutions that serve it."""
+        if self.why or self.solved is None:
+            return Bound(price(plan), why=self.why or why)
         bound = Bound.of(price(plan), self.solved.price, self.solved.bound, self.solved.why)
         bound = replace(bound, why=bound.why or why)
         if plan.machine.in_flight != 1:
@@ -431,9 +459,10 @@ class Search:
         assert self.solver is not None
         works = {number: work for number, (work, _) in self.solver.network.least.items()}
         slack = Slack(self.program, self.folded, plan.compute_by_op(), works)
-        if self.least() < plan.makespan * (1 - SAME):
-            busy = plan.price - plan.compute_seconds() > BUSY * plan.makespan
-            self._weighed(slack, *BOUNDS[busy], entries=0)
+        busy = plan.price - plan.compute_seconds() > BUSY * plan.makespan
+        for each in (*weights, BOUNDS[busy]):
+            if self.least() < plan.makespan * (1 - SAME) and each not in [one[:2] for one in self.bounds]:
+                self._weighed(slack, *each, entries=0)
         least = self.least()
         if least > plan.makespan * (1 + SAME):
             return bound

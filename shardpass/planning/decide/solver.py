@@ -51,11 +51,14 @@ class Solution(NamedTuple):
 
 
 class Solver:
-    """Builds and solves the tables of one program. ``axes`` split dimensions as wholes."""
+    """Builds and solves the tables of one program. ``axes`` split dimensions as wholes.
 
-    def __init__(self, propagated: Propagated, counts: Counts, axes: Sequence[Axes]) -> None:
+    ``joined``: an op that takes one array several times brings it once, as plans do.
+    """
+
+    def __init__(self, propagated: Propagated, counts: Counts, axes: Sequence[Axes], joined: bool = False) -> None:
         self.engine = propagated.engine
-        self.network = ProgramTables(propagated, counts, axes)
+        self.network = ProgramTables(propagated, counts, axes, joined)
         self.network.read()
 
     @property

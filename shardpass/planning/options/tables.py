@@ -105,8 +105,8 @@ class ProgramTables:
     ones.
     """
 
-    def __init__(self, propagated: Propagated, counts: Counts, axes: Sequence[Axes]) -> None:
-        self.propagated, self.counts, self.axes = propagated, counts, axes
+    def __init__(self, propagated: Propagated, counts: Counts, axes: Sequence[Axes], joined: bool = False) -> None:
+        self.propagated, self.counts, self.axes, self.joined = propagated, counts, axes, joined
         self.reshards = Reshards(Distances(counts.clock, axes), counts.clock)
         self.program = counts.program
         self.trips = Trips(self.program, counts.clock.machine)
@@ -341,7 +341,7 @@ class ProgramTables:
 
     def _whole(self, op: Op) -> None:
         """Add the gathers of an op that needs its operands whole."""
-        for value in op.operands if op.kind is OpKind.WHOLE else ():
+        for value in (dict.fromkeys(op.operands) if self.joined else op.operands) if op.kind is OpKind.WHOLE else ():
             array = self.program.arrays[value]
             if array is not None:
                 variable = self._new()
@@ -427,6 +427,48 @@ class ProgramTables:
                 )
             )
 
+    def _operand_twice(
+        self, value: int, variable: int, several: Sequence[Sequence[DimAxes | None]], times: float, op: int
+    ) -> None:
+        """Add the reshards of ``value`` for the operands of ``op`` that all are this one array.
+
+        The plan makes one of the copies first, or the whole array, and each other one from the array or from a copy.
+        """
+        array, mesh, start = self.program.array(value), self.counts.meshes[value], len(self.priced)
+        whole: Sequence[DimAxes] = (((),) * array.rank,) * len(several[0])
+        for wanted in (*several, whole):
+            self._operand(value, variable, wanted, times, op, op)
+        if len(self.priced) == start:
+            return
+        *each, first = self.priced[start:]
+        del self.priced[start:]
+        splits = tuple(dict.fromkeys(dims for wanted in several for dims in wanted if dims is not None))
+        moves, rows = self.reshards.of(array, mesh, splits, splits), {dims: row for row, dims in enumerate(splits)}
+        places = [np.array([-1 if dims is None else rows[dims] for dims in wanted]) for wanted in several]
+
+        def build() -> Costs:
+            costs = self._hidden(moves.costs, lambda slack: slack.operand(op, value), moves.copied) * times
+            between = np.pad(costs, (0, 1), constant_values=np.inf)  # an operand that is not read is no source
+            alone = [one.build() for one in each]
+            near = []
+            for place, own in enumerate(alone):
+                others = [between[one, places[place]] for at, one in enumerate(places) if at != place]
+                near.append(np.minimum(own, np.min(others, axis=0)))
+            best: Costs = np.minimum(first.build(), np.sum(alone, axis=0))
+            for place, own in enumerate(alone):
+                rest = np.sum([one for at, one in enumerate(near) if at != place], axis=0)
+                best = np.minimum(best, np.where(places[place] >= 0, own, np.inf) + rest)
+            return best
+
+        self.priced.append(
+            _Priced(
+                first.variables,
+                [*[one for priced in each for one in priced.moves], *first.moves, moves],
+                build,
+                lambda values: [pair for one in each for pair in one.pairs(values)],
+            )
+        )
+
     def _again(self, value: int, source: Place, variable: int, wanted: Sequence[DimAxes | None], times: float) -> None:
         """Add the cost to compute ``value`` again, which any device can, under each split in ``wanted``."""
         array, mesh = self.program.array(value), self.counts.meshes[value]
@@ -476,7 +518,12 @@ class ProgramTables:
             times = self.counts.often(value, (op.number,))
             if op.name == BARRIER:
                 times = max(times, often)  # it is brought in the loop that the barrier is in
-            self._operand(value, variable, [way.operands[place] for way in strategies], times, op.number, op.number)
+            wanted = [way.operands[place] for way in strategies]
+            if not self.joined or operands.count(value) == 1:
+                self._operand(value, variable, wanted, times, op.number, op.number)
+            elif value not in operands[:place]:
+                several = [[way.operands[at] for way in strategies] for at, v in enumerate(operands) if v == value]
+                self._operand_twice(value, variable, several, times, op.number)
         for place, value in enumerate(results):
             target = self._of(value)
             if target is not None:

@@ -67,6 +67,11 @@ class Folded:
     result_times: tuple[int, ...]
     operand_values: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
 
+    @property
+    def folds(self) -> bool:
+        """Whether a value or an op stands for several."""
+        return len(self.times) < len(self.ops) or len({*self.of}) < len(self.of)
+
     @cached_property
     def repeats(self) -> bool:
         """Whether several of its ops make the same value, as the last op of a layer and the op before the first
@@ -96,7 +101,18 @@ def fold(program: Program, barriers: Mapping[int, str]) -> Folded:
     colours = _Colours(program, barriers)
     for _ in range(ROUNDS):
         colours.refine()
-    folded = _fold(program, colours.colours, colours.alike)
+    return _known(program, _fold(program, colours.colours, colours.alike))
+
+
+def unfold(program: Program) -> Folded:
+    """Return ``program`` as one in which each value and op stands for itself alone."""
+    return _known(
+        program,
+        _fold(program, list(range(len(program.arrays))), {op.number: op.number for op in program.body.every_op()}),
+    )
+
+
+def _known(program: Program, folded: Folded) -> Folded:
     know_borders(folded.program.body, {**borders(program), **dict.fromkeys(folded.parts, UNTOUCHED)})
     return folded
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from jaxlib.mlir import ir
 from support import daily
 
 import shardpass
 from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import collect
+from shardpass.ir.annotations import SHARDING
+from shardpass.planning.decide import search
 from shardpass.planning.decide.bound import LEAST, Bound
 from shardpass.planning.decide.search import Decision, decide
 from shardpass.planning.plan.cost import price
 from shardpass.planning.plan.planner import plan_program
 from shardpass.program.table import table_of
+from tools.bench.underspecified_programs import PROGRAMS
 from tools.prove.attack import attack, enumerate_all
 from tools.prove.cheapest.random_programs import random_program
 
@@ -87,6 +91,70 @@ def test_a_sharding_group_is_a_table() -> None:
     assert bound is not None
     assert bound.least is not None
     assert bound.least <= min(zero[1], one[1], two[1]) * (1 + 1e-9)
+
+
+def test_an_op_that_takes_one_array_twice_pays_for_one_copy() -> None:
+    """Both operands of the Gram matrices come in the same tile: the plan exchanges the array once, and so does the
+    bound.
+    """
+    middle, batch = (f'{{mhlo.sharding = "{{devices=[{tiles}]<=[8]}}"}}' for tiles in ("1,8,1", "8,1,1"))
+    kind, made = "tensor<64x16x8xf32>", "tensor<64x16x16xf32>"
+    product = (
+        f"dot_general %a, %a, batching_dims = [0] x [0], contracting_dims = [2] x [2] : ({kind}, {kind}) -> {made}"
+    )
+    body = f"%z = stablehlo.{product} return %z : {made}"
+    main = f"func.func @main(%a: {kind} {middle}) -> ({made} {batch}) {{ {body} }}"
+    found, price = efforts(f"module attributes {{mhlo.num_partitions = 8 : i32}} {{ {main} }}")[1]
+    assert found.plan is not None
+    assert len(found.plan.collectives) == 1
+    assert found.bound is not None
+    assert found.bound.least == pytest.approx(price)
+
+
+def test_a_random_op_that_takes_one_array_twice_does_not_refute_the_bound() -> None:
+    found = enumerate_all("random 5109", random_program(5109).text, 0, find_machine("h100"))
+    assert found is not None
+    assert not found.refuted, found
+
+
+def test_layers_that_are_not_decided_alike_do_not_refute_the_bound() -> None:
+    """Two scalars that are named replicated, as they are, part one layer from its likes; it then costs less."""
+    text = PROGRAMS["fsdp_transformer_4_forward"].in_form("free").lower().text
+    machine, found = find_machine("h100"), []
+    with collect():
+        for named in ((), (177, 407)):
+            module = shardpass.run_pipeline(text, "shardpass-import")
+            with module.context:
+                table = table_of(module, "propagate")
+                for op in table.program.body.ops:
+                    if not set(named).isdisjoint(op.results):
+                        (value,) = op.results
+                        assert table.program.array(value).shape == ()
+                        attributes = table.handles.ops[op.number].attributes
+                        attributes[SHARDING] = ir.StringAttr.get("{replicated}")
+            module = shardpass.run_pipeline(str(module), "shardpass-import")
+            with module.context:
+                program = table_of(module, "propagate").program
+                found.append(decide(program, {}, 1, machine))
+    least, plan = found[0].bound, found[1].plan
+    assert least is not None
+    assert plan is not None
+    assert least.least is not None
+    assert least.least <= price(plan) * (1 + 1e-9)
+    assert str(least).endswith(f"of {LEAST}, as equal layers are decided alike")
+
+
+def test_too_many_layers_have_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = "tensor<64x64xf32>"
+    body = "".join(f"%{n + 1} = stablehlo.tanh %{n} : {kind} " for n in range(12))
+    main = f"func.func @main(%0: {kind} {ROWS}) -> {kind} {{ {body} return %12 : {kind} }}"
+    text = f"module attributes {{mhlo.num_partitions = 8 : i32}} {{ {main} }}"
+    whole = efforts(text)[1][0].bound
+    monkeypatch.setattr(search, "WHOLE", 0)
+    none = efforts(text)[1][0].bound
+    assert whole is not None
+    assert str(whole) == f"at {LEAST}"
+    assert str(none).startswith("not bounded, because equal layers are decided alike, and are too many")
 
 
 def test_joined_slices_have_no_bound() -> None:
