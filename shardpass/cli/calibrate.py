@@ -25,7 +25,7 @@ EXAMPLES = """examples:
 
 @command
 def main(argv: Sequence[str]) -> int:
-    """Return the exit status: 0, 1 bad input, 2 bad usage."""
+    """Run ``shardpass calibrate``; return its exit status: 0 on success, 1 for bad input, 2 for bad usage."""
     parser = argument_parser("calibrate", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("-o", "--output", default="-", metavar="FILE", help="the file to write, NAME.toml; - is stdout (default)")

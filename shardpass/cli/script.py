@@ -52,7 +52,10 @@ def file_of(path: str) -> str:
 
 
 def script_folder(path: str | None) -> tuple[str, ...]:
-    """Return the folder of the script named by ``path``, whose lines may be quoted; () if ``path`` is no script."""
+    """Return the folder of the script that ``path`` names; () if ``path`` does not name a script.
+
+    Reports may quote source lines from that folder.
+    """
     return (os.path.dirname(os.path.abspath(file_of(path))),) if path and is_script(path) else ()
 
 

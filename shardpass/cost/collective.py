@@ -64,7 +64,7 @@ BY_GLOBAL_IDS = tuple(kind for kind, facts in FACTS.items() if facts.by_global_i
 
 
 def hlo_name(kind: str) -> str:
-    """Return the name of a kind in HLO: ``all-gather`` of ``all_gather``."""
+    """Return the HLO name of a kind of collective: ``all-gather`` for ``all_gather``."""
     return kind.replace("_", "-")
 
 

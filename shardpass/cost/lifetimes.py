@@ -1,25 +1,25 @@
 """Lifetimes of a program's buffers, by the rules of XLA's buffer assignment as far as they depend only on the program.
 
-1. A step whose result can be made in the loops of its users (``cost.fusion``) is fused into the steps that read it
-   where all of them make what they use: it has no buffer, and what it reads lives until they run. On GPUs each of
-   several readers computes an elementwise value again (``Client.recomputes``); on CPUs where that is cheap and reads no
-   more, and where no reader waits for another that is not fused, and what is expensive is not computed for each element
-   of a broadcast. What is made of constants alone is made again inside of the loops and branches that take it.
-2. A reshape, a barrier, a constraint, and what a loop passes on unchanged are the buffers of their operands. An update
-   in place, and an elementwise step, write into an operand that dies there.
-3. A loop's carried values have one buffer each, which is that of the initial value where it dies there. The body writes
-   the next value into the same buffer where the old one is read no more by then, or where the step that reads it last
-   makes the next value element by element: ``h + w`` for ``h`` is in place, ``h @ w`` and the transposed ``h`` are made
-   beside ``h`` and copied. Carried values that change places are copied first, where the old one is read at all.
-4. Steps run in the order of the program, but for those that make no less than they let die, which run right before
-   the first that reads them (``Client.late``): so XLA's schedulers save memory. Or each runs as soon as all that it
-   reads is there, first come, first served: so XLA's CPU client orders them. All gathers of weights come first then,
-   and live until they are used.
-5. A reduction of a large array ends its fusion (``LARGE``), and no fusion crosses a barrier. XLA's CPU client computes
-   a long reduction of one array apart from what it reads (``Client.longest``).
+1. Fusion. A step whose result can be computed in the loops of its readers (``cost.fusion``) is fused into all of them,
+   if each can compute the elements that it uses. Its result then has no buffer, and its operands stay alive until the
+   readers run. If there are several readers, each recomputes an elementwise value on GPUs (``Client.recomputes``). On
+   CPUs each recomputes a value that is not expensive, if the step reads at most one array as large as its result or if
+   no reader waits for a longer chain of written values than the step does. An expensive value is not recomputed for
+   each element of a broadcast. A value computed from constants alone is recomputed in each loop or branch that uses it.
+2. Aliases. The result of a reshape, a barrier or a constraint shares the buffer of its operand, and so does a value
+   that a loop passes on unchanged. An in-place update or an elementwise step writes into an operand that dies there.
+3. Loops. Each carried value has one buffer: that of the initial value, if it dies at the loop. The body writes the next
+   value into the same buffer if the old value is dead by then, or if its last reader computes the next value element by
+   element. For a carried value ``h``, ``h + w`` is computed in place, while ``h @ w`` and a transpose of ``h`` get a
+   buffer of their own and are copied. Carried values that swap places are copied first if the old one is still read.
+4. Order. With ``Client.late``, steps run in the order of the program, except that a step which allocates at least as
+   much as it frees runs right before its first reader, as XLA's schedulers save memory. Otherwise each step runs as
+   soon as its operands exist, as in XLA's CPU client: all gathers of weights then run first, and stay alive until used.
+5. Limits of fusion. A reduction of a large array ends its fusion (``LARGE``), and no fusion crosses a barrier. XLA's
+   CPU client computes the operand of a long reduction of one array separately (``Client.longest``).
 
-State: moments, in the order in which they run, those of inner blocks before the one of their step; and a ``Life`` for
-each buffer, from moment to moment. A buffer of a block that is used in a block inside of it lives until that ends.
+State: the moments, in the order in which they run, where those of inner blocks precede the moment of their step; and a
+``Life`` for each buffer, from a first to a last moment. A buffer used in an inner block lives until that block ends.
 """
 
 from __future__ import annotations

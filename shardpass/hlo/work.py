@@ -154,7 +154,10 @@ def _convolution(op: HloOp, labels: re.Match[str], array: tuple[int, ...], kerne
 
 
 def _part(text: str, place: int, usual: int) -> int:
-    """Return the number of a dimension in ``4x1`` or, of the low padding, in ``1_1x0_2``."""
+    """Return entry ``place`` of an HLO window attribute such as ``4x1``; ``usual`` if it has no such entry.
+
+    Of padding such as ``1_1x0_2`` (low_high), returns the low padding.
+    """
     parts = text.split("x")
     return int(parts[place].split("_")[0]) if text and place < len(parts) else usual
 

@@ -1,16 +1,16 @@
 """Mark host calls that one device makes for all devices, before propagation.
 
 Problem. ``jax.debug.print``, ``io_callback`` and ``pure_callback`` lower to a custom call of whole arrays that runs
-once, on the device that its sharding ``{maximal device=0}`` names. Computed on every device, as calls without a rule
-are, it would run as often as there are devices.
+once, on the device that its sharding ``{maximal device=0}`` names. Calls without a rule run on every device, so without
+this step it would run once for each device.
 
-Cases, for a custom call that has a side effect or calls Python back, of a target that has no model of its own:
+Cases, for a custom call that has a side effect or calls back into Python, if its target has no op model:
 
 1. outside of manual regions: ``shardpass.once = 0`` replaces its sharding and names the device. Partitioning gives it
    whole operands and puts it under ``if partition_id == 0``; its results, zero elsewhere, are summed;
 2. in a region that is manual over all axes: every device makes the call, as in JAX, so it stays unchanged;
-3. on local shards (``partitioned=True``): every device makes it with its tiles (``ops.families.host_targets``). It gets
-   a result for each operand, as does ``@InspectSharding``, which makes no call;
+3. on local shards (``partitioned=True``): every device makes the call with its tiles (``ops.families.host_targets``).
+   The op gets a result for each operand, and so does ``@InspectSharding``, which makes no call;
 4. in a region that is manual over some axes: refused, SP238.
 
 On one device nothing is marked. O(ops of custom calls).

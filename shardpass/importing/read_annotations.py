@@ -92,9 +92,9 @@ def read_annotations(main: Any, signature: Signature, lists: OpLists) -> tuple[l
 
 
 def _strays(marked: list[Any]) -> Iterator[Diagnostic]:
-    """Yield an error for the first op marked {manual} with a whole array as operand or result.
+    """Yield an error for the first op marked {manual} that takes or returns a whole (unsplit) array.
 
-    Ops of a loop or branch that is marked itself are in the region with it.
+    An op inside a marked loop or branch belongs to the same manual region as that loop or branch.
     """
     tiles = {value for op in marked for value in op.results}
     known = set(marked)

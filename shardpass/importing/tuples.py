@@ -1,15 +1,15 @@
-"""Unpack tuples, so that later steps meet values of one array only.
+"""Unpack tuples, so that every value that later steps see is a single array.
 
-Problem. HLO groups results in tuples, and programs that come from HLO have ``tuple``, ``get_tuple_element`` and custom
-calls of one tuple result. A tuple has no tile, so its elements must be separate values.
+Problem. HLO groups results in tuples, so programs converted from HLO contain ``tuple``, ``get_tuple_element`` and
+custom calls with one tuple result. A tuple has no tile, so its elements must become separate values.
 
 | before | after |
 |---|---|
 | ``tuple`` | its operands |
 | ``get_tuple_element`` | the element |
-| ``mhlo.copy``, ``@Sharding`` and the borders of manual regions, of a tuple | one such op for each leaf |
-| a custom call | the same with all leaves side by side, and ``shardpass.tuples`` where HLO tells the two apart |
-| a sharding of a tuple | a constraint of each leaf; a single sharding is that of all leaves, as in HLO |
+| a ``mhlo.copy``, ``@Sharding`` or border of a manual region on a tuple | one such op for each leaf |
+| a custom call | the same call on the flattened leaves, with ``shardpass.tuples`` where HLO distinguishes the two |
+| a sharding of a tuple | a constraint on each leaf; a single sharding applies to all leaves, as in HLO |
 
 Example:
 
@@ -18,11 +18,11 @@ Example:
     =>
     %v:2 = custom_call @TopK(%x) {mhlo.sharding = "{{devices=[2,1]<=[2]}, {replicated}}"} : -> (A, B)
 
-State: ``trees``, the contents of values of tuple type: nested Python tuples of values. Invariant: values are read in
-the order of the text, blocks outside before those inside, so that the tree of an operand is known before its users.
+State: ``trees`` maps each value of tuple type to its contents, nested Python tuples of values. Invariant: ops are read
+in textual order, outer blocks before inner ones, so that the tree of an operand is known before its users are read.
 
-Control flow takes no tuples in StableHLO; any other op that takes or gives one is refused (SP248), as are arguments and
-results of ``main`` (SP225). O(ops).
+StableHLO control flow takes no tuples. Any other op with a tuple operand or result is refused (SP248), and so are tuple
+arguments and results of ``main`` (SP225). O(ops).
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _packed(kind: Any, values: Iterator[Any]) -> Any:
 
 
 def _unpacked(value: Any) -> list[Any]:
-    """Unpack the leaves of ``value``."""
+    """Return the leaves of ``value``: ``value`` itself, or one ``get_tuple_element`` for each leaf of a tuple."""
     if not is_tuple(value.type):
         return [value]
     i32 = ir.IntegerType.get_signless(32)

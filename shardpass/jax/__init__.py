@@ -1,6 +1,6 @@
-"""shardpass inside JAX: ``with use(): ...`` partitions every ``jax.jit``, ``partition`` one function.
+"""Use shardpass from JAX: ``with use(): ...`` partitions every jitted function, ``partition`` a single one.
 
-``pin`` leaves partitioning to XLA, with constraints of shardpass's. ``redistribute`` moves arrays.
+``pin`` adds shardpass's sharding constraints and lets XLA partition. ``redistribute`` moves arrays between shardings.
 """
 
 import os

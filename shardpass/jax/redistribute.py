@@ -219,8 +219,9 @@ def _transpose(cotangent: Any, _: Any, *, source: Any, target: NamedSharding, ma
 
 
 def _jvp(primals: Any, tangents: Any, *, source: Any, target: NamedSharding, machine: str) -> tuple[Any, Any]:
-    """Redistribute the tangent like the array, as redistribution is linear. A gradient goes back to the sharding of
-    the array, if that is known here.
+    """Redistribute the array and its tangent alike, as redistribution is linear.
+
+    The transpose returns a gradient to the sharding of ``x``, if that sharding is known at this point.
     """
     (x,), (dx,) = primals, tangents
     y = redistribute_p.bind(x, source=source, target=target, machine=machine)

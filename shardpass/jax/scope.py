@@ -43,9 +43,9 @@ class Pinning:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """The options for programs of a scope. ``strict``: raise an error instead of leaving the program to XLA.
+    """The options of a ``use`` scope. ``strict``: raise an error instead of falling back to XLA's partitioner.
 
-    ``pin``: the program gets constraints, and XLA partitions it. ``prove``: a program without a proof is left to XLA.
+    ``pin``: add constraints and let XLA partition. ``prove``: fall back to XLA if the result cannot be proved correct.
     """
 
     active: bool

@@ -69,7 +69,10 @@ class ReshardBuilder:
 
 
 def masked(step: Mask | Alone, tile: Any, mesh: PrimeMesh) -> Any:
-    """Overwrite the padding of ``tile``; for ``Alone``, the whole tile on all devices but the first."""
+    """Overwrite the padding of ``tile`` with the combiner's identity.
+
+    For ``Alone``, overwrites the whole tile with zeros on every device but the first along the axes.
+    """
     if isinstance(step, Alone):
         zeros = at.splat(tile.type, at.nothing_text(tile.type.element_type))
         first = at.compare("EQ", device_value(mesh.index(step.axes)), at.splat(at.i32(), 0))

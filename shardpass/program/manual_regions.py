@@ -120,9 +120,9 @@ def _read_nodes(body: Any) -> tuple[list[_Node], list[_Node]]:
 
 
 def _forward(nodes: list[_Node]) -> None:
-    """Set the scope of each op's results, as far as entries, exits and marks determine it.
+    """Set the scope of each op from the region entries, region exits and marks before it, where these determine it.
 
-    A block comes behind the block around it, so that the scopes of its captured values are known.
+    ``nodes`` lists a block after the block that contains it, so that the scopes of captured values are known.
     """
     of_value: dict[Any, str] = {}
     for node in nodes:

@@ -28,7 +28,7 @@ ADDING = ("stablehlo.add", "stablehlo.subtract")
 
 
 def summed_inside(module: Any, laws: Laws | None = None) -> Any:
-    """Return ``module`` with such sums inside of their loops: a copy, or itself where there are none."""
+    """Return a copy of ``module`` with these sums moved into their loops, or ``module`` itself if it has none."""
     laws = laws or Laws()
     if not any(_sums(op, laws.strict) for op in every_op(module.operation) if op.name == LOOP):
         return module
@@ -43,12 +43,16 @@ def summed_inside(module: Any, laws: Laws | None = None) -> Any:
 
 
 def _is_inexact(added: Any) -> bool:
-    """Return whether the sum of differences is the difference of sums but for the sign of a 0."""
+    """Return whether ``added`` subtracts floats, so that moving the sum may change the sign of a zero."""
     return added.name == "stablehlo.subtract" and isinstance(added.operands[0].type.element_type, ir.FloatType)
 
 
 def _sums(loop: Any, strict: bool) -> list[tuple[int, Any, Any]]:
-    """List (carried value, the addition in the loop, the all_reduce after the loop) for each such sum."""
+    """List the carried values of ``loop`` whose all_reduce can move into the loop.
+
+    Each row is (the position of the carried value, the addition in the body, the all_reduce after the loop).
+    ``strict``: leave out subtractions of floats.
+    """
     condition, body = (region.blocks[0] for region in loop.regions)
     returned = operation(list(body.operations)[-1])
     out = []

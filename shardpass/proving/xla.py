@@ -1,13 +1,14 @@
-"""XLA's programs of one device: HLO after SPMD partitioning, or after all passes, as a partitioned module.
+"""Read XLA's per-device program, HLO after SPMD partitioning or after all passes, as a partitioned module.
 
-XLA's own translation makes StableHLO of the HLO, in a separate process that it may end. Main then lacks what a proof
-asks of it: the types and the shardings of the whole values. Types are those of the whole program. Shardings of
-arguments stand in the HLO of jaxlib 0.10; those of results, and in 0.12 of arguments, are XLA's answer
-(``partitioned_by_xla``), or the whole program's where a text is all there is. Where neither names the sharding of a
-result, the module marks it (``UNNAMED``), and the proof reads it from the tiles.
+XLA's own converter translates the HLO to StableHLO, in a separate process because it may crash. The converted ``main``
+lacks the types and shardings of the whole values, which a proof needs. The types are copied from the whole program.
+jaxlib 0.10 writes the shardings of arguments into the HLO. The shardings of results, and in 0.12 those of arguments as
+well, are the ones that XLA returns (``partitioned_by_xla``), or those of the whole program if only HLO text is
+available. If neither gives the sharding of a result, the module marks the result (``UNNAMED``), and the proof infers
+its sharding from the tiles.
 
-``partitioned_by_xla`` compiles in a process of its own, which writes the program as it is after the partitioner. The
-devices are virtual CPU devices, or those of a target, whose compiler partitions by passes of its own.
+``partitioned_by_xla`` compiles in a separate process, which dumps the program right after the partitioner. The devices
+are virtual CPU devices, or those of a target whose compiler has partitioning passes of its own.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ Intervals = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The tiles after a step, or with ``title`` "source" before all steps.
+    """The tiles of all devices after a step of a plan, or before the first step (``title`` "source").
 
-    ``axes``: over which the step works; of the source the shape of its tile.
+    ``axes``: the mesh axes over which the step communicates, as text; for the source, the shape of its tile.
     """
 
     title: str

@@ -199,7 +199,7 @@ class Names:
         return where(self.frame(op).place, self.path(op))
 
     def is_backward(self, op: Op) -> bool:
-        """Return whether the op is part of a derivative."""
+        """Return whether the op belongs to the backward pass: whether its name stack contains ``transpose(``."""
         return op.number < len(self.locations) and "transpose(" in self.locations[op.number]
 
     def of(self, value: int) -> str:

@@ -1,9 +1,9 @@
-"""The schedule of a report as a trace, for ui.perfetto.dev and chrome://tracing.
+"""Export the schedule of a report as a trace for ui.perfetto.dev and chrome://tracing.
 
-A process is a device. Its threads are loops, compute, and each mesh axis; a collective over two axes is a slice on
-both. Flows go from what makes a value to what takes it, where one of the two is a collective. A counter has the bytes
-that are alive, where the report knows these by op. Times are modelled seconds as microseconds; a loop's body is drawn
-once, as long as all its runs take.
+The trace has one process, a device. Its threads are "loops", "compute", and one for each mesh axis; a collective over
+two axes appears as a slice on both. A flow links the op that computes a value to an op that reads it, if at least one
+of the two is a collective. A counter shows the live bytes, if the report has them for each op. Modeled seconds are
+written as microseconds. The body of a loop is drawn once, with the duration of all its iterations.
 
 Source: "Trace Event Format" (Chromium): complete events X, flow events s and f, counters C, metadata M.
 """

@@ -264,13 +264,16 @@ class LoopFact:
 
     Attributes:
         kind: the collective that the loop replaces, over ``axes``.
-        op: the first product, "dot_general"; ``number``: its number in ``Explanation.ops``; ``place``: its line.
+        op: the name of the first product, "dot_general"; ``number``: its number in ``Explanation.ops``; ``place``: its
+            source line.
         products: the number of products.
-        steps: collective_permutes in one run of the loop, each of which moves ``bytes_each`` to a device.
-        resident_bytes: kept on a device in place of ``whole``, the bytes of the array that is never materialized.
-        in_turn, apart: modelled seconds of the loop, and of the collective followed by the products.
-        beside: seconds of the loop beyond those of the products alone.
-        profile: the machine by which the loop was chosen and its seconds are modelled.
+        steps: the number of collective_permutes in one run of the loop; each sends ``bytes_each`` to a device.
+        resident_bytes: the bytes that a device keeps instead of the ``whole`` bytes of the array that the loop never
+            materializes.
+        in_turn: modeled seconds of the loop.
+        apart: modeled seconds of the collective followed by the products.
+        beside: modeled seconds that the loop takes beyond the products alone.
+        profile: the machine model by which the loop was chosen.
     """
 
     kind: str

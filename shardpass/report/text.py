@@ -61,7 +61,7 @@ def table_lines(
 
 
 def _below(report: Report) -> int:
-    """Return lines that stand under the groups, at most."""
+    """Return an upper bound on the number of lines below the table of groups."""
     changes = 2 + 3 * min(MOST_DECISIONS, len(report.decided or report.changes)) if report.changes else 0
     hints = 2 + 3 * len(report.hints) if report.hints is not None else 0
     loops = 2 + 2 * len(report.loops) if report.loops else 0

@@ -195,7 +195,11 @@ def _threads(program: Any, arguments: Any, signature: Signature) -> list[Any]:
 
 
 def _in_step(step: Lockstep, program: Any, arguments: Any, signature: Signature) -> list[Any]:
-    """Emit the program of all devices; return their results, and the vector of a choice on which they differ."""
+    """Emit the ops of all devices as one program, which the interpreter can run.
+
+    Returns the results of device 0, then of device 1, and so on; last, the vector that records the first op at which
+    the devices chose different branches (``Lockstep.noted``).
+    """
     devices, count = signature.num_devices, len(signature.arguments)
     copies = [[arguments[device * count + k] for device in range(devices)] for k in range(count)]
     step.functions[SPMD] = operation(program)

@@ -144,7 +144,10 @@ def _per_value(side: Sequence[Around]) -> Any:
 
 
 def _name_region(region: Any) -> None:
-    """Remove the region's name from the names of the ops inside, as XLA adds it again when it inlines."""
+    """Name ``region`` after the program that most ops inside it come from, and strip that prefix from their names.
+
+    XLA adds the prefix again when it inlines the region.
+    """
     todo = [operation(op) for op in region.regions[0].blocks[0].operations]
     places = []
     while todo:

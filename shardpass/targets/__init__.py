@@ -1,1 +1,1 @@
-"""The compilers of CPUs, TPUs and GPUs, without the devices: descriptions, topologies, versions."""
+"""Compile for CPUs, TPUs and GPUs without having the devices: target descriptions, topologies and versions."""

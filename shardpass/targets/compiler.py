@@ -193,9 +193,9 @@ def shared(target: Target) -> Compiler:
 
 
 class _Pipes:
-    """Write to a child and read from it until ``deadline``. ``work``: the activity, for messages.
+    """Writes to a child process and reads from it until ``deadline``. ``work``: the activity, named in messages.
 
-    Raises EOFError where the child ends, TimeoutError at the deadline.
+    Raises EOFError if the child exits, and TimeoutError at the deadline.
     """
 
     def __init__(self, child: subprocess.Popen[bytes], deadline: float, work: str) -> None:

@@ -50,7 +50,7 @@ def _annotation(what: str, site: Site) -> Annotation:
 
 
 def _casts(reading: Reading) -> Iterator[Annotation]:
-    """Yield the lines that convert floats to wider floats, each once."""
+    """Yield each source line that converts floats to a wider type once, except lines of the backward pass."""
     program, names = reading.program, reading.names
     found: dict[tuple[str, str, Place], None] = {}
     for op in program.body.every_op():

@@ -66,7 +66,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def shardpass_mesh(request: pytest.FixtureRequest) -> Any:
-    """Return the ``jax.sharding.Mesh`` of this run of the test, of the mark ``shardpass_meshes``."""
+    """Return the ``jax.sharding.Mesh`` of this test run: one of those that the mark ``shardpass_meshes`` lists."""
     import jax
 
     sizes: dict[str, int] | None = getattr(request, "param", None)

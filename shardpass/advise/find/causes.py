@@ -85,7 +85,7 @@ def causes(context: Context, rows: Sequence[Row], memory: int) -> list[Cause]:
 
 
 class _Flow:
-    """Where values of the program come from, those of manual regions too."""
+    """Finds the ops that compute each value of the program, inside manual regions as well."""
 
     def __init__(self, context: Context) -> None:
         self.context, self.program, self.names = context, context.sites.program, context.sites.names
@@ -113,7 +113,7 @@ class _Flow:
         return 0 if array is None else array.bytes
 
     def least(self, value: int, steps: int = STEPS) -> int:
-        """Return the fewest bytes from which ``value`` is made by cheap ops."""
+        """Return the fewest bytes from which cheap ops can compute ``value``, looking back ``steps`` ops at most."""
         op = self.makers.get(value)
         if op is None and value in self.carried and steps:
             return min(self.bytes(value), self.least(self.carried[value], steps - 1))

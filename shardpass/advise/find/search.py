@@ -561,7 +561,7 @@ def _keys(site: Site) -> Iterator[object]:
 
 
 def _compiled(pending: Pending | None) -> Explanation | None:
-    """Return the program of ``pending``; None if the partitioner refuses it."""
+    """Wait for the explanation of a compiled program; None if ``pending`` is None or the partitioner fails."""
     try:
         return None if pending is None else pending()
     except ShardpassError:

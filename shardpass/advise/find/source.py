@@ -106,7 +106,7 @@ class SourceFile:
         return self._starts[node.lineno - 1]  # type: ignore[attr-defined]
 
     def line_end(self, node: ast.AST) -> int:
-        """Return the position behind the end of the node's last line."""
+        """Return the byte offset just past the node's last line, including its line break."""
         return self._starts[min(node.end_lineno, len(self._starts) - 1)]  # type: ignore[attr-defined]
 
     def indent(self, node: ast.AST) -> str:

@@ -81,7 +81,11 @@ def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
 
 
 def on_values(imported: Any, changes: Sequence[Change]) -> Any:
-    """Return a copy of a module that is imported already, with ``changes`` of values by their numbers."""
+    """Return a copy of an imported module with ``changes`` applied.
+
+    Changed values, identified by number, get sharding constraints; changed arguments and results get annotations.
+    Changes of chunks and of region borders are ignored.
+    """
     module = copy_module(imported)
     with module.context, ir.Location.unknown():
         program, handles = read_program(module, "propagate")

@@ -65,7 +65,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Program:
-    """A program that traces, with its figures. ``price``: its seconds, and a little for the memory."""
+    """A program that JAX can trace. ``price``: its modeled seconds, plus a small cost for the memory that it needs."""
 
     state: State
     figures: Figures

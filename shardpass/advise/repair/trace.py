@@ -272,7 +272,11 @@ def running_text(path: str) -> str:
 
 
 def _compiled(path: str, text: str, like: CodeType | None = None) -> CodeType:
-    """Compile a file. ``like``: code of an earlier text, whose functions' free variables the new functions keep."""
+    """Compile the ``text`` of the file at ``path``. Raises CannotTrace if it does not parse.
+
+    ``like``: the code compiled from an earlier version of the file. Functions of the new code keep the free variables
+    of the functions that they replace.
+    """
     try:
         tree = ast.parse(text, path)
         code = compile(tree, path, "exec", dont_inherit=True)

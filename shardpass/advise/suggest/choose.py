@@ -44,7 +44,7 @@ TrialOf = Callable[[Sequence[Change]], Trial]
 
 @dataclass(frozen=True)
 class Chosen:
-    """An annotation and its saving: by how much price (seconds) and memory (bytes) rise if it alone is left out."""
+    """An annotation, and how much the price (seconds) and the memory (bytes) would rise without it alone."""
 
     annotation: Change
     saves_price: float

@@ -70,7 +70,11 @@ def states(sites: Sites) -> Iterator[tuple[int, int]]:
 
 
 def _joined(sites: Iterable[Site], keys: Callable[[Site], Iterable[Iterable[int]]], names: Iterable[str]) -> list[Site]:
-    """Join the sites that share a key. ``names``: of all arguments, or of all results."""
+    """Merge the sites that share a key into one site each, directly or through other sites.
+
+    ``names``: the names of all arguments, or of all results, of the program. A merged site that has all names of a
+    pattern is named by that pattern.
+    """
     fits = Counter(map(pattern, names))
     groups: list[tuple[set[int], list[Site]]] = []
     for site in sites:

@@ -169,10 +169,10 @@ class Suggesting:
         return [as_in(self.problem, answer, site) for site in (*self.arguments, *self.results)]
 
     def _compiled(self, partitioner: str, annotations: Sequence[Change]) -> Explanation:
-        """Compile the program with ``annotations`` of arguments and results by another partitioner.
+        """Explain the program that another partitioner makes with ``annotations`` of arguments and results.
 
-        The module is annotated as JAX does: in Shardy's notation, unless the module itself uses GSPMD's. Raises
-        ShardpassError (SP553, SP911) where there is no program.
+        The annotations are written in Shardy's notation, as JAX writes them, unless the module itself uses GSPMD's.
+        Raises ShardpassError (SP553, SP911) if the partitioner makes no program.
         """
         module, mesh = parse_module(self.data, self.file), self.program.mesh.mesh
         with module.context, ir.Location.unknown():

@@ -68,12 +68,12 @@ class Trials:
         return price + holding(peak, self.task.decided.clock)
 
     def begin(self, limit: float | None) -> None:
-        """Ask for sets that keep ``limit`` bytes, or as many as ``start`` has, and cost no more than ``start``."""
+        """Require that trials use at most ``limit`` bytes, or as many as ``start``, and cost no more than ``start``."""
         self.enough = self.cost(self.start.price, self.start.peak)
         self.limit = math.inf if limit is None else max(limit, self.start.peak)
 
     def order(self, trial: Trial) -> tuple[float, float]:
-        """Return what is less of the better trial: first its bytes above the limit, then its cost."""
+        """Return the key by which trials compare, smallest best: the bytes above the limit, then the cost."""
         return max(0.0, trial.peak - self.limit), trial.cost
 
     def is_enough(self, trial: Trial) -> bool:
@@ -98,7 +98,10 @@ class Trials:
         return max(placed, self._outcome(fixed), key=self.order)
 
     def placed(self, annotations: Iterable[Change]) -> Trial:
-        """Return the first outcome: arguments that ``annotations`` do not reach are whole on every device."""
+        """Return the first outcome: arguments to which ``annotations`` do not propagate are replicated.
+
+        Without any annotation, the program runs on one device.
+        """
         key = frozenset(annotations)
         if key not in self._known:
             is_plain = nothing_annotated(changed(self.task.folded, key))

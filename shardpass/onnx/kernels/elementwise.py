@@ -47,7 +47,10 @@ def _mod(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
 
 
 def _power(x: Array, y: Array) -> Array:
-    """Compute powers in the wider type, as 2 ** 0.5 is no integer; the result has the type of the base."""
+    """Compute ``x ** y`` with the type of ``x``, as ONNX defines it.
+
+    An integer base with a float exponent is computed in the exponent's type, since 2 ** 0.5 is not an integer.
+    """
     kind = jnp.result_type(x)
     if jnp.issubdtype(kind, jnp.integer) and jnp.issubdtype(jnp.result_type(y), jnp.floating):
         x = jnp.asarray(x).astype(jnp.result_type(y))

@@ -80,7 +80,10 @@ def _exchange(joint: Joint, count: int) -> Exchange:
 
 @dataclass(frozen=True, kw_only=True)
 class SplicePlan(LocalPlan):
-    """The plan of a splice for one split. ``rounds``: build the result's tile; None without communication."""
+    """The plan for concatenating under one split.
+
+    ``rounds``: the communication rounds that build the result's tile; None if no communication is needed.
+    """
 
     rounds: Rounds | None
 

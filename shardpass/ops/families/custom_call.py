@@ -71,10 +71,10 @@ def leading(op: Any, count: int) -> Rule | None:
 def shared_rule(
     op: Any, sizes: Mapping[int, int], shares: Callable[[int, int], bool] = lambda value, dim: True
 ) -> Rule:
-    """Build a rule in which the dimensions ``sizes`` of operands and results are each one parallel factor.
+    """Build a rule with one parallel factor for each dimension number in ``sizes``, shared by operands and results.
 
-    ``shares(value, dim)``: whether dimension ``dim`` of a value, numbered operands first, is of the factor. All other
-    dimensions are replicated.
+    ``sizes``: the size of each such dimension, by its number. ``shares(value, dim)``: whether dimension ``dim`` of a
+    value belongs to its factor; values are numbered from 0, operands first. All other dimensions are replicated.
     """
     operands, results = ([shape_of(v) for v in side] for side in (op.operands, op.results))
     build = RuleBuilder([len(s) for s in operands], [len(s) for s in results])

@@ -1,14 +1,13 @@
-"""dynamic_slice and dynamic_update_slice: dimensions sliced whole are parallel; cut ones may be split too.
+"""dynamic_slice and dynamic_update_slice: unsliced dimensions are parallel; sliced ones may be split too.
 
-The problem: a slice starts at a position that only the running program knows, and may lie in one tile, straddle tiles,
-or miss a tile. (GSPMD, section 4.5, keeps the dimension whole; here it stays split.)
+Problem: the position of a slice is known only at run time. The slice may lie in one tile, straddle several tiles, or
+miss a tile. (GSPMD, section 4.5, keeps the dimension whole; here it stays split.)
 
-State, along a split dimension that is cut: the whole array has N elements, the slice s of them from ``position``
-(clamped to [0, N - s], as both ops do), a tile t of them from ``start``. What a device can store of the slice is at
-most
-w = min(s, t) elements long. A device works on w elements of its tile, from ``at`` = clamp(position - start, 0, t - w)
-on: element j of these is element ``shift`` + j of the slice, where ``shift`` = at - (position - start); those with
-0 <= shift + j < s belong to the slice.
+State, along a split dimension that is sliced: the whole array has N elements, the slice has s of them starting at
+``position`` (clamped to [0, N - s], as both ops do), and a tile has t of them starting at ``start``. A device stores at
+most w = min(s, t) elements of the slice. It works on w elements of its tile, starting at ``at`` = clamp(position -
+start, 0, t - w). Element j of these is element ``shift`` + j of the slice, where ``shift`` = at - (position - start);
+it belongs to the slice if 0 <= shift + j < s.
 
 Example: N = 8 over x=4 (t = 2), a slice of s = 3 from position 3, so elements 3, 4 and 5, and w = 2:
 
@@ -23,9 +22,9 @@ Cases:
 1. dynamic_slice: each device puts its part into a slice full of ``nothing``; a sum over devices joins the parts.
 2. dynamic_update_slice: each device overwrites its part of the slice, and leaves the other elements of the tile as
    they are. Only w elements of the tile are touched, so a cache is updated in place.
-3. No dimension is both split and cut: the op itself, on tiles. Positions that are no constants are clamped in so many
-   words even then: XLA folds a dynamic_slice of a dynamic_slice into one at the sum of the positions, and forgets that
-   the first was to be clamped; the slice that brings a tile to a device is such a second one.
+3. No dimension is both split and sliced: the op itself, on tiles. Positions that are not constants are still clamped
+   explicitly. XLA folds a dynamic_slice of a dynamic_slice into one slice at the sum of the positions, and drops the
+   clamping of the first; the slice that extracts a device's tile is such a second slice.
 
 Invariant: positions are clamped to the whole array, so the slice never contains padding. Nothing is sent here: the
 partitioner completes the partial sums of case 1. O(s) work and memory beside the tile.

@@ -57,7 +57,7 @@ class Reach:
         return (tile - 1) * self.step + self.span if tile else 0
 
     def window(self, count: int) -> Window:
-        """Return the coordinates that each of ``count`` positions needs."""
+        """Return the start and end of the coordinates that each of ``count`` positions needs, as one ``Window``."""
         return _window(self, count)
 
     def elements(self, count: int) -> tuple[Window, Table]:

@@ -94,7 +94,10 @@ def overwrite_outside(
 
 
 def _beside(along: Along, value: Any, layout: StripLayout) -> Any:
-    """Concatenate the strips, and slice each position's window from them; zeros where a strip has no sender."""
+    """Build each position's window: receive the strips, concatenate them, and slice the window from the result.
+
+    A strip that no device sends is filled with zeros.
+    """
     received: dict[int, Any] = {}
     for shipment in layout.shipments:
         box = along.permute(along.slice_at(value, shipment.take, shipment.size), shipment.source)

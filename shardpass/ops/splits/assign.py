@@ -369,9 +369,9 @@ def scatter_dims(
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Partial results joined over ``axes`` by ``combiner``: scattered along ``dim``, or everywhere (None).
+    """A collective that combines partial results over ``axes`` by ``combiner``: a reduce_scatter or an all_reduce.
 
-    ``bytes``: what one device receives.
+    ``dim``: the dimension that a reduce_scatter splits; None for an all_reduce. ``bytes``: what one device receives.
     """
 
     dim: int | None

@@ -157,9 +157,10 @@ def pair_rules(rule: Rule) -> tuple[tuple[Rule, tuple[int, ...]], ...]:
 
 
 def project(rule: Rule, dim_map: DimMap, shape: Sequence[int], dims: DimAxes, sizes: Sequence[int]) -> dict[int, Axes]:
-    """Return the sub-axes of each factor in one tensor's dims. ``sizes``: the sizes of the mesh's sub-axes.
+    """Map each factor of ``rule`` to the sub-axes that split it in a tensor that is split as ``dims``.
 
-    Sub-axes that divide no factor are left out, with all that are minor to them.
+    ``dim_map`` lists the factors of each dimension, ``sizes`` the size of each sub-axis of the mesh. A sub-axis that
+    divides no factor is left out, and so are all sub-axes minor to it.
     """
     out: dict[int, Axes] = {}
     for factors, size, axes in zip(dim_map, shape, dims, strict=True):

@@ -100,7 +100,7 @@ class PrimeMesh:
         return (self.numbered(on_mesh.unreduced) or ()) if on_mesh is not None else ()
 
     def replicated(self, rank: int) -> Sharding:
-        """Return the dims of a replicated array of ``rank``."""
+        """Return the sharding of an array of ``rank`` dimensions, none of which is split."""
         return self.sharding(((),) * rank)
 
     def dims(self, sharding: Sharding, rank: int) -> DimAxes | None:

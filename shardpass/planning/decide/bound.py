@@ -36,15 +36,20 @@ class Bound:
 
     @classmethod
     def of(cls, plan: float, price: float, least: float, why: str) -> Bound:
-        """Return the bound of a solution of the tables; empty if ``plan`` is below ``least``."""
+        """Return the bound of a decision; all numbers are in seconds, as in the fields.
+
+        If ``plan`` costs less than ``least``, the tables do not bound it: the result has no ``price`` or ``least``, and
+        gives the reason ``SHARED``.
+        """
         if plan < least * (1 - SAME):
             return cls(plan, why=SHARED)
         return cls(plan, price, min(least, plan), why)
 
     @property
     def gap(self) -> float | None:
-        """The fraction that a better sharding may save at most of the price, or of the plan where that costs more; None
-        without a bound.
+        """The largest fraction of the cost that a better sharding could save; None without a bound.
+
+        The cost is the larger of ``price`` and ``plan``.
         """
         if self.price is None or self.least is None:
             return None
@@ -53,7 +58,7 @@ class Bound:
 
     @property
     def makespan_gap(self) -> float | None:
-        """The fraction of the makespan that a better sharding may save at most; None without a bound."""
+        """The largest fraction of the makespan that a better sharding could save; None without a bound."""
         if self.makespan is None or self.least_makespan is None:
             return None
         return max(0.0, 1 - self.least_makespan / self.makespan)

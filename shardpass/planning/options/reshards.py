@@ -67,7 +67,7 @@ class Moves:
 
 
 class Reshards:
-    """Makes the matrices of reshard prices of one program, each once for a type and two lists of splits."""
+    """Computes the matrices of resharding costs of one program, and caches each by array type, sources and targets."""
 
     def __init__(self, distances: Distances, clock: Clock) -> None:
         self.distances, self.clock = distances, clock
@@ -86,8 +86,9 @@ class Reshards:
         *,
         made: bool = False,
     ) -> Moves:
-        """Return the matrix from ``sources`` to ``targets``. ``made``: whether an op makes the array in
-        ``sources``.
+        """Return the costs of resharding ``array`` from each of ``sources`` (rows) to each of ``targets`` (columns).
+
+        ``made``: whether ``sources`` are the splits in which an op produces the array.
         """
         key = (array, mesh, tuple(sources), tuple(targets), made)
         known = self._known.get(key)

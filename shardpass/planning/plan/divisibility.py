@@ -75,7 +75,7 @@ def undivided(plan: ProgramPlan) -> list[Undivided]:
 
 
 class _Walk:
-    """The ops by what they make, and the splits of what reshapes take."""
+    """Finds the op that computes each value, and the split of each reshape's operand."""
 
     def __init__(self, plan: ProgramPlan) -> None:
         self.program = plan.program
@@ -124,7 +124,7 @@ class _Walk:
                     todo.append(earlier)
 
     def _before(self, op: Op, value: int, dim: int) -> Iterator[tuple[int, int]]:
-        """Yield the dimensions of operands that run with dimension ``dim`` of the result ``value``."""
+        """Yield (operand, dimension) for each operand dimension that shares a factor with ``dim`` of ``value``."""
         if op.kind is OpKind.CONSTRAINT:
             yield op.operands[0], dim
         elif op.kind is OpKind.SPLIT and op.model is not None:
@@ -134,9 +134,10 @@ class _Walk:
                 yield from ((operand, at) for at, own in enumerate(dims) if factors & set(own))
 
     def at(self, op: Op, dim: int, axes: Axes | None, *, result: bool = False) -> Iterator[Undivided]:
-        """Yield the sizes at a reshape that do not divide: of its dimension ``dim``, or of all with ``axes`` None.
+        """Yield the sizes that a reshape has and that its axes do not divide.
 
-        ``result``: ``dim`` is one of the result's, otherwise of the operand's.
+        ``dim``: the dimension to examine, of the result if ``result`` is true, otherwise of the operand. ``axes``: the
+        axes that split it; None to examine every dimension that the reshape cuts, split as the plan splits it.
         """
         source, target = self.program.array(op.operands[0]), self.program.array(op.results[0])
         mine = self._given(op)

@@ -99,7 +99,7 @@ class ProgramPlan:
 
     @cached_property
     def price_without_starts(self) -> float:
-        """``price`` where collectives start in no time."""
+        """``price`` in seconds if starting a collective cost no time."""
         return sum(op_prices(self.program, self.body, clock_of(self.machine.starting_at_once)).values())
 
     @property

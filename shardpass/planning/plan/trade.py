@@ -70,8 +70,10 @@ class Trade:
 
 
 def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
-    """Return whether ``plan``, which is cheaper than ``plain``, spends more memory or bytes than its saving may cost,
-    or does not fit where ``plain`` does.
+    """Return whether to reject ``plan``, which is cheaper than ``plain``, and keep ``plain``.
+
+    That is so if the time it saves does not justify the memory and the traffic that it adds (rules 1 to 3 of the
+    module), or if it does not fit into a device's memory while ``plain`` does.
     """
     sizes = (plan.alive.peak, plain.alive.peak), (plan.stored, plain.stored)
     if any(size > plan.machine.memory >= before for size, before in sizes):

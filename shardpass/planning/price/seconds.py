@@ -1,23 +1,21 @@
-"""What a plan takes: the seconds of each op one by one, and of a schedule in which they overlap.
+"""Estimate the time of a plan: the seconds of each op by itself, and of a schedule in which ops overlap.
 
-What a plan takes, op by op: the measure by which plans of one program are compared.
-
-Of each op: reshards, the op's own collectives, completions, and its work on one device, each priced by a ``Clock``. Of
-per-device code, its work.
-Loops multiply by their trips; of a folded program (``fold``), each op by the number of ops that it stands for. There a
-copy that one op left is at hand for another as far as both take the same values of the program: what is missing is
-brought again.
+**The sum** (``op_prices``) is the measure by which plans of one program are compared. The price of an op is the sum of
+its reshards, its own collectives, the completions of its partial results and its work on one device, each priced by a
+``Clock``. Per-device code is priced by its work alone. The prices of ops in a loop are multiplied by its trip count. In
+a folded program (``fold``), the price of an op is multiplied by the number of ops that it represents. A copy that one
+op left is reused by another op only for the values that both read; the missing values are resharded again.
 
 Complexity: O(steps of the plan).
 
-When the steps of a plan run: its collectives by the copies that they read, beside its work (``cost.schedule``).
+**The schedule** (``cost.schedule``) overlaps collectives with work. Each reshard, completion and collective of an op is
+a task on the links of its axes. The op itself is a compute task, whose seconds are those of ``op_prices`` without
+collectives. A task depends on the tasks that make the copies that it reads. A loop or branch is a task that contains
+its blocks, and depends on what these read from outside.
 
-Each reshard, completion and own collective of an op is a task on the links of its axes, and the op one that computes:
-its seconds are those of ``op_prices`` without collectives. A task needs what makes the copies that it reads. A loop
-or branch is a task with its blocks inside, and needs what these read from outside.
-
-Example, ``y = (x @ u) @ v`` with both weights split over d and gathered: the gather of v reads an argument and needs
-nothing, so it runs beside the first product. Where activations are exchanged for it, each waits for the product before.
+Example, ``y = (x @ u) @ v`` with both weights split over d and gathered: the gather of v reads an argument and depends
+on no task, so it overlaps with the first product. If activations are exchanged instead, each exchange depends on the
+product before it.
 
 Complexity: O(steps) tasks.
 """

@@ -1,19 +1,20 @@
-"""Pieces of several operands to a piece of the result: the terms of elementwise ops and of reductions.
+"""Combine the pieces of an op's operands into a piece of its result: elementwise ops and reductions.
 
-**An op on pieces.** The operands' pieces say, for a position i of the box, each operand's index ``a i + b``. All these
-rows, stacked, determine the term: rows that differ by a constant become one index of the new term, rows that are
-constant on all devices are read there, others become indices of their own. First the patterns that the table has are
-tried (those of the whole program come first): a pattern matches where its rows say of every position what the pieces
-say. Example: a tile of one row of x[i, j] + b[i, j] on device 2 has i = 2 in both operands; the pattern of the whole
-program says that the two are equal, and they are.
+**An op on pieces.** A piece gives the index into its term's array as an affine function ``a i + b`` of the position i
+in the box. Stacking the index rows of all operands determines the term of the result: rows that differ by a constant
+become one index of the new term, a row that is the same constant on all devices is fixed in the pattern, and every
+other row becomes an index of its own. Patterns that the table already has are tried first, those of the whole program
+before others. A pattern matches if its rows agree with the pieces at every position. Example: on device 2 a one-row
+tile of x[i, j] + b[i, j] has i = 2 in both operands; the whole program's pattern requires that the two indices are
+equal, and they are.
 
-**A reduction over a dimension.** The row that runs along the dimension is replaced by the range (lo, hi) that is run
-through. Where several rows run, those after the first are kept relative to it. Example: a dot of x[m, k] and y[k, n]
-over k in [4, 8) is sum[m, n, 4, 8] of x[m, k] * y[k, n]; a convolution at o with offsets k has the rows o + k and k,
-and is sum[o, 0, 3], the first relative to the second.
+**A reduction over a dimension.** The index row that varies along the dimension is replaced by its range (lo, hi). If
+several rows vary, those after the first are stored relative to it. Example: a dot of x[m, k] and y[k, n] over k in
+[4, 8) is sum[m, n, 4, 8] of x[m, k] * y[k, n]. A convolution at o with offsets k has the rows o + k and k, and is
+sum[o, 0, 3], the first relative to the second.
 
-**Partial sums.** Two pieces of one reduction over ranges that adjoin are one piece over both, if all other indices are
-equal.
+**Partial sums.** Two pieces of one reduction over adjacent ranges combine into one piece over the union of both, if
+all other indices are equal.
 """
 
 from __future__ import annotations

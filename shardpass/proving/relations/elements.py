@@ -1,4 +1,7 @@
-"""The elements of constants: numbers where NumPy has them, text elsewhere; and which constants change no reduction."""
+"""Read the elements of constants, and find the constants that are identities of reductions.
+
+Elements are NumPy numbers if NumPy has their type, and text otherwise.
+"""
 
 from __future__ import annotations
 

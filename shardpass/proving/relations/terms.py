@@ -25,7 +25,12 @@ Key = tuple[Any, ...]  # the kind of the term first
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """``key``: what is computed; ``ranges``: pairs (lo, hi) of indices over which it is additive by ``reducer``."""
+    """A function of the whole program's arguments, from an index vector of ``rank`` integers to an element.
+
+    ``key``: the op and its attributes. ``parts``: the numbers of the operands' terms; ``rows``: how their indices
+    follow from the new indices. ``ranges``: pairs of index positions (lo, hi) that bound a range; terms over adjacent
+    ranges combine by ``reducer``.
+    """
 
     key: Key
     parts: tuple[int, ...]

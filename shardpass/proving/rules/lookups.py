@@ -286,9 +286,9 @@ _OPPOSITE = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT"}
 
 
 def _bounds(terms: Terms, piece: Piece, box: Box, holds: bool) -> list[Bound]:
-    """Return the integer bounds that are all true exactly where ``piece`` is true, or, without ``holds``, false.
+    """Return integer bounds that are all satisfied exactly where ``piece`` is true, or false if ``holds`` is False.
 
-    Raises Unknown where it depends on something else.
+    Raises Unknown if the condition is not a conjunction of comparisons of integers with known bounds.
     """
     key = terms.all[piece.term].key
     if key[0] == ("stablehlo.and" if holds else "stablehlo.or"):

@@ -1,7 +1,7 @@
-"""Manual regions of the whole program: between their borders it is a program of each device.
+"""Manual regions of the whole program: between its two borders a region is per-device code.
 
-The whole program is then walked for all devices at once. At the first border a device takes its tile of the whole
-value, at the second the tiles make up a whole value again, each tile from the first device that has it.
+The region is evaluated for all devices at once. At the first border each device gets its tile of the whole value. At
+the second border the tiles form a whole value again; a tile that several devices have is read from the first of them.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class ElementProof:
             self.wanted = self.tiles = []
 
     def _whole(self, index: int, side: Side) -> Ints | None:
-        """Return the terms of an argument; None where its tiles have too many elements."""
+        """Return new terms for an argument's elements, in its whole shape; None if it or its tiles exceed ``MOST``."""
         if len(side.offsets) * prod(side.tile) > MOST or prod(side.shape) > MOST:
             return None
         return self.table.fresh(("argument", index), side.shape)

@@ -18,7 +18,7 @@ OPS = ("add", "multiply", "negated", "convert", "compare", "minimum", "maximum",
 
 
 class Rings:
-    """The integers among the terms whose values are ``forms``."""
+    """Computes the values of integer terms from ``forms``, the values of the terms so far."""
 
     def __init__(self, reals: Reals, truths: Truths, forms: Mapping[int, Form]) -> None:
         self.table, self.field, self.reals, self.truths, self.forms = truths.table, reals.field, reals, truths, forms
@@ -37,7 +37,7 @@ class Rings:
         return at
 
     def op(self, number: int) -> Numbers:
-        """Return the value of one of ``OPS`` of an integer type."""
+        """Return the value of term ``number``, which applies one of ``OPS`` to integers or compares values."""
         key, operands = self.table.terms[number]
         name, element = name_of(key), element_of(key)
         forms = [self.forms[n] for n in operands]
@@ -69,7 +69,7 @@ class Rings:
         return result
 
     def _residue(self, number: int, bits: int) -> Numbers:
-        """Return an integer modulo 2**bits, which is what a type of ``bits`` bits keeps of it."""
+        """Return the value of term ``number`` modulo 2**bits: what is left of it in a type of ``bits`` bits."""
         place = number, bits
         if place not in self._residues:
             self.table.spend(TERM)

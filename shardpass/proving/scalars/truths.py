@@ -22,7 +22,7 @@ Parts = frozenset[Numbers]
 
 
 class Truths:
-    """The comparisons among terms of ``table`` whose values are ``forms``."""
+    """Computes the truth values (1 or 0 in ``field``) of the comparisons in ``table``, from the values ``forms``."""
 
     def __init__(
         self, table: Scalars, field: Field, forms: Mapping[int, Form], bounds: Bounds, has: Callable[[Law], bool]
@@ -34,11 +34,14 @@ class Truths:
         return self.field.less(self.field.one, truth)
 
     def ordered(self, low: Numbers, high: Numbers, strict: bool) -> Numbers:
-        """Return [low < high], or [low <= high], of numbers that are in this order in the field."""
+        """Return the truth value of ``low < high`` if ``strict``, else of ``low <= high``.
+
+        Callers pass the smaller number in the order of the field as ``low``.
+        """
         return self.field.hashed("LT" if strict else "LE", low[0], high[0])
 
     def compared(self, number: int, tied: bool = False) -> Numbers:
-        """Return a comparison of floats; with ``tied``, it may be either where they are equal."""
+        """Return the truth value of a comparison of floats; with ``tied``, equal floats may give either value."""
         key, operands = self.table.terms[number]
         direction = key[1]
         counted = self._counted(direction, *operands)
@@ -128,7 +131,7 @@ class Truths:
         return value if self.bounds.of(number) == (0, 1) else self.field.hashed(">=", value[0], least), []
 
     def _table(self, number: int, least: int) -> tuple[str | Numbers, list[tuple[int, int]]]:
-        """Return [number >= least] by the integer that chooses."""
+        """Return the truth value of ``number >= least`` for a table, from the integer that selects its entry."""
         base, rows = segments(self.table, number)
         cuts: list[tuple[int, bool]] = []
         for (start, child), end in zip(rows, [*(s for s, _ in rows[1:]), self.table.ranges[base][1]], strict=True):

@@ -141,7 +141,7 @@ class _Program:
 
 
 def _add(demand: Demand, ports: Ports, program: _Program) -> None:
-    """Add the rows of one demand."""
+    """Add the variables and constraints of one demand to the linear program (see the module's docstring)."""
     receivers, everyone = demand.receivers, sorted({*demand.holders, *demand.receivers})
     seconds = [demand.bytes / rate / program.scale for rate in ports.rates]
     out: dict[tuple[int, int], int] = {}  # by device and tier

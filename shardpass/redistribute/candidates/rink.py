@@ -126,7 +126,7 @@ class _Refined:
 
 
 def fair(tiling: Tiling, factor: int, part: IntArray) -> bool:
-    """Return whether the replicas of each tile have each of ``factor`` parts equally often."""
+    """Return whether the replicas of every tile have each of its ``factor`` parts the same number of times."""
     cells = tiling.key * factor + part
     counts = np.bincount(cells)
     return bool((counts[counts > 0] * factor == tiling.replicas).all())

@@ -11,7 +11,7 @@ from shardpass.redistribute.program.state import State, fingerprints
 
 
 def held_under(distribution: Distribution) -> State:
-    """Return the state in which each device has its tile of one side of a problem.
+    """Return the state in which each device has its tile of ``distribution``, a problem's source or target.
 
     The weight of a device identifies its partial sum.
     """

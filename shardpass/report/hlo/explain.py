@@ -162,7 +162,7 @@ def _estimates(every: Sequence[OpWork], clock: float) -> dict[int, float]:
 
 
 class _Rows:
-    """Make the rows of one program."""
+    """Makes the report rows of the collectives of one HLO program."""
 
     def __init__(
         self,

@@ -92,7 +92,10 @@ def _text(iota: Iota, kinds: list[Kind]) -> str:
 
 
 def canonical(shape: list[int], perm: list[int]) -> tuple[list[int], list[int]]:
-    """Drop sizes of 1 and join runs of neighbours, even where ``perm`` is no permutation."""
+    """Drop dimensions of size 1 and merge dimensions that are adjacent in ``shape`` and in ``perm``.
+
+    Does exactly what XLA does even if ``perm`` is not a permutation.
+    """
     if len(shape) < 2:
         return shape, perm
     while True:
