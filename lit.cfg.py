@@ -7,8 +7,9 @@ failure:
     not shardpass-opt ...        some status from 1 to 127, and no Python traceback
     exits 2 shardpass-opt ...    this status, and no Python traceback
 
-These commands run in forks of one process (test/support/lit_format.py). A file that says ``PROCESSES: real``
-starts each in a Python of its own; each command has such a file. ``lit --param processes=all`` does so for all files.
+These commands run in forks of one process, FileCheck in it (test/support/lit_format.py). A file that says
+``PROCESSES: real`` starts each in a Python of its own; each command has such a file. ``lit --param processes=all`` does
+so for all files.
 
 Features: jax-0.10 (the installed version), python-3.11, onnx.
 """

@@ -81,7 +81,7 @@ class ForkServer:
                 return None
         if not self._is_alike(environment):
             return None
-        self._start()
+        self.start()
         return [*self._client(*options.get("pass_fds", ())), *flags, *program]
 
     def commands(self) -> str:
@@ -89,7 +89,7 @@ class ForkServer:
         usual = Path(sys.executable).parent
         if not self.enabled or os.environ.get(REAL) == "real":
             return str(usual)
-        self._start()
+        self.start()
         folder = Path(self.folder, "bin")
         if not folder.exists():
             folder.mkdir()
@@ -112,7 +112,8 @@ class ForkServer:
         names -= {*SET_IN_FORKS, *READ_LATER}
         return all(own.get(name) == environment.get(name) for name in names)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Starts the server where there is none; its forks, and theirs, share it."""
         if self.folder:
             return
         self.environment = dict(os.environ)
@@ -132,7 +133,6 @@ class ForkServer:
         """Ends the server."""
         if self.process is not None:
             self.process.communicate()
-            shutil.rmtree(self.folder, ignore_errors=True)
             self.process, self.folder = None, ""
 
 
@@ -178,6 +178,7 @@ def serve() -> None:
     while True:
         for key, _ in events.select():
             if key.data == "end":
+                shutil.rmtree(server.folder, ignore_errors=True)
                 return
             with contextlib.suppress(OSError, ValueError):  # of a client that is gone: others are served
                 if key.data == "start":

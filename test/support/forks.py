@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import importlib
+import importlib.metadata
 import io
 import itertools
 import os
@@ -25,6 +27,24 @@ REPORT = 1000  # the descriptor on which a fork names the modules that it import
 LINE = 4000  # bytes of one report, which the pipe takes whole
 FLAGS = ("-P", "-u", "-B")  # of Python: no folder of its own, no buffers, no files of bytecode
 BINDINGS = "._mlir_libs."  # they lack names if they are loaded before the module of their dialect, which loads them
+
+
+@functools.cache
+def _entry_points(folder: str, changed: int) -> list[tuple[str, importlib.metadata.EntryPoints]]:
+    return [(found.name, found.entry_points) for found in importlib.metadata.distributions(path=[folder])]
+
+
+def entry_points(**chosen: str) -> importlib.metadata.EntryPoints:
+    """Stands for the function of ``importlib.metadata``, which reads 80 files: a fork has what was read before it."""
+    found: dict[str, importlib.metadata.EntryPoints] = {}
+    for folder in sys.path:
+        with contextlib.suppress(OSError):
+            for name, points in _entry_points(folder, os.stat(folder or ".").st_mtime_ns):
+                found.setdefault(name, points)
+    return importlib.metadata.EntryPoints(itertools.chain.from_iterable(found.values())).select(**chosen)
+
+
+importlib.metadata.entry_points = entry_points
 
 
 class Reports:
@@ -46,6 +66,7 @@ class Reports:
                     self.met.add(name)
                     with contextlib.suppress(Exception):  # a module that its package makes, and no file
                         importlib.import_module(name)
+                importlib.metadata.entry_points()
                 gc.freeze()  # a collection in a fork would copy what it visits
 
     def run_and_leave(self, arguments: Sequence[str], numbers: Iterable[int] = ()) -> None:

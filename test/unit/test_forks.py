@@ -6,12 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, distributions, entry_points
 from pathlib import Path
 
 import pytest
-from support import fork_server
-from support.lit_format import REAL
+from support import fork_server, forks
+from support.lit_format import FILECHECK, REAL, Check
 
 from tools.processes import environment, module_command
 
@@ -176,3 +176,29 @@ def test_each_command_has_a_file_of_lit_that_starts_it_as_usual():
     commands = {script.name for script in entry_points(group="console_scripts") if script.name.startswith("shardpass-")}
     assert len(commands) >= 8
     assert {name for name in commands if not any(re.search(rf"RUN: .*{name} ", text) for text in texts)} == set()
+
+
+def test_packages_are_found_where_they_are_added(tmp_path, monkeypatch):
+    """A fork has what was read before it, but for folders that changed."""
+    usual = EntryPoints(point for found in distributions() for point in found.entry_points)
+    assert {*forks.entry_points(group="console_scripts")} == {*usual.select(group="console_scripts")}
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("one", "two"):
+        assert not forks.entry_points(group="greetings", name=name)
+        (tmp_path / f"{name}-1.dist-info").mkdir()
+        (tmp_path / f"{name}-1.dist-info/METADATA").write_text(f"Name: {name}")
+        (tmp_path / f"{name}-1.dist-info/entry_points.txt").write_text(f"[greetings]\n{name} = x:y\n")
+    assert forks.entry_points(group="greetings").names == {"one", "two"}
+
+
+@pytest.mark.parametrize("text", ["good day", "bad", ""])
+def test_filecheck_in_this_process_is_as_one_of_its_own(text, tmp_path):
+    (tmp_path / "checks").write_text("CHECK: good [[DAY:.*]]")
+    (tmp_path / "given").write_text(text)
+    own = subprocess.run(
+        [sys.executable, *FILECHECK, "checks"], input=text, cwd=tmp_path, capture_output=True, text=True
+    )
+    with open(tmp_path / "given") as given:
+        check = Check(["filecheck", "checks"], given, str(tmp_path))
+        assert check.communicate() == (own.stdout, own.stderr)
+    assert check.wait() == own.returncode == (text != "good day")
