@@ -9,7 +9,8 @@ one run without faults. It prints which test notices first, and the faults that 
 A fault that no test notices is a gap in the tests, or changes nothing that can be seen (an equivalent one: a faster
 detour, a bound on a cache); a reader has to say which. Faults are drawn by lines, from a seed. All tests must pass
 without a fault. A run that takes much longer than without the fault is ended, and counts as noticed. Sweeps are whole;
-with SHARDPASS_TEST_WHOLE=0 in the environment, tests are those that ``make test`` draws today.
+with SHARDPASS_TEST_WHOLE=0 in the environment, tests are those that ``make test`` draws today. Ctrl-C, or SIGTERM, ends
+it with what was counted until then.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 
-from tools.prove.mutation.faults import Fault, faults
+from tools.prove.mutation.faults import Fault, faults, is_other
 from tools.prove.mutation.traced_lines import Outcome
 from tools.prove.mutation.trials import Trial, begin, copy_tree, import_slow_parts
 
@@ -111,13 +113,14 @@ class Room:
 
 def draw(sources: Mapping[str, bytes], count: int, seed: int) -> list[Fault]:
     """So many faults on different lines, by ``seed``; fewer where there are fewer lines."""
-    every = [fault for file, text in sorted(sources.items()) for fault in faults(file, text)]
     at: dict[tuple[str, int], list[Fault]] = {}
-    for fault in every:
-        at.setdefault((fault.file, fault.line), []).append(fault)
+    for file, text in sorted(sources.items()):
+        for fault in faults(file, text):
+            at.setdefault((file, fault.line), []).append(fault)
     rng = random.Random(seed)
-    lines = rng.sample(sorted(at), min(count, len(at)))
-    return [rng.choice(at[line]) for line in lines]
+    orders = (rng.sample(at[line], len(at[line])) for line in rng.sample(sorted(at), len(at)))
+    drawn = (next((fault for fault in order if is_other(fault, sources[fault.file])), None) for order in orders)
+    return list(islice(filter(None, drawn), count))
 
 
 def trace_room(tree: Path, package: str, tests: Sequence[str]) -> Room:
@@ -134,8 +137,23 @@ def verdicts(
     trees: Sequence[Path], package: str, room: Room, drawn: Sequence[Fault], options: Options
 ) -> Iterator[Verdict]:
     """A verdict for each fault, as they come; one fault at a time in each of the ``trees``."""
-    waiting, free = list(reversed(drawn)), list(trees)
     running: list[tuple[Trial, Path, Fault, bytes, int]] = []
+    try:
+        yield from _verdicts(trees, package, room, drawn, options, running)
+    finally:
+        for trial, *_ in running:
+            trial.end()
+
+
+def _verdicts(
+    trees: Sequence[Path],
+    package: str,
+    room: Room,
+    drawn: Sequence[Fault],
+    options: Options,
+    running: list[tuple[Trial, Path, Fault, bytes, int]],
+) -> Iterator[Verdict]:
+    waiting, free = list(reversed(drawn)), list(trees)
     while waiting or running:
         while waiting and free:
             fault = waiting.pop()
@@ -168,8 +186,8 @@ def _write(file: Path, text: bytes) -> None:
         compiled.unlink()
 
 
-def mutate(root: Path, package: str, room: str, tests: Sequence[str], options: Options) -> list[Verdict]:
-    """Draws faults in the folder ``room`` of ``package``, and prints what the tests notice."""
+def mutate(root: Path, package: str, room: str, tests: Sequence[str], options: Options) -> Iterator[Verdict]:
+    """Draws faults in the folder ``room`` of ``package``, and prints and yields what the tests notice."""
     import_slow_parts()
     with tempfile.TemporaryDirectory() as folder:
         first = copy_tree(root, Path(folder) / "tree0")
@@ -178,13 +196,11 @@ def mutate(root: Path, package: str, room: str, tests: Sequence[str], options: O
         drawn = draw(sources, options.count, options.seed)
         known = trace_room(first, package, tests)
         trees = [first, *(shutil.copytree(first, Path(folder) / f"tree{i}") for i in range(1, options.jobs))]
-        out = []
         for verdict in verdicts(trees, package, known, drawn, options):
-            out.append(verdict)
             print(f"{package}/{verdict}", flush=True)
             if not verdict.test:
                 print(verdict.fault.diff(sources[verdict.fault.file]), flush=True)
-    return out
+            yield verdict
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -206,16 +222,24 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there too")
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     options = Options(given.count, given.seed, given.jobs, given.seconds, given.limit)
     rows: list[dict[str, object]] = []
     for room in given.rooms.split(","):
         tests = [f"test/unit/{room}"]
         if not (given.root / given.package / room).is_dir() or not (given.root / tests[0]).is_dir():
             parser.error(f"{room!r} is no folder of {given.package}/ that has tests in test/unit/")
-        done = mutate(given.root, given.package, room, tests, options)
+        done: list[Verdict] = []
+        stopped = ""
+        try:
+            done.extend(mutate(given.root, given.package, room, tests, options))
+        except KeyboardInterrupt:
+            stopped = ", and was stopped"
         noticed = sum(bool(verdict.test) for verdict in done)
-        print(f"{room}: {noticed} of {len(done)} noticed ({noticed / max(len(done), 1):.0%})", flush=True)
+        print(f"{room}: {noticed} of {len(done)} noticed ({noticed / max(len(done), 1):.0%}){stopped}", flush=True)
         rows += [{"room": room, **vars(v.fault), "test": v.test, "reason": v.reason, "tests": v.tests} for v in done]
+        if stopped:
+            break
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1) + "\n")
     return 0

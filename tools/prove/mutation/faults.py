@@ -89,16 +89,16 @@ class Fault:
 
 
 def faults(file: str, text: bytes) -> list[Fault]:
-    """All faults of one file, in the order of the text; each leaves text that Python can parse, and means another."""
+    """All faults of one file, in the order of the text; a few leave text that is none of Python, or means the same."""
     finder = _Finder(file, text)
     finder.visit(ast.parse(text))
-    same = ast.dump(ast.parse(text))
-    return sorted(fault for fault in set(finder.out) if _is_other(fault.apply(text), same))
+    return sorted(set(finder.out))
 
 
-def _is_other(text: bytes, same: str) -> bool:
+def is_other(fault: Fault, text: bytes) -> bool:
+    """Whether the fault leaves text that Python can parse, and that means another."""
     try:
-        return ast.dump(ast.parse(text)) != same
+        return ast.dump(ast.parse(fault.apply(text))) != ast.dump(ast.parse(text))
     except (SyntaxError, ValueError):
         return False
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tools.prove.mutation.traced_lines import Outcome, Recorder
 
-SLOW_IMPORTS = ("jax", "jaxlib.mlir.ir", "jaxlib.mlir.dialects.stablehlo")
+SLOW_IMPORTS = ("pytest", "jax", "jaxlib.mlir.ir", "jaxlib.mlir.dialects.stablehlo")
 MOST_SHOWN = 2000  # characters of what a process printed before it died
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--color=no")
 
@@ -61,10 +61,15 @@ class Trial:
             return Outcome("(all)", f"the process died: {self.log.read_text(errors='replace')[-MOST_SHOWN:]}")
         if time.monotonic() < self.until:
             return None
-        with suppress(ProcessLookupError):
-            os.killpg(self.process, signal.SIGKILL)
-        os.waitpid(self.process, 0)
+        self.end()
         return Outcome("(all)", "the tests did not end in time")
+
+    def end(self) -> None:
+        """Kills it, with all that it started."""
+        for kill in (os.killpg, os.kill):  # it may lead no group yet
+            with suppress(ProcessLookupError):
+                kill(self.process, signal.SIGKILL)
+        os.waitpid(self.process, 0)
 
 
 def import_slow_parts() -> None:
@@ -110,7 +115,9 @@ def _run(tree: Path, package: str, tests: Sequence[str], answer: Path, trace: Pa
     assert package not in sys.modules, "the package of the tree is imported after the fork"
     recorder = Recorder(trace)
     seed = ["--hypothesis-seed=0"] if importlib.util.find_spec("hypothesis") else []
-    options = [option for option in OPTIONS if option != "-x"] if trace else OPTIONS
+    options = [option for option in OPTIONS if option != "-x"] if trace else list(OPTIONS)
+    if os.environ["SHARDPASS_TEST_WHOLE"] != "1":
+        options += ["-m", "not slow"]
     status = pytest.main([*options, *seed, *tests], plugins=[recorder])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not recorder.outcome.failed:
         recorder.outcome.failed, recorder.outcome.reason = "(all)", f"pytest ends with {status!r}"
