@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from shardpass.cli.common import (
     write_output,
 )
 from shardpass.cli.onnx_input import add_onnx_options, as_module, is_model
-from shardpass.cli.progress import progress
+from shardpass.cli.progress import Pause, progress
 from shardpass.cli.script import is_script, program_with, script_folder
 
 if TYPE_CHECKING:
@@ -127,8 +128,9 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds",
         type=seconds,
         metavar="N",
-        help="processor seconds for the search for edits of XLA's program (default: three of its compiles, at least "
-        "20); what is found by then is printed, and Ctrl-C prints what is there",
+        help="processor seconds for the search for edits of XLA's program, which ends after three times as many by "
+        "the clock (default: three of its compiles, at least 40, whatever the clock says); Ctrl-C ends the search, and "
+        "prints the findings so far",
     )
     add("--hints", action="store_true", help="look for annotations that save, each tried by planning again")
     add(
@@ -252,7 +254,10 @@ def main(argv: Sequence[str]) -> int:
     elif args.html != "-":
         print(_shown(explanation, form, args))
     if args.patch is not None:
-        write_output(args.patch, "".join(finding.diff for finding in explanation.findings or ()))
+        diffs = [finding.diff for finding in explanation.findings or () if finding.diff]
+        write_output(args.patch, "".join(diffs))
+        if not diffs:
+            show(f"no finding has a diff: {args.patch} is empty", sys.stderr)
     return _failed(explanation, form, args.fail_on)
 
 
@@ -272,6 +277,7 @@ class _Streamed:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.width, self.shown = args, _width(), 0
         self.partitioner = args.partitioner
+        self.pause: Pause = nullcontext
 
     def __call__(self, finding: Finding) -> None:
         from shardpass.diagnostics.printable import joined
@@ -279,7 +285,8 @@ class _Streamed:
 
         title = [] if self.shown else ["", findings_title(self.partitioner, several=False)]
         self.shown += 1
-        show(joined([*title, *finding_lines(finding, self.shown, self.width)]))
+        with self.pause():
+            show(joined([*title, *finding_lines(finding, self.shown, self.width)]))
 
     def show(self, explanation: Explanation) -> None:
         """Print the report; findings that arrive meanwhile are printed by ``__call__``."""
@@ -289,10 +296,14 @@ class _Streamed:
         args, self.partitioner = self.args, explanation.partitioner
         table = table_lines(explanation, self.width, by=args.group_by, sort=args.sort, top=args.top)
         show(joined(table))
-        _ = explanation.findings  # which are printed as they come
-        for lines in (findings_rest(explanation, self.width, self.shown), gap_lines(explanation, self.width)):
-            if rest := list(lines):
-                show(joined(rest))
+        with progress("looking for edits") as self.pause:
+            _ = explanation.findings  # which are printed as they come
+        if rest := list(findings_rest(explanation, self.width, self.shown)):
+            show(joined(rest))
+        with progress("compiling other forms of the program"):
+            _ = explanation.gap
+        if rest := list(gap_lines(explanation, self.width)):
+            show(joined(rest))
 
 
 def _shown(explanation: Explanation, form: str, args: argparse.Namespace) -> str:

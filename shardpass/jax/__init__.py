@@ -14,3 +14,7 @@ from shardpass.jax.redistribute import redistribute
 jax_private.leave_out_of_places(os.path.dirname(__file__) + os.sep)
 
 __all__ = ["FallbackWarning", "install", "partition", "pin", "redistribute", "stats", "uninstall", "use"]
+
+
+def __dir__() -> list[str]:
+    return __all__

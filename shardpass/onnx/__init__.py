@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 _NEED_JAX = {"propagated": "shardpass.onnx.stablehlo.by_propagation", "to_stablehlo": "shardpass.onnx.stablehlo.bridge"}
 
 

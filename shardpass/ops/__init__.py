@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_PUBLIC = {"register_custom_call": "shardpass.ops.families.call_rules"}
+__all__ = ["register_custom_call"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def __getattr__(name: str) -> Any:
     """Load ``register_custom_call`` at its first use: the families need the rest of this package first."""
-    if name not in _PUBLIC:
+    if name not in __all__:
         raise AttributeError(f"module 'shardpass.ops' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PUBLIC[name]), name)
+    return getattr(importlib.import_module("shardpass.ops.families.call_rules"), name)

@@ -9,8 +9,8 @@ Cases, by what asked for it (``watch.Origin``):
 4. A constraint or a result of the program says another sharding; a loop carries another one.
 5. The op's own collectives (borders of windows, keys of a sort): what the op says of them.
 
-Each ends with where the axis comes from: ``(x: argument)``, ``(constraint at train.py:41)``, ``(result 0)``, or
-``(as the search chose)`` where no annotation reaches it.
+Each ends with the annotation that the axis comes from: ``(argument x)``, ``(constraint at train.py:41)``,
+``(sharding of shard_map at train.py:50)``, ``(result 0)``, or ``(as the search chose)`` where no annotation reaches it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Reasons:
         source, target = dims
         shown = spec(target, mesh)
         if isinstance(plan, ConstraintPlan):
-            return f"the constraint here says {shown}"
+            return f"the {self._constraint(plan.op)} here says {shown}"
         if origin.side == RESULT_SIDE or cause.startswith("result of"):
             whose = self._from(self._value(op, origin), _lost(target, source), mesh)
             return f"{self._called(op)} makes it as {spec(source, mesh)}, and {shown} is wanted{whose}"
@@ -163,7 +163,8 @@ class Reasons:
                         value = plan.op.operands[place]
                         name = self.names.of(value) or "its operand"
                         whose = self._whose(self.provenance.at(value, dim, split[0]))
-                        return f"{who} sums over a dimension that {axes_text(mesh, split)} splits in {name}{whose}"
+                        splits = f"{axes_text(mesh, split)} split{'s' if len(split) == 1 else ''}"
+                        return f"{who} sums over a dimension that {splits} in {name}{whose}"
         return f"{who}: each device has a part of the result"
 
     # ---------------------------------------------------------------- whose annotation
@@ -182,7 +183,13 @@ class Reasons:
             return f" (argument {self.names.of(source.value).removeprefix('argument ')})"
         if source.kind == RESULT:
             return f" ({self.result_name(source.place)})"
-        return f" (constraint at {self.names.where(self.names.makers[source.value])})"
+        op = self.names.makers[source.value]
+        return f" ({self._constraint(op)} at {self.names.where(op)})"
+
+    def _constraint(self, op: Op) -> str:
+        """Name a constraint by the JAX call that made it: ``jit``, ``shard_map`` and others constrain values, too."""
+        name = self.names.stack(op).rsplit("/", 1)[-1]
+        return f"sharding of {name}" if name and name != "sharding_constraint" else "constraint"
 
     def result_name(self, place: int) -> str:
         """Name a result of main by JAX's path, or by its number."""

@@ -121,8 +121,12 @@ class _Instead(ModulePass):
     own: Any
     does: Callable[[Any], Any]
 
-    name = "watched"
     summary = "a pass, watched"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the pass."""
+        return str(self.own.name)
 
     @property
     def keeps_table(self) -> bool:  # type: ignore[override]

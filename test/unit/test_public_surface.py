@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,12 @@ def test_shardpass_jax_needs_no_import_of_its_own() -> None:
 
 def test_the_version_is_that_of_the_project_file() -> None:
     assert shardpass.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+@pytest.mark.parametrize("module", ["shardpass.jax", "shardpass.testing", "shardpass.ops", "shardpass.onnx"])
+def test_dir_of_a_public_module_lists_its_names_alone(module: str) -> None:
+    loaded = import_module(module)
+    assert dir(loaded) == sorted(loaded.__all__)
 
 
 @pytest.mark.parametrize("name", shardpass.__all__)

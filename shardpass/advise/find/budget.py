@@ -8,20 +8,22 @@ from collections.abc import Callable
 LEAST = 40.0  # seconds of a search for which nobody gave any; counts end it earlier, as far as they can
 COMPILES = 9.0  # likewise, in drafts of the program: three compiles
 IN_FULL = 3.0  # likewise, in compiles of the program by a compiler that makes no drafts
+WALL = 3.0  # seconds by the clock for each second that the user gave
 
 
 class Budget:
-    """Counts processor seconds from its making on.
+    """Count processor seconds from the creation of the budget.
 
-    Wall time is no measure, as other work on the machine would then change the findings. ``seconds``: None for LEAST,
-    or what ``allow`` gives. ``others``: the seconds that other processes spent until now.
+    Wall time is no measure, as other work on the machine would then change the findings; it ends only a search whose
+    user gave a limit. ``seconds``: None for LEAST, or what ``allow`` gives. ``others``: the seconds that other
+    processes spent until now.
     """
 
     def __init__(self, seconds: float | None = None, others: Callable[[], float] = lambda: 0.0) -> None:
         self._is_given = seconds is not None
         self.seconds = LEAST if seconds is None else seconds
         self._others = others
-        self._start, self._start_elsewhere = time.process_time(), others()
+        self._start, self._start_elsewhere, self._began = time.process_time(), others(), time.monotonic()
 
     @property
     def elsewhere(self) -> float:
@@ -31,7 +33,10 @@ class Budget:
     @property
     def left(self) -> float:
         """The seconds that are left, 0 at least."""
-        return max(0.0, self.seconds - (time.process_time() - self._start) - self.elsewhere)
+        spent = time.process_time() - self._start + self.elsewhere
+        if self._is_given:
+            spent = max(spent, (time.monotonic() - self._began) / WALL)
+        return max(0.0, self.seconds - spent)
 
     def allow(self, seconds: float) -> None:
         """Give at least ``seconds`` in all, unless the user gave another number."""

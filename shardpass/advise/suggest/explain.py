@@ -36,7 +36,15 @@ from shardpass.runtime.peers import OURS
 from shardpass.sharding import Mesh
 from shardpass.targets.target import Target
 
-UNSAID = object()
+
+class _Unsaid:
+    """The default of arguments for which None has a meaning of its own."""
+
+    def __repr__(self) -> str:
+        return "UNSPECIFIED"
+
+
+UNSAID = _Unsaid()
 NOTHING = Wanted()
 
 

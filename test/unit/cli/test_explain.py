@@ -415,3 +415,11 @@ def test_the_diffs_of_all_findings_are_one_patch(tmp_path, monkeypatch, capsys):
     assert "m.mlir" in capsys.readouterr().out
     subprocess.run(["git", "apply", "fixes.diff"], check=True)
     assert file.read_text() == texts[2]
+
+
+def test_a_patch_without_a_diff_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("m.mlir").write_text(SENDS)
+    assert main(["m.mlir", "--patch", "fixes.diff"]) == 0
+    assert "no finding has a diff: fixes.diff is empty" in capsys.readouterr().err
+    assert Path("fixes.diff").read_text() == ""

@@ -6,11 +6,13 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import shardpass
+from shardpass.cli import progress as shown
 from shardpass.pipeline.run import watched
 
 PROGRAM = (Path(__file__).parents[3] / "examples" / "mlp_train_step.mlir").read_text()
@@ -53,3 +55,18 @@ def test_stages_are_shown_on_a_terminal_alone(terminal: bool, tmp_path: Path) ->
     assert b"\x1b" not in done.stdout
     assert (b"reading" in said) == terminal
     assert (tmp_path / "stderr").read_bytes() == b""
+
+
+def test_a_log_shows_that_a_long_stage_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shown, "EVERY", 0.01)
+    with shown.progress("compiling by xla") as pause:
+        with pause():
+            print("a finding")
+        end = time.monotonic() + 60
+        written = ""
+        while "compiling" not in written and time.monotonic() < end:
+            time.sleep(0.01)
+            written += capsys.readouterr().err
+    assert written.startswith("shardpass: compiling by xla: 0 s\n")

@@ -52,6 +52,18 @@ def contraction(x: Any, w: Any) -> Any:
     return jnp.tanh(h)
 
 
+def test_a_jitted_function_that_constrains_its_argument_is_no_constraint() -> None:
+    """Only with_sharding_constraint is called a constraint: the step has none."""
+    rows = NamedSharding(MESH, P("data"))
+    inner = jax.jit(jnp.tanh, in_shardings=rows, out_shardings=rows)
+
+    def step(x: Any) -> Any:
+        return inner(x) + 1
+
+    found = explained(step, array(32, 128), in_shardings=(P(None, "model"),), out_shardings=P("data"))
+    assert [row.reason for row in found.rows] == ["the sharding of jit(tanh) here says P('data')"]
+
+
 def test_partial_sums_name_the_operand_that_splits_the_contraction() -> None:
     """A partial [32,64] of f32 on each device; the ring over 2 devices brings 2 * 8192 * 1/2 bytes."""
     found = explained(contraction, array(32, 128), array(128, 64), in_shardings=(P(None, "model"), P("model")))
@@ -234,7 +246,7 @@ def test_arguments_behind_many_that_are_equal_are_named_by_their_own_places() ->
     row = found.rows[-1]
     assert (row.kind, row.array) == ("all_reduce", "u @ v")
     # over data too: 4 x 640 points, shared by eight devices, save more work than 12 bytes of the sum cost
-    assert row.reason == "dot_general sums over a dimension that 'model' and 'data' splits in u (argument v)"
+    assert row.reason == "dot_general sums over a dimension that 'model' and 'data' split in u (argument v)"
     assert found.decision is not None
     assert "least sum of communication and work" in str(found.decision["text"])
     assert str(found.decision["text"]) in " ".join(str(found).split())

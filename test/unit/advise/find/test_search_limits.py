@@ -76,7 +76,9 @@ def program_of(number: int) -> Any:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only compiles take time, and the figures of a program are those of the fake."""
-    monkeypatch.setattr("shardpass.advise.find.budget.time", SimpleNamespace(process_time=lambda: 0.0))
+    monkeypatch.setattr(
+        "shardpass.advise.find.budget.time", SimpleNamespace(process_time=lambda: 0.0, monotonic=lambda: 0.0)
+    )
     monkeypatch.setattr(search, "figures", lambda program: program.figures)
 
 
@@ -84,6 +86,18 @@ def run(compiles: Compiles, seconds: float | None, **more: Any) -> Findings:
     budget = Budget(seconds, lambda: compiles.seconds)
     means = compiles, chosen("ideal"), Sources(()), budget
     return find_edits(Asked(MODULE, "m.mlir", program_of(0), *means, show=compiles.shown.append, **more))
+
+
+def test_seconds_by_the_clock_end_a_search_with_a_given_limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with other work to do gives a search little processor time."""
+    late = SimpleNamespace(process_time=lambda: 0.0, monotonic=lambda: 0.0)
+    monkeypatch.setattr("shardpass.advise.find.budget.time", late)
+    given, usual = Budget(10.0), Budget()
+    late.monotonic = lambda: 29.0
+    assert not given.is_over()
+    late.monotonic = lambda: 31.0
+    assert given.is_over()
+    assert not usual.is_over()
 
 
 def test_a_search_with_time_ends_by_itself() -> None:
