@@ -70,9 +70,7 @@ def _doubtful(one: Diagnostic) -> Diagnostic:
 
 
 def edits_that_save(data: Given, file: str, partitioner: str, target: Target | None = None) -> list[Diagnostic]:
-    """Find edits that save in the program that ``partitioner`` makes of the module ``data`` for ``target``, as remarks
-    at their lines.
-    """
+    """Find cheaper annotations for the program of ``partitioner`` for ``target``, as remarks at their lines."""
     from pathlib import Path
 
     from shardpass.advise.suggest.explain import explain_data

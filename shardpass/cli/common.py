@@ -175,9 +175,7 @@ def interrupts_end_the_process() -> Iterator[None]:
 
 
 def make_console(width: int | None = None) -> Console:
-    """Return a ``rich.console.Console`` on stdout that lets a closed pipe end the command as every other way to print
-    does.
-    """
+    """Return a ``rich.console.Console`` on stdout that ends the command if the reader closes the pipe."""
     from rich.console import Console
 
     class Plain(Console):
@@ -299,9 +297,9 @@ class _Help(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Help that cannot be printed is an error, which argparse lets pass; near names of options are offered.
+    """An argument parser that suggests similar option names, and reports help that cannot be printed as an error.
 
-    ``-m MODULE:FUNCTION`` is one word of the command line, the script ``python -m MODULE:FUNCTION``.
+    ``-m MODULE:FUNCTION`` is read as one word of the command line: the script ``python -m MODULE:FUNCTION``.
     """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -335,7 +333,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """Prints the versions that matter for a bug report; they are looked up when asked for alone."""
+    """Print the versions that matter for a bug report. They are looked up only on request."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, help=help)
@@ -478,7 +476,7 @@ def _instead_of(path: str) -> str:
 
 
 def _in_folder(path: str) -> str:
-    """Ask which module of a folder of --xla_dump_to is meant: usage is bad."""
+    """Ask which module of an --xla_dump_to folder is meant."""
     names = sorted(name for name in os.listdir(path) if name.endswith((".mlir", ".before_optimizations.txt", ".pb")))
     if not names:
         return "it is a folder: name a file"

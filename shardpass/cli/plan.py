@@ -130,7 +130,7 @@ def _show_one(arguments: argparse.Namespace) -> None:
 
 
 def _plans(shape: tuple[int, ...], element: str, arguments: argparse.Namespace) -> tuple[Plan, dict[str, Plan | None]]:
-    """Plan with the requested planner and with the others; None for other planners without a plan within the limit."""
+    """Plan with the requested planner and with all others. Other planners without a plan within the limit give None."""
     from shardpass.redistribute import PLANNERS, plan_redistribution
     from shardpass.sharding.notations.partition_spec import read_any, read_mesh
 

@@ -28,7 +28,7 @@ GIT_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The options of ``add_program``, which determine the program made of a module or script."""
+    """The options of ``add_program``, which determine the program of a module or script."""
 
     partitioner: str
     machine: str | None = None

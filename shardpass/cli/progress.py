@@ -1,7 +1,7 @@
 """Show the current stage of a command and its seconds on stderr.
 
-A terminal shows both all the time. Elsewhere, as in the log of a job, one line appears for each minute of a stage, so
-that a long command can be told from one that hangs.
+A terminal shows both all the time. Elsewhere, as in the log of a job, each minute of a stage prints one line, as a sign
+that the command does not hang.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def _run(
 
 
 def _environment(devices: int, target: Target | None) -> dict[str, str]:
-    """Return the variables that say how many virtual devices a script has and which platform to lower for."""
+    """Return the environment variables for the number of virtual devices and the platform of a script."""
     more = {"JAX_NUM_CPU_DEVICES": str(devices)} if devices else {}
     return more if target is None else {**more, "JAX_PLATFORMS": "cpu", "SHARDPASS_LOWERS_FOR": target.platform}
 

@@ -56,7 +56,7 @@ from shardpass.sharding import parse_sharding
 
 
 class FallbackWarning(UserWarning):
-    """XLA, not shardpass, partitions a program; the message gives the reason."""
+    """Warn that XLA, not shardpass, partitions a program; the message gives the reason."""
 
 
 OURS = "shardpass"
@@ -84,22 +84,27 @@ def use(
 ) -> Iterator[None]:
     """Partition each multi-device ``jax.jit`` with shardpass inside the block.
 
-    That holds for the thread, and for the task of asyncio, that enters the block.
+    Applies to the thread, and to the asyncio task, that enters the block.
 
-    ``strict``: a program that shardpass cannot partition is an error (ShardpassError, SP607), where XLA would
-    otherwise partition it, with a ``FallbackWarning``. ``machine``: for which programs are decided and planned, a
-    name of docs/reference/machines.md, the path of a file NAME.toml, or a ``Machine``; by default that of the
-    environment (SHARDPASS_MACHINE), or else what the devices are. ``constraints``: "exact", so that what
-    ``with_sharding_constraint`` returns has that sharding, or "free", to see what a program would cost without
-    (``shardpass-propagate``). ``pipeline``: the passes that partition it, a named pipeline with options, such as
-    ``partition{nan=exact}``, or a textual one, which says itself whether constraints hold. ``partitioner``: "xla", so
-    that XLA partitions programs in which shardpass has written constraints, as ``pin`` does, which serves loops that
-    jit by themselves; ``pipeline`` is of shardpass alone. ``prove``: a program is left to XLA, with a
-    ``FallbackWarning``, or under ``strict`` is an error, where it is not proved that the devices compute what JAX
-    lowered (docs/proving.md).
+    Args:
+        strict: raise ShardpassError (SP607) for a program that shardpass cannot partition. By default XLA partitions
+            such a program, with a ``FallbackWarning``.
+        machine: the machine for which programs are decided and planned: a name in docs/reference/machines.md, the path
+            of a file NAME.toml, or a ``Machine``. The default is the environment variable SHARDPASS_MACHINE, else the
+            machine of the devices.
+        constraints: "exact": results of ``with_sharding_constraint`` have that sharding. "free": ignore constraints, to
+            see the cost of the program without them (``shardpass-propagate``).
+        pipeline: the passes that partition a program: a named pipeline with options, such as ``partition{nan=exact}``,
+            or a textual pipeline, whose own options determine ``constraints``.
+        partitioner: "shardpass"; or "xla", to let XLA partition programs into which shardpass has written constraints,
+            as ``pin`` does. This helps with training loops that call ``jax.jit`` themselves. ``pipeline`` does not
+            apply.
+        prove: prove that each partitioned program computes what JAX lowered (docs/proving.md). Without a proof the
+            program is left to XLA with a ``FallbackWarning``, or is an error under ``strict``.
 
-    Raises ShardpassError where ``pipeline`` is none, where ``machine`` is none (SP901 to SP903), and where
-    ``constraints`` is neither (SP107), or is "free" beside a pipeline other than ``partition`` (SP613).
+    Raises:
+        ShardpassError: if ``pipeline`` is invalid; SP901 to SP903 for an unknown machine; SP107 for other
+            ``constraints``; SP613 for "free" with a pipeline other than ``partition``.
     """
     Propagate(constraints=constraints).refuse_unknown()
     if constraints != names.EXACT:
@@ -168,10 +173,9 @@ def uninstall() -> None:
 
 
 def stats() -> dict[str, Any]:
-    """Count the programs of this process that were partitioned, passed through (one device), or left to XLA
-    (fallback).
+    """Count the programs of this process that were partitioned, passed through (one device), or left to XLA (fallback).
 
-    Under ``reasons``: for each code of a reason the functions that were left to XLA, with how often each was.
+    ``reasons`` maps the code of each reason to the functions that were left to XLA, with their counts.
     """
     with _lock:
         reasons = {code: dict(names) for code, names in _reasons.items()}

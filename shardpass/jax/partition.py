@@ -55,13 +55,14 @@ def partition(
 
     Args:
         f: the function.
-        mesh: the ``jax.sharding.Mesh`` to whose axes each ``PartitionSpec`` refers, in the shardings here and in ``f``.
-        in_shardings, out_shardings: as ``jax.jit`` takes them, or trees of ``PartitionSpec``.
-        pipeline: the passes that partition the program: a named pipeline, or a textual one.
-        machine: for which the program is decided and planned, as ``use`` takes it.
-        options: any other option of ``jax.jit``.
+        mesh: the ``jax.sharding.Mesh`` of each ``PartitionSpec``, here and in ``f``.
+        in_shardings, out_shardings: the shardings, as for ``jax.jit``, or trees of ``PartitionSpec``.
+        pipeline: the passes that partition the program: a named or textual pipeline.
+        machine: the machine for which the program is decided and planned, as in ``use``.
+        options: other options of ``jax.jit``.
 
-    Raises ShardpassError: SP140 where ``mesh`` is no mesh, SP901 to SP903 where ``machine`` is none.
+    Raises:
+        ShardpassError: SP140 if ``mesh`` is not a mesh; SP901 to SP903 for an unknown machine.
     """
     check_mesh("partition", mesh)
     options |= over(mesh, in_shardings=in_shardings, out_shardings=out_shardings)

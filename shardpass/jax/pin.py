@@ -44,24 +44,25 @@ def pin(
     trials: int = TRIALS,
     **options: Any,
 ) -> Pinned:
-    """Compile ``f`` by XLA, with shardpass's decisions as sharding constraints in each of its programs.
+    """Compile ``f`` with XLA, with shardpass's decisions as sharding constraints in each of its programs.
 
-    The result is called like ``f``: inside of ``jax.jit``, ``jax.grad`` and others, where the whole program that ``f``
-    is part of is pinned; or by itself, as ``jax.jit(f, ...)`` would be.
+    Call the result like ``f``. Inside ``jax.jit``, ``jax.grad`` and other transformations, the whole program that
+    contains ``f`` is pinned. Otherwise the result compiles as ``jax.jit(f, ...)`` would.
 
     Args:
-        f: the function, or what ``jax.jit`` made of it.
-        mesh: the ``jax.sharding.Mesh`` over which each ``PartitionSpec`` is, in the shardings here and in ``f``, under
-            ``jax.jit`` too.
-        in_shardings, out_shardings: of calls outside of ``jax.jit``, as it takes them, or trees of ``PartitionSpec``.
-        machine: for which the program is decided, as ``use`` takes it.
-        verify: a child process compiles the program with and without constraints for virtual CPU devices, and those are
-            kept with which XLA's program is cheapest, and never above the plain one in bytes, memory or modelled time.
-            Otherwise all constraints are written, and none is compared.
-        trials: the most variants that are compiled.
-        options: any other option of ``jax.jit``, of calls outside of it.
+        f: a function, or the result of ``jax.jit``.
+        mesh: the ``jax.sharding.Mesh`` of each ``PartitionSpec``, here and in ``f``, also under ``jax.jit``.
+        in_shardings, out_shardings: the shardings of calls outside of ``jax.jit``, as for ``jax.jit``, or trees of
+            ``PartitionSpec``.
+        machine: the machine for which the program is decided, as in ``use``.
+        verify: compile the program with and without constraints in a child process, for virtual CPU devices, and keep
+            the constraints with which XLA's program is cheapest. The program never exceeds the plain one in bytes,
+            memory or modeled time. With False, write all constraints without comparing.
+        trials: the maximum number of variants to compile.
+        options: other options of ``jax.jit``, for calls outside of it.
 
-    Raises ShardpassError: SP140 (an argument of the wrong kind), SP901 to SP903 (no such machine).
+    Raises:
+        ShardpassError: SP140 for an argument of another type; SP901 to SP903 for an unknown machine.
     """
     if not callable(f):
         raise wrong_argument("pin", "f", f, "a function")

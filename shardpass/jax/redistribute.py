@@ -42,33 +42,34 @@ def redistribute(
     donate: bool = False,
     memory_limit: int | str | None = "max",
 ) -> Any:
-    """Move ``x`` to ``sharding``; works eagerly and under jit, grad and vmap.
+    """Move ``x`` to ``sharding``. Works eagerly and under jit, grad and vmap.
+
+    Arrays on other devices than their targets move together, by messages between devices (docs/device_sets.md); this
+    works outside of jit only. All other arrays move one by one.
 
     Args:
         x: an array of any rank and element type, or a tree of arrays.
-        sharding: the ``NamedSharding`` to bring it to, or a ``PartitionSpec`` over the mesh of ``jax.set_mesh``; each
-            dimension must divide. Of a tree: one for all arrays, or a tree of them, which may be a prefix of the
-            arrays' tree.
-        source: the sharding that it has, in the same notations. Known without for arrays outside of jit, and on
-            meshes with explicit axes.
-        machine: for which the way is planned, as ``use`` takes it; by default that of ``use``, or else what the devices
-            of the mesh are.
-        donate: frees each array that is on other devices than its target, when the whole array has arrived, and no
-            other leaf of the tree has its buffers.
-        memory_limit: for arrays that go to other devices, with ``donate=True``: the bytes of these that may be alive
-            together on a device; the arrays move in several waves. "max": all at once.
-
-    Arrays that are on other devices than their targets move together, by messages between devices
-    (docs/device_sets.md); this is for arrays outside of jit. The others move one by one.
+        sharding: the target: a ``NamedSharding``, or a ``PartitionSpec`` over the mesh of ``jax.set_mesh``. It must
+            divide each dimension evenly. For a tree: one sharding for all arrays, or a tree of shardings, which may be
+            a prefix of the tree of arrays.
+        source: the current sharding, in the same notations. Not needed for arrays outside of jit, or on meshes with
+            Explicit axes.
+        machine: the machine for which the redistribution is planned, as in ``use``. The default is the machine of
+            ``use``, else that of the devices of the mesh.
+        donate: free each array on other devices than its target as soon as it has arrived, unless another leaf of the
+            tree shares its buffers.
+        memory_limit: with ``donate=True``, the bytes of moving arrays that may be alive at the same time on a device;
+            the arrays then move in several waves. "max" moves all at once.
 
     Raises:
-        ShardpassError: SP610 (not a NamedSharding of all dimensions), SP611 (a dimension does not divide), SP612 (a
-            tree of shardings that does not fit the tree of arrays), SP412 (no limit of memory), SP901 to SP903 (no such
-            machine); of arrays on other devices SP413 (over the memory limit), SP616 (devices of another job), SP617
-            (a transfer failed); ShardingError where a sharding has more dimensions than its array.
+        ShardpassError: SP610 (not a NamedSharding of all dimensions), SP611 (does not divide a dimension), SP612 (the
+            tree of shardings does not fit the tree of arrays), SP412 (invalid memory limit), SP901 to SP903 (unknown
+            machine); for arrays on other devices SP413 (exceeds the memory limit), SP616 (devices of another job),
+            SP617 (a transfer failed).
+        ShardingError: if a sharding has more dimensions than its array.
 
-    No exception loses an array, KeyboardInterrupt and those of signal handlers among them: ``error.arrays`` lists the
-    leaves, each whole in its new place or in its old one.
+    Exceptions do not lose arrays, including KeyboardInterrupt and exceptions in signal handlers: ``error.arrays`` lists
+    the leaves, each complete at its new or its old place.
     """
     leaves, tree = jax.tree.flatten(x)
     targets, sources = _for_each(sharding, x, "sharding"), _for_each(source, x, "source")

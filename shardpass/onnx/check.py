@@ -78,9 +78,9 @@ Beyond = Callable[[Model, Configuration], Mapping[str, Layout]]
 def check_model(model: Model, *, strict: bool = False, extended: bool = False, beyond: Beyond | None = None) -> Report:
     """Return all diagnostics of a model, errors first, and its layouts for each configuration.
 
-    ``strict``: a rule that only a redistribution would satisfy is an error, and so is a split that no rule covers.
-    ``extended``: ops that the documents list in no group have the rules of the group that they evidently belong to.
-    ``beyond``: infers the outputs of ops without rules, such as ``shardpass.onnx.propagated``.
+    ``strict``: report an error for a rule that needs a redistribution, and for a split without a rule. ``extended``:
+    apply the rules of a group to ops that the documents do not list but that evidently belong to the group. ``beyond``:
+    a function that infers the outputs of ops without rules, such as ``shardpass.onnx.propagated``.
     """
     model = annotated(model)
     findings = [*model.remarks, *check_configurations(model)]

@@ -26,10 +26,10 @@ Coordinates = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The devices of each shard of a tensor. ``holders``: the devices of each shard, row-major over ``counts``.
-    ``fused``: axes that are cut as several sizes.
+    """The devices of each shard of a tensor.
 
-    A fused axis has the same ``counts`` as a plain one with as many shards, but its shards are other elements.
+    ``holders``: the devices of each shard, row-major over ``counts``. ``fused``: axes that are cut as several sizes. A
+    fused axis has the same ``counts`` as a plain axis with as many shards, but its shards contain other elements.
     """
 
     counts: tuple[int, ...]

@@ -81,11 +81,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An ONNX model. ``constants``: the initializers and the values of Constant nodes that are small, by name, as NumPy
-    arrays.
+    """An ONNX model.
 
-    ``opset``: the version of ONNX's own ops. ``remarks``: changes to the model while it was read. ``given``:
-    specs of inputs and weights that stand beside the model, for its first configuration, over the axes of ``mesh``.
+    ``constants``: the initializers and small values of Constant nodes, by name, as NumPy arrays. ``opset``: the version
+    of ONNX's own ops. ``remarks``: changes made to the model while it was read. ``given``: specs of inputs and weights
+    from outside of the model, for its first configuration, over the axes of ``mesh``.
     """
 
     place: Place
@@ -107,8 +107,8 @@ class Model:
 def looks_like_a_model(data: bytes, file: str) -> bool:
     """Return whether the bytes are an ONNX model, by the file's name or by the first fields of a ModelProto.
 
-    Its first field is ``ir_version``, number 1, a varint: the byte 8, then a small number that is not 0; the next byte
-    is the tag of a later field. No MLIR begins so, nor a flat buffer (whose third byte is 0) or an HLO proto (10).
+    The first field is ``ir_version``, number 1, a varint: the byte 8, then a small nonzero number. The next byte is the
+    tag of a later field. MLIR, flat buffers (whose third byte is 0) and HLO protos (10) do not start like this.
     """
     return file.endswith(".onnx") or (len(data) > 2 and data[0] == 8 and 0 < data[1] < 64 and data[2] in _SECOND_TAGS)
 

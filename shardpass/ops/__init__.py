@@ -1,4 +1,4 @@
-"""A model of each op of StableHLO and CHLO. For other packages: ``register_custom_call``, and the modules beneath."""
+"""Sharding rules and rewrites for each op of StableHLO and CHLO. Packages add ops with ``register_custom_call``."""
 
 from __future__ import annotations
 

@@ -98,14 +98,17 @@ class Instruments:
 def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED) -> Any:
     """Run ``pipeline`` and return the resulting ``ir.Module``; the input stays unchanged.
 
-    ``text_or_module`` is MLIR text, bytecode, or another format that ``shardpass.ir.doors`` reads, an ``ir.Module``, or
-    what ``jax.jit(f).lower(...)`` returns; ``pipeline`` a named
-    pipeline (``import``, ``propagate``, ``check``, ``partition``), a list of passes, or MLIR's textual form.
-    ``filename`` is what diagnostics call the text. Warnings and remarks go to stderr, or to the innermost
-    ``shardpass.diagnostics.collect()``.
+    Args:
+        text_or_module: MLIR text, bytecode, or another format that ``shardpass.ir.doors`` reads; an ``ir.Module``; or
+            the result of ``jax.jit(f).lower(...)``.
+        pipeline: a named pipeline (``import``, ``propagate``, ``check``, ``partition``), a list of passes, or MLIR's
+            textual form.
+        filename: the name of the input in diagnostics. Warnings and remarks go to stderr, or to the innermost
+            ``shardpass.diagnostics.collect()``.
 
-    Raises ShardpassError with every finding where the text, the pipeline or a pass fails, SP140, which is a TypeError
-    as well, where an argument is something else.
+    Raises:
+        ShardpassError: with every finding, if the text, the pipeline or a pass fails; SP140, which is also a TypeError,
+            for an argument of another type.
     """
     pipeline = text_of("run_pipeline", "pipeline", pipeline, "the name of a pipeline, or a list of passes as text")
     filename = text_of("run_pipeline", "filename", filename, "the name of the file that the text is from")

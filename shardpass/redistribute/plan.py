@@ -21,22 +21,22 @@ class Plan:
     """The steps that convert each device's source tile to its target tile.
 
     Attributes:
-        shape, element_type: of the whole array.
+        shape, element_type: the shape and element type of the whole array.
         source, target: the shardings.
-        steps: slices and collectives, in order. Empty where every device already has its target tile.
-        program: the same as ops on the local array (``shardpass.redistribute.program.ops``).
+        steps: slices and collectives, in order. Empty if every device already has its target tile.
+        program: the same steps as ops on the local array (``shardpass.redistribute.program.ops``).
         source_tile, target_tile: the shape of the local array before and after.
-        bytes_received: received by the device that receives most, own data not counted.
-        lower_bound_bytes: the least that any plan for this problem can receive: the part of a device's target
-            tile that its source tile lacks, greatest over devices.
-        peak_bytes: the greatest tile at any step.
-        peak_live_bytes: the most bytes that are alive together on a device: operand and result of a step, and the
-            buffers that rounds fill (``shardpass.redistribute.program.memory``).
-        received: bytes received by each device, int64 [num_devices].
-        profile, memory_limit: the terms (the name of the machine, and the limit) by which it was chosen.
-        seconds: modelled time, on that machine, local work included.
-        local_seconds: of that, slices, transposes and joinings between the collectives.
-        refused: the other candidates, and why they were not chosen.
+        bytes_received: the bytes received by the device that receives most, its own data not counted.
+        lower_bound_bytes: a lower bound on the bytes received by any plan for this problem: the part of a device's
+            target tile that its source tile lacks, for the device that lacks most.
+        peak_bytes: the size of the largest tile of any step.
+        peak_live_bytes: the most bytes that are alive at the same time on a device: the operand and result of a step,
+            and the buffers that rounds fill (``shardpass.redistribute.program.memory``).
+        received: the bytes received by each device, int64 [num_devices].
+        profile, memory_limit: the name of the machine and the memory limit with which the plan was chosen.
+        seconds: the modeled time on that machine, local work included.
+        local_seconds: the part of ``seconds`` spent in slices, transposes and concatenations between the collectives.
+        refused: the other candidates, with the reason why each was not chosen.
     """
 
     shape: tuple[int, ...]

@@ -78,28 +78,27 @@ def plan_redistribution(
     machine: str | Machine | None = None,
     memory_limit: int | str | None = "max",
 ) -> Plan | TransferPlan:
-    """Plan an array of ``shape`` from one sharding to another.
+    """Plan the conversion of an array of ``shape`` from one sharding to another.
 
-    With lists of devices, or two shardings of JAX over meshes of different devices, the plan goes from one set of
-    devices to another: a ``TransferPlan`` (docs/device_sets.md). Otherwise both are over the same devices.
+    If the two shardings are over different sets of devices (lists of devices, or JAX shardings over meshes of different
+    devices), the result is a ``TransferPlan`` (docs/device_sets.md).
 
     Args:
-        shape: of the whole array.
-        element_type: StableHLO's or HLO's name, or a dtype (``jnp.bfloat16``).
-        source, target: ``Sharding``, or its text, or a ``jax.sharding.NamedSharding``.
+        shape: the shape of the whole array.
+        element_type: StableHLO's or HLO's name of the element type, or a dtype (``jnp.bfloat16``).
+        source, target: a ``Sharding``, its text, or a ``jax.sharding.NamedSharding``.
         planner: "rink", the method of Rink et al.; or "best", which is never slower.
-        source_devices, target_devices: the devices of each sharding, in its order: ids, or objects with an ``id``. One
-            alone means that the other side is on devices 0, 1, ...
-        num_devices: needed where neither sharding says it; at least 1.
-        machine: the machine by which "best" weighs steps against bytes: a name of docs/reference/machines.md, the path
-            of a file, or a ``Machine``; by default that of the environment (SHARDPASS_MACHINE), or else h100.
+        source_devices, target_devices: the devices of each sharding, in its order: ids, or objects with an ``id``. If
+            only one is given, the other side is on devices 0, 1, ...
+        num_devices: the number of devices, required if neither sharding determines it.
+        machine: the machine by which "best" weighs steps against bytes: a name in docs/reference/machines.md, the path
+            of a file, or a ``Machine``. The default is the environment variable SHARDPASS_MACHINE, else h100.
         memory_limit: "max", a number of bytes, or None (``shardpass.redistribute.terms.limit``).
 
     Raises:
-        ShardpassError: text that is no sharding, shardings of another rank or over other devices (SP0xx,
-            SP4xx). SP413 where every known plan takes more bytes than ``memory_limit``; SP409 where the plan
-            failed its own check. SP417 to SP419 for lists of devices that fit no sharding. SP901 to SP903 for an
-            unknown machine.
+        ShardpassError: SP0xx and SP4xx for invalid text, or shardings of different ranks or devices; SP413 if every
+            known plan needs more than ``memory_limit``; SP409 if the plan fails its own check; SP417 to SP419 for lists
+            of devices that do not fit a sharding; SP901 to SP903 for an unknown machine.
     """
     sizes = shape_of(shape)
     lists = devices_of(source_devices, "source_devices"), devices_of(target_devices, "target_devices")

@@ -43,12 +43,12 @@ class Collective:
 
     Attributes:
         kind: "all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter", ...
-        axes: the mesh axes, in the order of the mesh; () where no mesh is known.
-        count: how many arrays the collectives move in one run of the program.
-        bytes: bytes that one of the receiving devices receives in one run of the program.
-        array: the name of the array; "" where nothing names it.
-        type: the tile of one device that is sent.
-        file, line: the user's line; "" and 0 where none is known.
+        axes: the mesh axes, in the order of the mesh; () if no mesh is known.
+        count: the number of arrays that the collectives move in one run of the program.
+        bytes: the bytes that one receiving device receives in one run of the program.
+        array: the name of the array; "" if unknown.
+        type: the type of the tile that one device sends.
+        file, line: the user's line; "" and 0 if unknown.
         function: the function around that line, with the names of its classes: "Model.attention"; "" if unknown.
         text: the source line.
         direction: "forward", or "backward" for collectives of a derivative.
@@ -112,13 +112,14 @@ class Collectives:
     """The collectives of one program, with totals for one run on one device.
 
     Attributes:
-        name: what the program is called.
-        devices: the number of devices; ``mesh``: the axes with their sizes.
+        name: the name of the program.
+        devices: the number of devices.
+        mesh: the axes of the mesh with their sizes.
         partitioner: "xla", "shardy" or "shardpass".
-        rows: in program order.
-        bytes_received: bytes that the device with the most traffic receives.
-        memory: bytes of a device as the compiler reports them; None if unknown.
-        annotations: what the program says about its arrays; () where its module is not at hand.
+        rows: the collectives, in program order.
+        bytes_received: the bytes received by the device that receives most.
+        memory: the memory of a device in bytes, as the compiler reports it; None if unknown.
+        annotations: the annotations of the program's arrays; () if its module is not available.
     """
 
     name: str

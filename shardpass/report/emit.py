@@ -20,8 +20,8 @@ FORMS = (*SCHEDULES, "sarif")
 
 
 def emitted(report: Report, form: str) -> str:
-    """Write ``report`` in one of FORMS. Raises ShardpassError (SP628) if the form needs a schedule and the report has
-    none.
+    """Write ``report`` in one of FORMS. Raises ShardpassError (SP628) if the report lacks the schedule that the form
+    needs.
     """
     if form not in SCHEDULES:
         return as_sarif(report, judged(report))

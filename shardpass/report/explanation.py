@@ -39,8 +39,8 @@ class Explanation(Report):
         return difference(collectives_of(self), collectives_of(other))
 
     def against(self, *ways: str) -> Against:
-        """Compare with the programs of other partitioners: "xla", "shardy". Each compiles the program, in a process of
-        its own. ``print`` the result.
+        """Compare with the programs of other partitioners, "xla" or "shardy", each compiled in a separate process.
+        ``print`` the result.
         """
         if self.partitioner != OURS:
             wanted = 'none, of a program that shardpass did not partition: ask explain(..., partitioner="shardpass")'

@@ -24,7 +24,7 @@ MUCH = 5  # a line of more than a fifth of all bytes has parts
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Rows that say the same, ``rows``: ``row`` is the first of them, ``runs`` how often they run together."""
+    """Rows that differ only in details: ``row`` is the first of ``rows``, and ``runs`` the sum of their runs."""
 
     row: Row
     array: str  # with ``[*]`` for indices that differ

@@ -112,7 +112,7 @@ class BuiltOps:
         return next(iter(self.seen.origins(op.location)), None)
 
     def _value(self, op: Any, result: int) -> int | None:
-        """Return the program's value whose data, or a part of whose data, is a result of ``op``."""
+        """Return the program's value whose elements include a result of ``op``."""
         origin = self._origin(op)
         if origin is None or self.value_of is None:
             return None

@@ -62,15 +62,16 @@ class Picture:
 
 
 def draw(x: Any, shape: Sequence[int] | None = None, *, mesh: Any = None) -> Picture:
-    """Draw the devices that hold each tile of an array. Print the result, or let a notebook show it.
+    """Draw the devices that hold each tile of an array. Print the result, or display it in a notebook.
 
     Args:
         x: a ``jax.Array``; or a sharding: a ``Sharding``, its text, a ``jax.sharding.NamedSharding``, or a
             ``PartitionSpec`` with ``mesh``.
-        shape: of the array; needed unless ``x`` has one.
-        mesh: of a ``PartitionSpec``, as ``parse_sharding`` takes it.
+        shape: the shape of the array; required unless ``x`` is an array.
+        mesh: the mesh of a ``PartitionSpec``, as in ``parse_sharding``.
 
-    Raises ShardpassError: SP140 without a shape, and as ``parse_sharding`` and ``picture``.
+    Raises:
+        ShardpassError: SP140 without a shape, and the errors of ``parse_sharding`` and ``picture``.
     """
     given = x.sharding if has(x, "sharding") else x
     if shape is None:

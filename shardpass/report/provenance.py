@@ -1,17 +1,4 @@
-"""From which of the user's annotations the split of a value comes.
-
-Problem: propagation carries shardings from op to op, a search changes some, and at the end a value is split over an
-axis. The user wants to know which annotation that goes back to.
-
-For each axis of the mesh a graph has a node for each dimension of a value that the axis splits; two are neighbours
-where one op's rule ties them (one factor), where a constraint or a border passes them on, or where a loop carries them.
-The nodes that an annotation names are its sources. A search from all of them at once, breadth first, gives every node
-the nearest one. A node that none reaches was split by the search of its own accord.
-
-Example: ``x`` annotated P('data', None), ``y = x @ w``: rows of y are split over 'data', one op away from x.
-
-State: the graph of an axis, searched when an axis is first asked for. Complexity: O(ops x rank) for each axis.
-"""
+"""Trace the split of a value to the user's annotation that caused it."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ OPERAND_SIDE, RESULT_SIDE = "operand", "result"
 
 
 class Reasons:
-    """Explain the collectives of one plan. ``results``: JAX's names of main's results. ``annotated``: the positions
-    that the user annotated.
+    """Explain the collectives of one plan. ``results``: JAX's names of main's results. ``annotated``: the positions of
+    annotated results.
     """
 
     def __init__(

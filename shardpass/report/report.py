@@ -1,4 +1,4 @@
-"""``Report``: what is known of a program, as a value that every renderer takes."""
+"""``Report``: the facts about a program, in a form that every renderer takes."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from shardpass.report.rows import Row
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mark:
-    """The origin of a task: ``name`` of the op, its line, the numbers of the rows that a collective makes, and that of
-    the op of the program before it was partitioned.
+    """The origin of a task: ``name`` of the op, its line, the numbers of the rows of a collective, and the number of
+    the op in the program before partitioning.
     """
 
     name: str

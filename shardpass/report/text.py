@@ -115,7 +115,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
 
 
 def _too_much(report: Report, memory: MemoryFacts, width: int) -> Iterator[str]:
-    """Say by how much memory does not fit, and which arrays need most."""
+    """Format how much memory does not fit, and the largest arrays."""
     limit = report.memory_limit or 0
     over = memory.total - limit
     listed = "; at the peak" if memory.holdings else ""

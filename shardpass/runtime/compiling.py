@@ -43,17 +43,20 @@ def compile(
     *,
     machine: str | os.PathLike[str] | Machine | None = None,
 ) -> Executable:
-    """Compile a partitioned module (text, bytecode or ``ir.Module``), which is left unchanged.
+    """Compile a partitioned module (text, bytecode or ``ir.Module``); the module stays unchanged.
 
-    ``devices``: as many jax devices as the module has partitions, in the program's order; by default the first
-    of ``jax.devices()``, of several processes the first of each. Those processes must all compile it. ``machine``: that
-    the devices are; a remark (SP904) says where the module was decided for another. ``Executable.machine`` is the one
-    for which it was decided.
+    Args:
+        module: the module.
+        devices: the jax devices, one for each partition, in the program's order. By default the first of
+            ``jax.devices()``; in a job of several processes the first of each process. Each of those processes must
+            call ``compile``.
+        machine: the machine that the devices are. A remark (SP904) reports a module that was decided for another
+            machine, which ``Executable.machine`` names.
 
     Raises:
-        ShardpassError: SP101 (not MLIR), SP501-SP507 (not a valid partitioned module), SP510 (too few devices),
-            SP508 (it calls Python back), SP511 (XLA refuses it), SP560, SP561, SP563 (between processes), SP901 to
-            SP903 (no such machine).
+        ShardpassError: SP101 (not MLIR), SP501-SP507 (not a valid partitioned module), SP508 (calls Python), SP510 (too
+            few devices), SP511 (XLA cannot compile it), SP560, SP561, SP563 (errors between processes), SP901 to SP903
+            (unknown machine).
     """
     # of a module, in its own context, which keeps the elements of constants once
     if not isinstance(module, str | bytes | LargeFile | ir.Module):

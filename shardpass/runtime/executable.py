@@ -33,9 +33,9 @@ _LOST = re.compile(r"[Cc]onnection (closed|reset) by peer|tasks are unhealthy|So
 
 
 class Executable:
-    """A compiled program. Call it with whole arrays, or use ``place`` once and ``run`` many times.
+    """Call a compiled program with whole arrays, or use ``place`` once and ``run`` many times.
 
-    ``machine``: for which the program was decided, as its module names it.
+    ``machine``: the machine for which the program was decided, according to its module.
     """
 
     machine: str | None = None
@@ -54,11 +54,12 @@ class Executable:
     def place(self, *arrays: Any, padding: Any = 0) -> list[Any]:
         """Convert whole arrays (NumPy or jax.Array) to sharded jax.Arrays, one for each argument of main.
 
-        An argument that its devices do not divide is padded at its end, and so is the array returned; ``padding``
-        is the value there, or a function from the Boundary to it (a correct program ignores it).
+        If the tiles do not divide an argument evenly, it is padded at the end, and the returned array has the padded
+        shape. ``padding``: the padding value, or a function that returns it for a Boundary. A correct program ignores
+        it.
 
         Raises:
-            ShardpassError: SP520, SP521 where the arrays do not fit the program.
+            ShardpassError: SP520 or SP521 if the arrays do not fit the program.
         """
         check_arguments(self.signature, arrays)
         return [p.place(a, padding) for p, a in zip(self._arguments, arrays, strict=True)]
@@ -66,11 +67,13 @@ class Executable:
     def run(self, *placed: Any) -> list[Any]:
         """Run the program on results of ``place``, or on results of runs with the same sharding.
 
-        Returns whole jax.Arrays, sharded as the program left them; one that its devices do not divide comes
-        back on the first device, since JAX has no sharding for it (over several processes, a copy on each device).
+        Returns whole jax.Arrays with the shardings of the program. JAX has no sharding for an array that its tiles do
+        not divide evenly: such a result is returned on the first device, or in a job of several processes as a copy on
+        each device.
 
         Raises:
-            ShardpassError: SP520, SP522 (arguments), SP512 (XLA stopped), SP562 (another process is gone).
+            ShardpassError: SP520 or SP522 for unsuitable arguments, SP512 if XLA stopped, SP562 if another process has
+                ended.
         """
         if len(placed) != len(self._arguments):
             raise table_runtime.WRONG_ARGUMENT_COUNT.error(expected=len(self._arguments), given=len(placed))
@@ -79,9 +82,9 @@ class Executable:
         return [p.whole(tiles) for p, tiles in zip(self._results, results, strict=True)]
 
     def run_tiles(self, *placed: Any) -> list[list[Any]]:
-        """Run the program; returns the tile of each device, with padding, as ``[result][device]``.
+        """Run the program and return the tile of each device, with padding, as ``[result][device]``.
 
-        None for tiles on devices of other processes.
+        Tiles on devices of other processes are None.
         """
         return self._execute([p.operand(i, a) for i, (p, a) in enumerate(zip(self._arguments, placed, strict=True))])
 
@@ -115,7 +118,9 @@ class Executable:
         return self._loaded.get_compiled_memory_stats()
 
     def cost_analysis(self) -> dict[str, float]:
-        """Return XLA's count of a device's work, of a loop's body once: "flops", "bytes accessed", and more."""
+        """Return XLA's estimate of the work of one device: "flops", "bytes accessed", and more. XLA counts the body of
+        a loop once.
+        """
         return dict(self._loaded.cost_analysis())
 
 

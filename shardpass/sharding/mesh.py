@@ -48,10 +48,10 @@ class Mesh:
 
     Args:
         axes: (name, size) of each axis, major to minor.
-        device_ids: a permutation of 0..size-1; None, or that order itself, is the plain mesh.
+        device_ids: a permutation of 0..size-1; by default the devices in ascending order.
 
     Raises:
-        ShardingError: a name twice, a size less than 1, device ids that are no permutation.
+        ShardingError: if a name occurs twice, a size is less than 1, or the device ids are not a permutation.
     """
 
     axes: tuple[tuple[str, int], ...]
@@ -137,10 +137,10 @@ class Mesh:
         return digits_of(self.position, self.size)
 
     def ref(self, axis: AxisRef | str) -> AxisRef:
-        """Return ``axis`` in normal form: a sub-axis that is the whole axis has no size.
+        """Return ``axis`` in normal form: a sub-axis that covers the whole axis has no size.
 
         Raises:
-            ShardingError: the mesh has no such axis, or the sub-axis is none of it.
+            ShardingError: if the mesh has no such axis, or the sub-axis does not fit the axis.
         """
         return _ref(self, axis)
 

@@ -42,19 +42,19 @@ _LARGE = 1 << 18  # entries; a longer table of tile indices is not kept
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sharding:
-    """One array's sharding. Immutable, hashable, equal by meaning.
+    """The sharding of one array. Immutable and hashable; shardings with the same meaning are equal.
 
-    Make one with ``tiled``, ``replicated``, ``maximal``, ``manual_``, ``unknown`` or ``parse_sharding``.
+    Create one with ``tiled``, ``replicated``, ``maximal``, ``manual_``, ``unknown`` or ``parse_sharding``.
 
     Attributes:
-        kind: TILED with a mesh, else one of the kinds that need none.
-        mesh: the mesh of a tiled sharding; None also where a text has no meaning (``notes.problems``).
-        dims: for each dimension the axes that split it, major to minor; () splits nothing, at any rank.
+        kind: TILED for a sharding with a mesh; the other kinds need no mesh.
+        mesh: the mesh of a tiled sharding; None also for text without a meaning (``notes.problems``).
+        dims: for each dimension, the axes that split it, major to minor. () splits no dimension, at any rank.
         unreduced: the axes over which the value is a partial ``reduction``: sum, max or min.
-        manual: the axes over which shapes are those of a device already.
+        manual: the axes over which shapes are already per-device shapes.
         maximal_axes: the axes of a subgroup that XLA calls maximal.
-        device: of a maximal sharding.
-        notes: statements of the notation beside the meaning.
+        device: the device of a maximal sharding.
+        notes: details of the notation that do not change the meaning.
     """
 
     kind: Kind
@@ -78,13 +78,13 @@ class Sharding:
         manual: Iterable[AxisRef | str] = (),
         reduction: str = "sum",
     ) -> Sharding:
-        """Make a tiled sharding. ``dims[k]`` lists the axes that split dimension k, major to minor; names are whole
-        axes.
+        """Create a tiled sharding. ``dims[k]`` lists the axes that split dimension k, major to minor; a name is a whole
+        axis.
 
-        Over the axes ``unreduced`` the value is a partial sum, or a partial ``reduction``: sum, max or min.
+        Over the axes in ``unreduced`` the value is a partial ``reduction``: sum, max or min.
 
         Raises:
-            ShardingError: an axis that the mesh has not, or one that is used twice.
+            ShardingError: if the mesh does not have an axis, or an axis is used twice.
         """
         return _tiled(mesh, tuple(map(tuple, dims)), tuple(unreduced), tuple(manual), reduction)
 
@@ -190,10 +190,10 @@ class Sharding:
         return tuple(math.prod(map(size, axes)) for axes in self.dims)
 
     def tile_counts(self, rank: int) -> tuple[int, ...]:
-        """Return the number of tiles into which each of ``rank`` dimensions is cut.
+        """Return the number of tiles along each of ``rank`` dimensions.
 
         Raises:
-            ShardingError: the sharding splits another number of dimensions.
+            ShardingError: if the sharding splits another number of dimensions.
         """
         counts = self._counts
         if counts is None:
@@ -203,10 +203,10 @@ class Sharding:
         return counts
 
     def tile_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of every tile of an array of ``shape``: ceil(size / count); the last tiles are padded.
+        """Return the shape of every tile of an array of ``shape``: ceil(size / count). The last tiles are padded.
 
         Raises:
-            ShardingError: the sharding is of another rank, or ``{unknown}``.
+            ShardingError: if the sharding has another rank, or is ``{unknown}``.
         """
         if self.kind is Kind.UNKNOWN:
             raise _no_tiles(self, "it is a placeholder")
@@ -214,13 +214,13 @@ class Sharding:
         return tuple([-(-size // count) for size, count in zip(shape, counts, strict=True)])
 
     def tile_offsets(self, shape: Sequence[int], num_devices: int | None = None) -> Ints:
-        """Return the base offset map: row d is the offset of device d's tile. int64 [devices, rank].
+        """Return the offset of each device's tile (the base offset map), int64 [devices, rank].
 
-        An offset past the end (of an empty last tile) is the size of the dimension, as in XLA. ``{replicated}`` names
-        no devices: its map has ``num_devices`` rows, or one.
+        The offset of an empty last tile is the size of the dimension, as in XLA. ``{replicated}`` does not name any
+        devices: its map has ``num_devices`` rows, or one row.
 
         Raises:
-            ShardingError: another rank, another number of devices, or a sharding that assigns no tiles.
+            ShardingError: if the rank or the number of devices does not fit, or the sharding assigns no tiles.
         """
         if self.kind in (Kind.UNKNOWN, Kind.MAXIMAL) or self.is_manual:
             raise _no_tiles(self, "an offset on each device is asked for")
@@ -248,10 +248,11 @@ class Sharding:
         return index
 
     def tile_assignment(self) -> tuple[tuple[int, ...], Ints]:
-        """Return XLA's grid of devices: its dimensions, subgroups last, and the devices in row-major order (int64).
+        """Return XLA's grid of devices: its dimensions, with subgroups last, and the devices in row-major order
+        (int64).
 
         Raises:
-            ShardingError: the sharding names no devices.
+            ShardingError: if the sharding names no devices.
         """
         if self.notes.problems and self.notes.tiles:
             return self.notes.tiles, np.array(self.notes.listed, dtype=np.int64)

@@ -45,21 +45,22 @@ def collectives(
     out_shardings: Any = UNSAID,
     **kwargs: Any,
 ) -> Collectives:
-    """Return the collectives of the program that a partitioner makes of ``f(*args, **kwargs)``. Nothing runs.
+    """Return the collectives of the partitioned program of ``f(*args, **kwargs)``. Nothing runs.
 
-    Counts, bytes and kinds are normalized, so that programs of several backends and versions of XLA are equal where the
-    devices exchange the same arrays: see ``shardpass.report.collectives``.
+    Counts, bytes and kinds are normalized: programs of different backends and versions of XLA compare equal if their
+    devices exchange the same arrays. See ``shardpass.report.collectives``.
 
     Args:
-        f: a function, the result of ``jax.jit``, ``lower`` or ``compile``, a module, or a path, as
-            ``shardpass.explain`` takes it.
-        args, kwargs: the arguments of ``f``, arrays or ``jax.ShapeDtypeStruct``.
-        partitioner: "xla", the program that ``jax.jit`` runs; "shardpass" or "shardy".
-        target: the accelerator whose compiler makes the program, "v5e:4x4" or "h100:8"; by default XLA for CPUs.
-        mesh, in_shardings, out_shardings: as ``shardpass.explain`` takes them, for a function that is not jitted.
+        f: a function; the result of ``jax.jit``, ``lower`` or ``compile``; a module, or a path, as in
+            ``shardpass.explain``.
+        args, kwargs: the arguments of ``f``: arrays or ``jax.ShapeDtypeStruct``.
+        partitioner: "xla", which is what ``jax.jit`` runs; "shardpass"; or "shardy".
+        target: the accelerator whose compiler compiles the program: "v5e:4x4" or "h100:8". By default XLA compiles for
+            CPUs.
+        mesh, in_shardings, out_shardings: as in ``shardpass.explain``, for a function that is not jitted.
 
     Raises:
-        ShardpassError: as ``shardpass.explain`` does.
+        ShardpassError: as ``shardpass.explain``.
     """
     program, options = _program(f, partitioner, target, mesh, in_shardings, out_shardings)
     if is_compiled(program):
@@ -93,19 +94,19 @@ def assert_collectives(
     """Assert which collectives the partitioned program of ``f(*args, **kwargs)`` has, and return them.
 
     Args:
-        expect: how many arrays the collectives of a kind move over some axes: {("reduce_scatter", ("data",)): 1}, or
-            {"all_to_all": 2} for any axes. A loop of 8 trips counts 8. Other collectives are allowed.
-        never: collectives that must not occur: [("all_gather", ("model",))]; also those over these axes and others.
-        at_most: bytes that one device may receive in one run: 1048576, or "64MiB".
-        memory_at_most: bytes that one device may need, by the compiler's own account.
-        only_at: the places at which collectives are allowed: ["model.py:attention", "train.py:41", "optimizer.py"].
-        findings: on failure, look for edits that save, which compiles the program several times.
-        f, args, kwargs, partitioner, target, mesh, in_shardings, out_shardings: as ``collectives`` takes them.
+        expect: the number of arrays that collectives of a kind move over some axes: {("reduce_scatter", ("data",)): 1},
+            or {"all_to_all": 2} for any axes. A loop with 8 iterations counts 8 times. Other collectives are allowed.
+        never: collectives that must not occur: [("all_gather", ("model",))], also over these axes together with others.
+        at_most: the bytes that one device may receive in one run: 1048576, or "64MiB".
+        memory_at_most: the memory that one device may need, as the compiler reports it.
+        only_at: the places where collectives are allowed: ["model.py:attention", "train.py:41", "optimizer.py"].
+        findings: on failure, look for edits that reduce cost, which compiles the program several times.
+        f, args, kwargs, partitioner, target, mesh, in_shardings, out_shardings: as in ``collectives``.
 
     Raises:
         CollectivesError: an AssertionError whose text is a table: expected, got, and the collectives with line, bytes,
             array and cause.
-        ShardpassError: as ``collectives`` does; SP140 for an expectation of another form.
+        ShardpassError: as ``collectives``; SP140 for an expectation of another form.
     """
     __tracebackhide__ = True  # pytest shows the test and the table
     expectation = read_expectation(expect, never, at_most, memory_at_most, only_at)

@@ -92,8 +92,8 @@ class CollectivesError(AssertionError):
     """The collectives of a program differ from the expectation.
 
     Attributes:
-        violations: the parts that are broken.
-        collectives: the program's.
+        violations: the violated parts of the expectation.
+        collectives: the collectives of the program.
     """
 
     def __init__(

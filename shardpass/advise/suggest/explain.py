@@ -66,41 +66,44 @@ def explain(
     profile_dir: str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Explanation:
-    """Report the bytes that each device of the partitioned program receives and the memory it needs, by the line of
-    ``f`` that causes them.
-
-    ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit``,
-    ``shardpass.jax.partition``, ``lower`` or ``compile`` returned, a module, its text, or the path of a file that holds
-    one. HLO that is partitioned, and what ``compile`` returned, are reported as they are.
+    """Report the bytes that each device of the partitioned program receives and the memory that it needs, by the lines
+    of ``f``.
 
     Args:
-        mesh: a jax Mesh or AbstractMesh, to whose axes each ``PartitionSpec`` here refers; by default the mesh that the
-            program names.
-        in_shardings, out_shardings: as ``jax.jit`` takes them, or trees of ``PartitionSpec``; of a function.
-        machine: the machine for which the program is decided and planned, and whose time is modelled: a name of
-            docs/reference/machines.md, the path of a file NAME.toml, or a ``Machine``. By default the one that the
-            module names, or that of the environment (SHARDPASS_MACHINE), or of the devices for which JAX lowered the
-            program, or else h100.
-        trips: of loops whose trips are not known, the number to show bytes for too.
-        memory_limit: of a device, bytes or text as "16GiB", by default that of the machine; the report says what does
-            not fit. "none": any number of bytes.
-        effort: of ``shardpass-propagate``: 0 propagates alone, 1 searches, 2 looks longer.
-        hints: look for annotations that save; each is tried by planning again, which takes longer than the report.
-        matmul_loops: which products are overlapped with their collective (collective matmul), as the pipeline's option.
-        constraints: "exact", or "free" to see what the program would cost if its constraints did not hold; as the
-            option of ``shardpass-propagate``.
-        partitioner: whose program is reported: "shardpass" (default without a target); "xla" (default with one), what
-            ``jax.jit`` runs; or "shardy", Shardy's own passes. A process of its own compiles the program of the latter
-            two for virtual CPU devices. ``effort``, ``matmul_loops``, ``constraints`` and ``hints`` are of shardpass
-            alone.
-        target: the devices that ``f`` is lowered and compiled for, by their own compiler and without them: "v5e:16x16",
-            "h100:4x8", as docs/howto/accelerators.md lists them. The machine follows.
-        profile_dir: the folder that ``jax.profiler.trace`` wrote while the program ran, or one of its xplane files:
-            what the collectives took is reported beside what they are modelled to take. Of programs of HLO.
+        f: a function; the result of ``jax.jit``, ``shardpass.jax.partition``, ``lower`` or ``compile``; a module, its
+            text, or the path of a file with a module. Partitioned HLO and results of ``compile`` are reported
+            unchanged.
+        args, kwargs: the arguments of a function: arrays or ``jax.ShapeDtypeStruct``. Nothing runs.
+        mesh: the jax Mesh or AbstractMesh of each ``PartitionSpec``; by default the mesh of the program.
+        in_shardings, out_shardings: the shardings of a function that is not jitted, as for ``jax.jit``, or trees of
+            ``PartitionSpec``.
+        machine: the machine for which the program is decided and planned, and its time modeled: a name in
+            docs/reference/machines.md, the path of a file NAME.toml, or a ``Machine``. The default is the machine of
+            the module, else the environment variable SHARDPASS_MACHINE, else the machine of the devices for which JAX
+            lowered the program, else h100.
+        trips: report bytes for this number of iterations of loops whose trip count is unknown.
+        memory_limit: the memory of a device, in bytes or as text such as "16GiB". The report says how much does not
+            fit. The default is the memory of the machine; "none" is no limit.
+        effort: the effort of ``shardpass-propagate``: 0 only propagates, 1 searches, 2 searches longer.
+        hints: look for annotations that reduce cost. Each is tried by planning again, which takes longer than the
+            report.
+        matmul_loops: the products that are overlapped with a collective (collective matmul); see the option of the
+            pipeline.
+        constraints: "exact", or "free" to ignore the sharding constraints of the program; see the option of
+            ``shardpass-propagate``.
+        partitioner: the partitioner of the reported program: "shardpass" (default without ``target``); "xla" (default
+            with ``target``), which is what ``jax.jit`` runs; or "shardy", which runs Shardy's own passes. The programs
+            of "xla" and "shardy" are compiled in a separate process for virtual CPU devices; ``effort``,
+            ``matmul_loops``, ``constraints`` and ``hints`` do not apply to them.
+        target: compile for these devices by their own compiler, without the devices: "v5e:16x16", "h100:4x8", and
+            others in docs/howto/accelerators.md. Sets ``machine``.
+        profile_dir: the folder that ``jax.profiler.trace`` wrote while the program ran, or one of its xplane files. The
+            report shows measured beside modeled times of collectives. Only for HLO programs.
 
-    Raises ShardpassError: SP801 and SP803, what lowering raises, and what the pipeline ``partition`` raises; SP553
-    where another partitioner makes no program; SP629 to SP631 where ``profile_dir`` is no profile of the program; SP908
-    to SP912 about the target.
+    Raises:
+        ShardpassError: SP801 and SP803; the errors of lowering and of the pipeline ``partition``; SP553 if another
+            partitioner fails; SP629 to SP631 if ``profile_dir`` is not a profile of the program; SP908 to SP912 for
+            ``target``.
     """
     read_limit(memory_limit)
     asked = read_options("explain", mesh, machine, target, partitioner, effort, 0)

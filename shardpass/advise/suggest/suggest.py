@@ -60,23 +60,27 @@ def suggest(
     target: str | Target | None = None,
     **kwargs: Any,
 ) -> Suggestion | Repairs:
-    """Suggest the annotations that make ``f`` cheapest on ``mesh``, or the edits with which it traces if it raises an
-    error of types.
+    """Suggest the annotations that make ``f`` cheapest on ``mesh``.
 
-    Where JAX raises ``ShardingTypeError`` or the like while ``f`` is traced, as on a mesh with Explicit axes, the
-    answer is ``Repairs``: the cheapest edits with which ``f`` traces.
+    If JAX raises a sharding type error while it traces ``f``, as for a mesh with Explicit axes, the result is
+    ``Repairs``: the cheapest edits with which ``f`` traces.
 
-    ``f``: a function with its arguments (arrays or ``jax.ShapeDtypeStruct``), what ``jax.jit`` or ``lower`` returned, a
-    module, or the path of one. ``mesh``: a jax Mesh or AbstractMesh; by default the one that the module names.
-    ``memory_limit``: of a device, bytes or text as "16GiB"; by default the memory of the machine, and "none" for no
-    limit. ``effort``: of the passes, 1 or 2. ``machine``: for which the program is decided, and by which figures are
-    modelled, as ``explain`` takes it; ``partitioner``: "shardpass"; or "xla" or "shardy",
-    which compile the program with an annotation of every argument and result, for its memory and bytes sent.
-    ``target``: the devices for which XLA compiles it, as ``explain`` takes it; "xla" is then the default, and the
-    machine follows; for "xla" it is, without one, the machine that is named, where its compiler is installed.
+    Args:
+        f: a function, the result of ``jax.jit`` or ``lower``, a module, or the path of a file with a module.
+        args, kwargs: the arguments of a function: arrays or ``jax.ShapeDtypeStruct``. Nothing runs.
+        mesh: a jax Mesh or AbstractMesh; by default the mesh of the program.
+        memory_limit: the memory of a device, in bytes or as text such as "16GiB". The default is the memory of the
+            machine; "none" is no limit.
+        effort: 1 searches, 2 searches longer.
+        machine: the machine for which the program is decided and its figures modeled, as in ``explain``.
+        partitioner: "shardpass"; or "xla" or "shardy", which compile the program with every argument and result
+            annotated, to measure its memory and the bytes sent. With ``target`` the default is "xla".
+        target: the devices for which XLA compiles the program, as in ``explain``; sets ``machine``. For "xla" the
+            default is ``machine``, if its compiler is installed.
 
-    Raises ShardpassError: SP801 to SP804, SP840, SP843, SP412, SP413, what lowering and import raise, and SP553 where
-    another partitioner makes no program.
+    Raises:
+        ShardpassError: SP412, SP413, SP801 to SP804, SP840, SP843; the errors of lowering and import; SP553 if another
+            partitioner fails.
     """
     asked = read_options("suggest", mesh, machine, target, partitioner, effort, 1)
     read_limit(memory_limit)

@@ -39,10 +39,10 @@ class TransferPlan:
     """A plan that moves arrays from the devices of their sources to the devices of their targets.
 
     Attributes:
-        arrays: in the order in which messages count these.
-        waves: the rounds, by the arrays that move together.
-        machine: whose ports and links the plan is for.
-        way: which candidate was chosen.
+        arrays: the arrays, in the order of their numbers in messages.
+        waves: the rounds, grouped by the arrays that move together.
+        machine: the machine whose ports and links the plan assumes.
+        way: the name of the chosen candidate.
         refused: the makespan of each other candidate, in seconds.
     """
 
@@ -59,7 +59,7 @@ class TransferPlan:
 
     @property
     def seconds(self) -> float:
-        """The modelled makespan in seconds."""
+        """Return the modeled makespan in seconds."""
         return sum(wave.seconds for wave in self.waves)
 
     @cached_property
@@ -82,7 +82,7 @@ class TransferPlan:
 
     @cached_property
     def received(self) -> dict[int, int]:
-        """Bytes that each device receives."""
+        """Return the bytes received by each device."""
         return self._bytes("receiver")
 
     def _bytes(self, end: str) -> dict[int, int]:
@@ -96,7 +96,7 @@ class TransferPlan:
 
     @property
     def bytes_received(self) -> int:
-        """The bytes that the busiest device receives."""
+        """Return the bytes received by the busiest device."""
         return max(self.received.values(), default=0)
 
     @cached_property
@@ -135,10 +135,11 @@ class TransferPlan:
         resident[np.searchsorted(devices, holders)] += sign * -(-volumes * array.element_type.bits // 8)
 
     def simulate(self, values: Sequence[Any]) -> list[dict[int, Any]]:
-        """Return the tile of each array on each device after the last round, of whole NumPy arrays ``values``.
+        """Simulate the plan on whole NumPy arrays ``values``; return the tile of each array on each device after the
+        last round.
 
-        A device sends from its source tile, or from what it has received. Elements that never arrive are what
-        ``numpy.empty`` leaves.
+        A device sends from its source tile, or from data that it has received. Elements that never arrive are
+        uninitialized, as in ``numpy.empty``.
         """
         before = [tiles_of(array.source, value) for array, value in zip(self.arrays, values, strict=True)]
         after: list[dict[int, Any]] = []

@@ -41,15 +41,15 @@ def plan_reshard_tree(
     machine: str | Machine | None = None,
     memory_limit: int | str | None = "max",
 ) -> TransferPlan:
-    """Return one plan for all arrays of ``tree``.
+    """Plan the transfer of all arrays of ``tree`` together.
 
     Args:
-        tree: mappings and lists, nested in any way, whose leaves are tuples (shape, element type, source, target), as
-            ``plan_redistribution`` takes these. Shardings of JAX bring the devices of their meshes.
-        source_devices, target_devices: of all shardings that bring none.
-        machine: as ``plan_redistribution`` takes it.
-        memory_limit: "max" or None for all arrays at once; or bytes that may be alive together on a device, where each
-            source is freed when its arrays have arrived.
+        tree: nested mappings and lists whose leaves are tuples (shape, element type, source, target), as in
+            ``plan_redistribution``. JAX shardings provide the devices of their meshes.
+        source_devices, target_devices: the devices of all other shardings.
+        machine: as in ``plan_redistribution``.
+        memory_limit: "max" or None to move all arrays at once; or the bytes that may be alive at the same time on a
+            device, if each source is freed when its arrays have arrived.
 
     Raises:
         ShardpassError: as ``plan_redistribution``; SP420 for a leaf of another form.

@@ -109,14 +109,8 @@ def explain_partitioned_by(
     *,
     named: bool = False,
 ) -> Explanation:
-    """Explain the program that ``partitioner`` makes of ``module``, which is annotated, or partitioned by shardpass.
-
-    Its ``given`` is the module, with its number of devices, and its ``built`` the partitioner's program. ``target``:
-    the devices for which XLA compiles it; by default virtual CPU devices. ``named``: the user named the machine, whose
-    own compiler is then the default; where it is not installed, or refuses the program, the report says so.
-
-    Raises ShardpassError: SP553 and SP911 where there is no program, SP909 without the compiler, SP910 for another
-    number of devices than the target's.
+    """Explain the program that ``partitioner`` makes of ``module``. The module is annotated, or partitioned by
+    shardpass.
     """
     with module.context:
         meshes = [one for one in meshes_of(module).values() if isinstance(one, Mesh)]

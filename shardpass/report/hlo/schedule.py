@@ -57,8 +57,8 @@ def schedule_hlo(
 
 
 def _collective(every: Sequence[Row], numbers: tuple[int, ...], needs: tuple[int, ...] = ()) -> Task:
-    """Return the task of one run of a collective. ``numbers``: of the collective's rows, one for each place where it
-    runs.
+    """Return the task for one run of a collective. ``numbers``: the numbers of the collective's rows, one for each call
+    site.
     """
     rows = [every[number] for number in numbers]
     runs = sum(row.times for row in rows if row.counted and not row.joined)

@@ -140,24 +140,25 @@ class _Any(Mapping[str, Mesh]):
 def parse_sharding(
     text: Any, mesh: Any = None, *, rank: int | None = None, strict: bool = True
 ) -> Sharding | TupleSharding:
-    """Parse a sharding: a text in any notation, or JAX's ``PartitionSpec`` or ``NamedSharding``.
+    """Parse a sharding: text in any notation, or JAX's ``PartitionSpec`` or ``NamedSharding``.
 
     Args:
         text: ``mhlo.sharding`` text such as ``{devices=[4,2]<=[2,4]T(1,0)}``; a ``NamedSharding``; or, with ``mesh``,
-            ``P('x', None)`` (a value, or text) or Shardy's text.
+            ``P('x', None)`` (a value or text) or Shardy's text.
         mesh: the mesh whose axes ``text`` names: JAX's, a ``Mesh``, or text such as ``x=4,y=2``.
-        rank: the number of dimensions of the array, where a PartitionSpec has fewer entries.
-        strict: refuse ``mhlo.sharding`` text that XLA's parser lets through and then drops, misreads or crashes on, and
-            take the ``{devices=..} last_tile_dim_replicate`` of the format's document. Not strict takes exactly what
-            XLA's parser takes.
+        rank: the number of dimensions of the array, if a PartitionSpec has fewer entries.
+        strict: reject ``mhlo.sharding`` text that XLA's parser accepts but drops, misreads or crashes on, and accept
+            ``{devices=..} last_tile_dim_replicate`` as the format's documentation writes it. With False, accept exactly
+            the text that XLA's parser accepts.
 
     Returns:
-        A ``Sharding``; a ``TupleSharding`` for the text of one.
+        A ``Sharding``; a ``TupleSharding`` for the text of a tuple.
 
     Raises:
         ArgumentError: SP140, for other values.
-        ShardingParseError: with the place, an excerpt with a caret, what was expected, and a likely remedy.
-        ShardingError: an axis that the mesh does not have or that is used twice, a missing mesh, a lower ``rank``.
+        ShardingParseError: with the place, an excerpt with a caret, the expected text, and a likely remedy.
+        ShardingError: if the mesh does not have an axis, an axis is used twice, the mesh is missing, or ``rank`` is too
+            low.
     """
     if isinstance(text, str):
         return _of_text(text, mesh if mesh is None else _mesh_of(mesh), rank, strict)
