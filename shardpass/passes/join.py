@@ -3,10 +3,9 @@
 Problem. A small collective costs its latency, whatever it sends. Collectives of one kind over the same groups of
 devices can travel together, if they stand side by side and their elements lie in one array.
 
-1. Which: ``_key`` is all that collectives must have in common (kind, groups, element type, ...). The collectives of a
-   block are tried in order, each with the last ``OPEN_GROUPS`` groups of its key and joins the first that
-   ``Order.bring_together`` lets it join, or opens a group. Not where one needs another, an op with effects would have
-   to move, the block would need more memory at once, or the group would exceed ``most`` or a part of the block's peak.
+1. Which: ``_key`` is all that collectives must have in common (kind, groups, element type, ...). The groups are those
+   of ``planning.plan.joining`` that ``Order.bring_together`` permits: not where one needs another, an op with effects
+   would have to move, or the block would need more memory at once.
 2. How: each operand becomes a matrix of one row for each device that a part goes to. The matrices are put side by side,
    one collective takes them, and each result is cut from its columns. Over 2 devices, take an all_gather of ``[a b]``
    on device 0 and ``[d e]`` on device 1, and one of ``[c]`` and ``[f]``. They become one of ``[a b c]`` and
@@ -41,7 +40,7 @@ from shardpass.ir.walk import CONTROL_FLOW, OpList, read_blocks
 from shardpass.ops.reducers import combiner_of
 from shardpass.pipeline.base import ModulePass
 from shardpass.pipeline.registry import register
-from shardpass.planning.plan.trade import JOINED, PART_OF_PEAK
+from shardpass.planning.plan.joining import JOINED, join_groups, most_joined
 
 ALL_GATHER, ALL_TO_ALL = "stablehlo.all_gather", "stablehlo.all_to_all"
 ALL_REDUCE, REDUCE_SCATTER = "stablehlo.all_reduce", "stablehlo.reduce_scatter"
@@ -55,7 +54,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 CHANNEL = "channel_handle"
 HOLD_COLLECTIVES = CONTROL_FLOW | {"func.func"}  # other regions are reducers
-OPEN_GROUPS = 4  # of one kind, that a collective is tried with
 
 
 @register
@@ -130,21 +128,15 @@ def _groups(inside: OpList, kinds: Collection[str], most: int) -> list[list[Any]
     if len(set(keys.values())) == len(keys):
         return []
     order = Order(inside.block, LEAST)
-    most = min(most, max(order.peak // PART_OF_PEAK, LEAST))
-    leaders: dict[Any, list[int]] = {}  # the first of each group
-    for number, key in keys.items():
-        open_groups = leaders.setdefault(key, [])
-        if not any(_beside(leader, number, order, most) for leader in open_groups[: -OPEN_GROUPS - 1 : -1]):
-            open_groups.append(number)
+    most = most_joined(order.peak, most)
+
+    def joins(group: list[int], number: int) -> bool:
+        total = sum(_bytes(order.ops[i]) for i in (*group, number))
+        return total <= most and order.bring_together(group[0], number, workspace=total)
+
+    groups = join_groups(keys.items(), joins)
     order.apply()
-    groups = [order.group[leader] for several in leaders.values() for leader in several]
     return [[order.ops[i] for i in group] for group in groups if len(group) > 1]
-
-
-def _beside(leader: int, number: int, order: Order, most: int) -> bool:
-    """Add a collective to the group of ``leader`` if the order of ops permits. Returns whether it was added."""
-    total = sum(_bytes(order.ops[i]) for i in (*order.group[leader], number))
-    return total <= most and order.bring_together(leader, number, workspace=total)
 
 
 def _bytes(op: Any) -> int:

@@ -27,12 +27,12 @@ from dataclasses import asdict, dataclass
 
 from shardpass.cost.blocks import client_of
 from shardpass.cost.material import MATERIAL, MOST, MUCH
+from shardpass.planning.plan.joining import join_groups, most_joined
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.price.alive import made_by_op
 from shardpass.program.program import Block
 from shardpass.redistribute.terms.limit import show_bytes
 
-JOINED, PART_OF_PEAK = 1 << 18, 32  # bytes of collectives that are joined: at most, and as a part of the peak
 ALONE, LEAST_SUM = "propagation alone", "the plan of the least sum"
 
 
@@ -137,23 +137,19 @@ def saves_when_joined(plain: ProgramPlan, plan: ProgramPlan) -> bool:
 
 def joined_makespan(plan: ProgramPlan) -> float:
     """Return the makespan of ``plan`` without the starts that ``passes.join`` saves, as far as sizes show: in each
-    block, small collectives of one kind over the same axes become one. What needs one another is not looked at.
+    block, collectives of one kind over the same axes. What needs one another is not looked at.
     """
-    most, at_once = min(JOINED, plan.alive.peak // PART_OF_PEAK), plan.machine.starting_at_once
+    most, at_once, every = most_joined(plan.alive.temporaries), plan.machine.starting_at_once, plan.collectives
     blocks = {op.number: place for place, block in enumerate(_blocks(plan.program.body)) for op in block.ops}
-    sums: dict[tuple[int, str, str], list[float]] = {}
-    saved = 0.0
-    for sent in plan.collectives:
+    keys, sizes = [], []
+    for number, sent in enumerate(every):
         parts = 1 if sent.loop else sent.groups.shape[1]
-        size = sent.bytes * parts / max(parts - 1, 1)
-        open_sums = sums.setdefault((blocks[sent.op.number] if sent.op else 0, sent.kind, sent.axes), [])
-        place = next((place for place, total in enumerate(open_sums) if total + size <= most), None)
-        if place is None or sent.kind == "all_reduce":
-            open_sums.append(size)
-        else:
-            open_sums[place] += size
-            saved += sent.times * (sent.seconds(plan.machine) - sent.seconds(at_once))
-    return plan.makespan - saved
+        sizes.append(sent.bytes * parts / max(parts - 1, 1))
+        if sent.kind != "all_reduce":
+            keys.append((number, (blocks[sent.op.number] if sent.op else 0, sent.kind, sent.axes)))
+    groups = join_groups(keys, lambda group, number: sum(sizes[each] for each in (*group, number)) <= most)
+    later = [every[number] for group in groups for number in group[1:]]
+    return plan.makespan - sum(sent.times * (sent.seconds(plan.machine) - sent.seconds(at_once)) for sent in later)
 
 
 def _blocks(block: Block) -> Iterator[Block]:
