@@ -21,7 +21,7 @@ from shardpass.diagnostics import collect
 from shardpass.passes.propagate import barriers
 from shardpass.pipeline.plan import plan_of
 from shardpass.pipeline.run import run_in_place
-from shardpass.planning.decide.search import Search
+from shardpass.planning.decide.candidates import Search
 from shardpass.planning.plan.cost import costs
 from shardpass.planning.plan.plan import ProgramPlan
 from shardpass.planning.plan.planner import plan_program

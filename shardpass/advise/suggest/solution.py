@@ -317,7 +317,8 @@ class Suggesting:
                 arguments.setdefault(name, full_text(sayable(dims, shape, mesh)))
         costs = price(plan)  # beside the lower bound of all prices within the limit of memory
         left_out = self.problem.left_out
-        bound = Bound(costs, why=left_out) if left_out else Bound.of(costs, answer.price, answer.least, answer.why)
+        least = (answer.price, answer.least, answer.why, True)  # ties, and the fold, split equal arrays alike
+        bound = Bound(costs, why=left_out) if left_out else Bound.of(costs, *least)
         return Suggestion(
             ", ".join(f"{bare(name)}={size}" for name, size in mesh.mesh.axes),
             self.limit,

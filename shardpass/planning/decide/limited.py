@@ -75,7 +75,8 @@ def fitting(problem: Problem, limit: int) -> Fitting:
         if problem.left_out:
             bound = partial(Bound, why=problem.left_out)
         else:
-            bound = partial(Bound.of, price=answer.price, least=best.least, why=best.why)
+            alike = task.folded.folds
+            bound = partial(Bound.of, price=answer.price, least=best.least, why=best.why, alike=alike)
         tried.append(planned(problem.shardings(answer), bound))
         over = tried[-1].peak - limit
         if over <= 0:

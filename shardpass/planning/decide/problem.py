@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardpass.ops.splits.factors import Axes, DimAxes
-from shardpass.planning.decide.search import SPLICED, spliced
+from shardpass.planning.decide.candidates import SPLICED, spliced
 from shardpass.planning.decide.solver import Solver
 from shardpass.planning.options.axes import whole_axes
 from shardpass.planning.options.counts import Counts

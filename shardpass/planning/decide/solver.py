@@ -51,20 +51,12 @@ class Solution(NamedTuple):
 
 
 class Solver:
-    """Builds and solves the tables of one program. ``axes`` split dimensions as wholes.
+    """Builds and solves the tables of one program. ``axes`` split dimensions as wholes."""
 
-    ``joined``: an op that takes one array several times brings it once, as plans do.
-    """
-
-    def __init__(self, propagated: Propagated, counts: Counts, axes: Sequence[Axes], joined: bool = False) -> None:
+    def __init__(self, propagated: Propagated, counts: Counts, axes: Sequence[Axes]) -> None:
         self.engine = propagated.engine
-        self.network = ProgramTables(propagated, counts, axes, joined)
+        self.network = ProgramTables(propagated, counts, axes)
         self.network.read()
-
-    @property
-    def complete(self) -> bool:
-        """Whether every value and op is in the tables with all of its splits."""
-        return not self.left_out
 
     @property
     def left_out(self) -> str:

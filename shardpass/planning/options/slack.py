@@ -8,8 +8,8 @@ An op of a folded program stands for many, each edge with its own slack: at most
 group, in which more fits than into its members.
 
 Work is the least of each op: what can be hidden beside more work than that, the work itself takes longer. So with the
-least work no plan is shorter than what its communication adds beyond the slacks (``search.Search.least``). What a loop
-or branch takes from outside, or completes, may be sent outside: its slack is the greater of both.
+least work no plan is shorter than what its communication adds beyond the slacks (``Search.least``). What a loop or
+branch takes from outside, or completes, may be sent outside: its slack is the greater of both.
 
 Example: ``y = (x @ u) @ v``, of products that take 2 s each: v has the slack of 2 s, u and the product between none.
 

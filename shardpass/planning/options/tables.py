@@ -105,8 +105,8 @@ class ProgramTables:
     ones.
     """
 
-    def __init__(self, propagated: Propagated, counts: Counts, axes: Sequence[Axes], joined: bool = False) -> None:
-        self.propagated, self.counts, self.axes, self.joined = propagated, counts, axes, joined
+    def __init__(self, propagated: Propagated, counts: Counts, axes: Sequence[Axes]) -> None:
+        self.propagated, self.counts, self.axes = propagated, counts, axes
         self.reshards = Reshards(Distances(counts.clock, axes), counts.clock)
         self.program = counts.program
         self.trips = Trips(self.program, counts.clock.machine)
@@ -122,6 +122,7 @@ class ProgramTables:
         self._copies: dict[int, Place] = {}  # of a fixed value, the copy that its users may share
         self._before: dict[int, tuple[Place, int]] = {}  # of a constraint's result: its operand; whether it is made
         self._every: dict[tuple[int, ...], tuple[DimAxes, ...]] = {}
+        self._allowed: dict[tuple[object, ...], tuple[DimAxes, ...]] = {}  # of these, by what forbids others
         self.ways: dict[int, tuple[int, tuple[Way, ...]]] = {}  # of an op that is split: the variable and its ways
         self.narrowed = 0  # values that were given their present split alone
         self._next = len(propagated.engine.values)
@@ -210,9 +211,13 @@ class ProgramTables:
         """Return the splits that a value may have; its present one alone if there are too many."""
         if value.fixed or self.propagated.meshes[variable].manual:
             return (value.dims,)
-        every = [dims for dims in self._splits(value.shape) if _allowed(value, dims, self.program.mesh)]
+        key = value.shape, value.facts.forbidden, value.divisible_only
+        every = self._allowed.get(key)
+        if every is None:
+            splits = self._splits(value.shape)
+            every = self._allowed[key] = tuple([one for one in splits if _allowed(value, one, self.program.mesh)])
         if 0 < len(every) <= FEW:
-            return (*every, *layouts(every, self.axes)) if variable in self.may_wait else tuple(every)
+            return (*every, *layouts(every, self.axes)) if variable in self.may_wait else every
         self.narrowed += 1
         return (value.dims,)
 
@@ -341,7 +346,7 @@ class ProgramTables:
 
     def _whole(self, op: Op) -> None:
         """Add the gathers of an op that needs its operands whole."""
-        for value in (dict.fromkeys(op.operands) if self.joined else op.operands) if op.kind is OpKind.WHOLE else ():
+        for value in dict.fromkeys(op.operands) if op.kind is OpKind.WHOLE else ():
             array = self.program.arrays[value]
             if array is not None:
                 variable = self._new()
@@ -514,16 +519,18 @@ class ProgramTables:
         if op.number not in self.counts.folded.parts and len(operands) == len(op.operands):
             self.ways[op.number] = variable, strategies
         self.own.append(_Priced((variable,), (), lambda: often * self._weighed(op, strategies), lambda values: []))
+        wanted: dict[int, dict[tuple[DimAxes | None, ...], None]] = {}  # of each value, the splits by way
         for place, value in enumerate(operands):
+            wanted.setdefault(value, {})[tuple([way.operands[place] for way in strategies])] = None
+        for value, several in wanted.items():
             times = self.counts.often(value, (op.number,))
             if op.name == BARRIER:
                 times = max(times, often)  # it is brought in the loop that the barrier is in
-            wanted = [way.operands[place] for way in strategies]
-            if not self.joined or operands.count(value) == 1:
-                self._operand(value, variable, wanted, times, op.number, op.number)
-            elif value not in operands[:place]:
-                several = [[way.operands[at] for way in strategies] for at, v in enumerate(operands) if v == value]
-                self._operand_twice(value, variable, several, times, op.number)
+            first, *others = several
+            if others:
+                self._operand_twice(value, variable, (first, *others), times, op.number)
+            else:
+                self._operand(value, variable, first, times, op.number, op.number)
         for place, value in enumerate(results):
             target = self._of(value)
             if target is not None:

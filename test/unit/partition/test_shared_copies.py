@@ -9,7 +9,7 @@ from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import collect
 from shardpass.ir.annotations import COPY
 from shardpass.ir.collectives import collectives
-from shardpass.planning.decide.search import Search
+from shardpass.planning.decide.candidates import Search
 from shardpass.program.table import table_of
 
 KIND = "tensor<64x64xf32>"

@@ -10,7 +10,7 @@ import shardpass
 from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import collect
 from shardpass.ir.annotations import SHARDING
-from shardpass.planning.decide import search
+from shardpass.planning.decide import bound
 from shardpass.planning.decide.bound import LEAST, Bound
 from shardpass.planning.decide.search import Decision, decide
 from shardpass.planning.plan.cost import price
@@ -150,7 +150,7 @@ def test_too_many_layers_have_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     main = f"func.func @main(%0: {kind} {ROWS}) -> {kind} {{ {body} return %12 : {kind} }}"
     text = f"module attributes {{mhlo.num_partitions = 8 : i32}} {{ {main} }}"
     whole = efforts(text)[1][0].bound
-    monkeypatch.setattr(search, "WHOLE", 0)
+    monkeypatch.setattr(bound, "WHOLE", 0)
     none = efforts(text)[1][0].bound
     assert whole is not None
     assert str(whole) == f"at {LEAST}"
@@ -206,3 +206,6 @@ def test_words() -> None:
     assert str(shared).startswith("not bounded, because ops share a copy")
     assert Bound.of(98.9999, 100.0, 99.0, "").least == 98.9999
     assert str(Bound(90.0, 100.0, 100.0)) == f"at {LEAST}"
+    assert str(Bound.of(100.0, 100.0, 90.0, "", alike=True)).endswith(
+        "of each annotated array, equal layers and states alike)"
+    )

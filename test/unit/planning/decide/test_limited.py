@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 
@@ -14,6 +15,7 @@ from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.context import parse_module
 from shardpass.pipeline.plan import plan_module
 from shardpass.pipeline.run import run_in_place
+from shardpass.planning.decide.bound import LEAST_ALIKE
 from shardpass.planning.decide.limited import decide_within
 from shardpass.planning.plan.cost import price
 from shardpass.program.read import read_program
@@ -147,6 +149,24 @@ def test_the_bound_within_a_limit_is_none_too_high() -> None:
     cheapest = min(price(plan) for plan in plans if plan.alive.peak <= limit)
     assert 0 < decision.bound.least <= cheapest * (1 + 1e-9)
     assert decision.bound.plan <= cheapest * (1 + 1e-9)
+
+
+def test_the_bound_within_a_limit_is_of_equal_layers_that_are_alike() -> None:
+    """Both updates take the same rows of x, and are one in the tables."""
+    head, lines = STEP.split("    return")[0].split("    %y =")
+    other = re.sub("%([ywmgnv])", r"%\1_", lines)
+    kind = "tensor<256x256xf32>"
+    head = head.replace(") -> (", f", %w_: {kind}, %m_: {kind}) -> ({kind}, {kind}, ")
+    text = f"{head}%y ={lines}%y_ ={other}return %v, %n, %v_, %n_ : {', '.join([kind] * 4)} }} }}"
+    limit = plan_module(text).alive.peak - WEIGHT // 2
+    module = parse_module(text, "steps.mlir")
+    run_in_place(module, "shardpass-import")
+    with module.context:
+        program, _ = read_program(module, "import")
+    bound = decide_within(limit, program, {}, 1).bound
+    assert bound is not None
+    assert bound.alike
+    assert str(bound).endswith(f"of {LEAST_ALIKE}")
 
 
 # ---------------------------------------------------------------- the memory of the machine

@@ -6,7 +6,8 @@ import pytest
 from support.programs import read
 
 from shardpass.cost.machine import IDEAL
-from shardpass.planning.decide.search import Search, decide
+from shardpass.planning.decide.candidates import Search
+from shardpass.planning.decide.search import decide
 from shardpass.planning.plan.planner import plan_program
 
 

@@ -12,7 +12,8 @@ from shardpass.cost.machine import IDEAL
 from shardpass.diagnostics import collect
 from shardpass.element_types import element_type
 from shardpass.ops.splits.prime_mesh import prime_mesh
-from shardpass.planning.decide.search import Search, decide
+from shardpass.planning.decide.candidates import Search
+from shardpass.planning.decide.search import decide
 from shardpass.planning.decide.solver import Solver
 from shardpass.planning.options.axes import whole_axes
 from shardpass.planning.price.clock import clock_of
