@@ -328,7 +328,9 @@ class Lifetimes:
         return one.step.name == REDUCE and self.sizes[one.step.reads[0]] >= LARGE
 
     def _is_long(self, one: _Moment) -> bool:
-        """Return whether the client reduces so many elements to one in steps, of which the first reads from memory."""
+        """Return whether the client splits the reduction into stages because it reduces many elements to one; the
+        first stage reads from memory.
+        """
         longest = self.client.longest
         if longest is None or one.step.name != REDUCE or len(one.step.reads) > 2:
             return False

@@ -52,8 +52,8 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """Links from each device to every other device of its block. ``devices``: the size of a block. ``bandwidth``: of
-    one link, in each direction.
+    """Links from each device to every other device of its block. ``devices``: the size of a block. ``bandwidth``:
+    the bytes per second of one link, in each direction.
     """
 
     devices: int

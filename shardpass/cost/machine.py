@@ -133,12 +133,12 @@ class Machine:
         return replace(self, links=tuple(links))
 
     def blocks(self, kind: str, received: int) -> bool:
-        """Return whether nothing runs beside a collective of ``kind`` by which a device receives so many bytes."""
+        """Return whether a collective of ``kind`` with so many received bytes blocks all other work."""
         return self.beside is not None and received < self.beside.get(kind, math.inf)
 
     @property
     def is_torus(self) -> bool:
-        """Return whether links lead to neighbours alone, as those of TPUs do."""
+        """Return whether links lead only to neighbors, as on TPUs."""
         return isinstance(self.links[0], Torus)
 
     def joins_all(self, devices: int) -> bool:
@@ -168,8 +168,8 @@ class Machine:
         return start + (sum(parts) if what.kind in IN_TURN else max(parts))
 
     def rate(self, element: str) -> float:
-        """Return the flops per second for ``element``: if the machine has none, those for the next wider type, or for
-        the widest.
+        """Return the flops per second for ``element``; if the machine has no such rate, that of the next wider type,
+        or of the widest.
         """
         name = element.removeprefix("complex<").removesuffix(">").removeprefix("u")
         for given in (name, f"f{name[1]}" if name[:1] == "f" and not name[1:].isdigit() else name):

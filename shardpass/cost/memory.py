@@ -1,4 +1,4 @@
-"""Count the memory of a device while a program runs, for plans, built modules and searches alike.
+"""Count the memory of a device while a program runs, for plans, built modules and searches.
 
 A program is a ``Block`` of ``Step``s over buffers, which are numbers with a size each; a step of control flow has
 blocks of its own. Who has a program writes it so (``planning.alive``, ``ir.memory``, ``planning.footprint``).

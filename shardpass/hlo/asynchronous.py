@@ -67,7 +67,7 @@ def dones(program: HloProgram, computation: Computation) -> Mapping[str, str]:
 
 
 def _role(computation: Computation) -> tuple[str, str] | None:
-    """Return whether a fused computation starts or ends a collective, and the channel of that."""
+    """Return whether a fused computation starts or ends a collective, and the channel of the collective."""
     root = computation.root
     target = _TARGET.search(root.attributes) if root is not None and root.opcode == "custom-call" else None
     if target is None:

@@ -52,7 +52,7 @@ class Slice:
         return self.shape == shape_of(self.value)
 
     def along(self, dim: int, value: Any, start: int, limit: int) -> Slice:
-        """Return the same slice of ``value``, whose elements along ``dim`` are others."""
+        """Return the same slice for ``value``, which has other elements along ``dim``."""
         starts, limits = list(self.starts), list(self.limits)
         starts[dim], limits[dim] = start, limit
         return Slice(value, tuple(starts), tuple(limits), self.strides)

@@ -1,4 +1,4 @@
-"""Represent a whole array as summands: each device keeps the part that lies on it, and has zeros elsewhere.
+"""Represent a whole array as summands: each device has its own part, and zeros elsewhere.
 
 Problem. ``reshard(x, P(unreduced={"y"}))`` makes a partial sum over y of an array that is whole, or split over y. JAX
 defines the summand of each device, which ``addressable_data`` shows: the elements that the device had before, and zeros

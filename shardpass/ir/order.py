@@ -47,7 +47,7 @@ _FREE = frozenset({"stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_
 
 
 def bytes_of(kind: Any) -> int:
-    """Return the bytes of a tensor type; 0 for tokens and the like."""
+    """Return the bytes of a tensor type; 0 for other types, such as tokens."""
     if not isinstance(kind, ir.RankedTensorType):
         return 0
     return element_type(str(kind.element_type)).bytes(prod(kind.shape))

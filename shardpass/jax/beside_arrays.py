@@ -51,7 +51,7 @@ def without_summands(module: Any, signature: Signature) -> Signature:
 
 
 def _summed(boundary: Boundary) -> Boundary:
-    """Return the boundary of the value whose summands ``boundary`` describes."""
+    """Return the boundary of the value whose summands have ``boundary``."""
     if boundary.partial is None:
         return boundary
     return replace(boundary, shape=boundary.shape[1:], sharding=boundary.partial, partial=None)

@@ -84,7 +84,9 @@ def _devices_asked(reason: str, line: str) -> int:
 
 
 def _is_about_devices(error: BaseException) -> bool:
-    """Return whether ``error`` comes from a function that makes meshes, or a line of the script about devices."""
+    """Return whether ``error`` was raised by a function that creates meshes, or by a line of the script about
+    devices.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     return any(
         _ABOUT_DEVICES.search(frame.name if is_library(frame.filename) else frame.line or "") for frame in frames[1:]

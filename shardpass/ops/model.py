@@ -1,4 +1,4 @@
-"""The model of one op: how it may be split, what a split sends, and how its per-device form is built.
+"""The model of one op: how it may be split, the communication of a split, and how to build its per-device form.
 
 Three values follow one another, each made from the one before and from nothing else:
 

@@ -72,6 +72,6 @@ def partial_combiner(op: Any) -> str:
 
 
 def _subtracts(op: Any) -> bool:
-    """Return whether the computation is ``old - update``, whose partial results from 0 are added."""
+    """Return whether the computation is ``old - update``: partial results that start from 0 can be added."""
     block = op.regions[0].blocks[0]
     return _only_op(block) == ("subtract", list(block.arguments))

@@ -1,4 +1,4 @@
-"""The table of ops: StableHLO's name -> how an op of that name is read into an ``OpModel``.
+"""The table of ops: from StableHLO's name to the function that reads an op of that name into an ``OpModel``.
 
 A family's file (``families/elementwise.py``, ``families/dot_general.py``, ...) registers its ops with ``define``; it is
 loaded when one of its ops is first asked for (``owners``). An op that is in no family takes the default: every operand

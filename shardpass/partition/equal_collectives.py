@@ -59,7 +59,7 @@ def _equal(ops: Iterable[Any]) -> list[list[Any]]:
 
 
 def _key(op: Any) -> Any:
-    """Return a key that equal ops share; None of an op that equals no other."""
+    """Return a key that is equal for equal ops; None for an op that is never equal to another."""
     name, reducer = op.name, ""
     if len(op.regions):
         reducer = combiner_of(op) if name in OPS and len(op.operands) == 1 else ""

@@ -110,7 +110,7 @@ class Defer(ModulePass):
 
 
 class _Work:
-    """Moves the redistributions of one module. After each move a redistribution is tried again."""
+    """Move the redistributions of one module. Each redistribution that moved is tried again."""
 
     def __init__(self, module: Any, mesh: PrimeMesh) -> None:
         self.mesh = mesh

@@ -146,8 +146,8 @@ def _loops(main: Any) -> list[Any]:
 
 
 def _hoist_from(loop: Any, block: Any, most: int, devices: int | None) -> None:
-    """Move redistributions of values that do not change out of ``loop``. O(ops of the block), and as much again for
-    each such redistribution.
+    """Move redistributions of values that do not change out of ``loop``. O(ops of the block) for the block and for
+    each redistribution.
     """
     redistributions = [op for op in map(operation, block.operations) if custom_call_target(op) == REDISTRIBUTE]
     if not redistributions:

@@ -1,4 +1,4 @@
-"""Keep what was read of a module for the next passes of a pipeline.
+"""Cache the program that was read from a module for the next passes of a pipeline.
 
 Between passes the text is the contract; the table saves a pass from reading the facts of its predecessor again. It must
 agree with the text, so a pipeline keeps it only while passes run that leave the module's ops unchanged

@@ -75,7 +75,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two splits of one factor that disagree: the chosen and the refused one, and the bytes in favour of each."""
+    """Two conflicting splits of one factor: the chosen and the refused split, with the bytes in favor of each."""
 
     step: int
     factor: int

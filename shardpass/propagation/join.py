@@ -74,7 +74,9 @@ class RefusedSplit(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of a step. ``changes``: (place in the step, the value's new split). ``waits``: a tie is left."""
+    """The result of a step. ``changes``: (place in the step, the value's new split). ``waits``: whether a tie
+    remains.
+    """
 
     changes: tuple[tuple[int, DimAxes], ...]
     refusals: tuple[RefusedSplit, ...]

@@ -88,7 +88,8 @@ class Effect:
 
 @dataclass(eq=False)
 class Effects:
-    """The effects of one walk. ``whole``: those of the whole program, None in its own walk.
+    """The effects of one walk. ``whole``: those of the whole program; None in the walk over the whole program
+    itself.
 
     State: ``listed``, the effects of the whole program so far; ``made``, the numbers of those that ops of the other
     program are; ``faults``; ``after``, for each value the effects that are over before it is there.
@@ -110,7 +111,7 @@ class Effects:
         del self.listed[state[0] :], self.made[state[1] :], self.faults[state[2] :]
 
     def enter(self, op: Any, functions: Mapping[str, Any]) -> tuple[int, int, int]:
-        """Note what is over before the arguments of the blocks of ``op`` are there; return the state before it."""
+        """Record which effects precede the block arguments of ``op``; return the state before ``op``."""
         name = callee(op)
         if name in functions:
             for block in functions[name].regions[0].blocks:
@@ -123,7 +124,7 @@ class Effects:
         return self.state()
 
     def leave(self, op: Any, since: tuple[int, int, int], functions: Mapping[str, Any]) -> None:
-        """Note what is over before the results of ``op`` are there; ``since``: the state before it."""
+        """Record which effects precede the results of ``op``. ``since``: the state before ``op``."""
         name = callee(op)
         if name in functions:
             *_, end = functions[name].regions[0].blocks[0].operations
@@ -191,7 +192,7 @@ class Effects:
         return [nothing(value) for value in site.op.results]
 
     def missing(self) -> Loss | None:
-        """Return the first fault, or the first effect of the whole program that the other program lacks."""
+        """Return the first fault, or the first effect of the whole program that the per-device program lacks."""
         assert self.whole is not None
         for loss in (*self.whole.faults, *self.faults):
             return loss
@@ -202,7 +203,7 @@ class Effects:
 
 
 def _another(effect: Effect, site: Site) -> str | None:
-    """Return why an op of the program of one device is not ``effect``, which has its name; None where it is."""
+    """Return why an op of the per-device program with the same name differs from ``effect``; None if it does not."""
     walk, on = site.walk, site.walk.active
     if not same_steps(site.terms, effect.steps, walk.steps, on):
         return "the whole program makes this call in other branches or loops"

@@ -1,4 +1,6 @@
-"""Where a proof ends: the op of the program of one device, its counterpart in the whole one, what was known there."""
+"""Describe where a proof ends: the op of the per-device program, its counterpart in the whole program, and the known
+facts.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,7 @@ def _terms(walk: Walk, value: Any) -> set[int]:
 
 
 class Behind:
-    """Say whether the results ``indices`` of ``modules`` may follow from an op; from ops of other functions they may.
+    """Determine whether results of ``modules`` may depend on an op. Results of ops in other functions may.
 
     Most proofs take no law and ask nothing, so the ops are listed at the first question.
     """

@@ -1,4 +1,4 @@
-"""Finds where devices may wait for one another forever: collectives without partners.
+"""Find collectives without partners, at which devices would wait for one another forever.
 
 A collective ends once every device of its group meets it, so all devices must meet the same collectives in the same
 order. The rules of branches and loops prove that for the ops that they enter: all devices choose alike where a branch
@@ -22,7 +22,7 @@ from shardpass.proving.rules.collectives import groups_of, pairs_of
 
 
 def without_partners(ops: Sequence[Any], devices: int) -> Loss | None:
-    """Return the first collective of ``ops`` whose groups do not say with whom each device meets; None without any."""
+    """Return the first collective of ``ops`` whose groups leave a device without partners; None if there is none."""
     for op in ops:
         if op.name in OPS:
             site = SimpleNamespace(op=op, devices=devices)

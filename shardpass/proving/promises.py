@@ -1,4 +1,4 @@
-"""Promises: what a program says of its values without computing it, which nothing checks when it runs.
+"""Promises: facts that a program states about its values without computing them, and that no run checks.
 
 ``indices_are_sorted`` and ``unique_indices`` of gathers and scatters let a compiler leave out work, and a false promise
 makes the result anything. Where results may lie (``output_operand_aliases``) lets a library write over its operands.
@@ -51,7 +51,7 @@ class Promise:
 
 
 def promises(op: Any, operands: Sequence[Content]) -> list[Promise]:
-    """Return the promises of ``op``, which say more than its results do."""
+    """Return the promises of ``op``: statements that its results alone do not express."""
     if op.name == "stablehlo.custom_call":
         text = str(op.attributes[ALIASES]) if ALIASES in op.attributes else "[]"
         return [] if text == "[]" else [Promise(custom_call_target(op), None, 0, text)]
@@ -78,7 +78,9 @@ def noted(rule: Rule) -> Rule:
 
 
 def note(walk: Walk, op: Any, operands: Sequence[Content]) -> None:
-    """Note the promises of ``op``: those of the whole program, and of the other one those that do not follow."""
+    """Record the promises of ``op``: all of the whole program, and those of the per-device program that do not
+    follow.
+    """
     for one in promises(op, operands):
         if walk.known_promises is None:
             walk.promises.append(one)

@@ -136,7 +136,7 @@ def _proved(whole: Any, local: Any, refute: bool, laws: Laws) -> Verdict:
 
 
 def _of_all(walk: Walk, elements: Callable[[], ElementProof]) -> Loss | None:
-    """Return the part that is not proved though each result is: devices that may wait forever, effects, or promises."""
+    """Return the part that is not proved although every result is: devices that may deadlock, effects, or promises."""
     if walk.stuck:
         stuck = elements().stuck  # loops of known length are walked there
         for loss in walk.stuck:
@@ -180,7 +180,7 @@ def _not_tokens(whole: Any, values: list[Content]) -> list[Content]:
 
 
 def _open_conversions(ops: Iterable[Any]) -> tuple[str, ...]:
-    """Return what is assumed of conversions of floats to integers, with the first places."""
+    """Return the assumptions about conversions of floats to integers, with the first places."""
     places = [
         str(place_of(op.location))
         for op in ops

@@ -58,7 +58,7 @@ class Difference:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Waits:
-    """Devices that wait for one another forever: ``why``, and the whole program's arguments with which they do."""
+    """Devices that deadlock. ``why``: the reason. Also the whole program's arguments for which they do."""
 
     why: str
     seed: int

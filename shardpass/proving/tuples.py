@@ -92,7 +92,7 @@ def reduce(site: Site) -> list[Content]:
 
 
 def _body(site: Site, kinds: tuple[str, ...]) -> tuple[tuple[int, ...], bool]:
-    """Return what the body computes, and whether the last operand says which elements count."""
+    """Return what the body computes, and whether the last operand determines which elements count."""
     region_key(site.op)  # its body is a function of its arguments and of constants
     table = site.terms.bodies = site.terms.bodies or Scalars()
     walk = ScalarWalk(table, 1, site.walk.functions, RULES)
@@ -113,7 +113,7 @@ def _start(init: Content) -> int:
 
 
 def _tuple(site: Site, kinds: tuple[str, ...], pieces: Sequence[Piece], box: Box) -> Piece:
-    """Return the tuple of ``pieces``: where they are the parts of one tuple, in order, that tuple."""
+    """Return the tuple of ``pieces``. If they are the parts of an existing tuple, in order, return that tuple."""
     terms = site.terms
     keys = [terms.all[piece.term].key for piece in pieces]
     if keys == [("part", index, kind) for index, kind in enumerate(kinds)]:

@@ -1,4 +1,4 @@
-"""What a proof says."""
+"""The result of a proof."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Finding:
 
     @property
     def about(self) -> str:
-        """What is not proved."""
+        """The part of the program that is not proved."""
         return "progress, effects or promises" if self.result is None else f"result {self.result} of main"
 
     @property
@@ -68,7 +68,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``proved``, or a finding in ``refuted`` or ``unknown``; ``difference`` or ``waits``: what refutes.
+    """The result of a proof: ``proved``, or a finding in ``refuted`` or ``unknown``. ``difference`` or ``waits``:
+    the evidence of a refutation.
 
     ``object``: the program that the verdict is about. What runs is made from it. ``laws``: those beyond the order of
     sums that the proof took, which floats keep only in part. ``runs``: of an unknown verdict, with how many inputs the

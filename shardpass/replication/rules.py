@@ -36,7 +36,7 @@ from shardpass.replication.agreement import NOBODY, Agreement, Agreements, Ints
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is known of a value: the devices that agree on it and, if known, its value on each device."""
+    """The facts about a value: the devices that have equal values and, if known, the value on each device."""
 
     agreement: Agreement
     known: Known | None = None

@@ -56,7 +56,7 @@ class Peer:
 
 
 def ask(way: str, given: Given, devices: int) -> Peer:
-    """Count the collectives and the memory of the program that partitioner ``way`` makes of ``given``.
+    """Count the collectives and the memory of the program that the partitioner ``way`` makes of ``given``.
 
     Donated buffers count as if they were not, so that programs of which some lost the attribute are compared alike.
     """

@@ -129,7 +129,7 @@ def devices_of(target: Target, sizes: Sequence[int]) -> tuple[Any, ...]:
 
 
 def topology(target: Target) -> tuple[Any, ...]:
-    """Return described devices of a TPU slice or of GPU hosts; no such hardware is needed."""
+    """Return the described devices of a TPU slice or of GPU hosts, without the hardware."""
     from jax.experimental import topologies
 
     from shardpass.ir import jax_private

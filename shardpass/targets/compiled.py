@@ -22,7 +22,7 @@ from shardpass.targets.target import Target
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program as XLA compiles it for ``target``: optimized HLO, and XLA's statistics of one device.
+    """A program as XLA compiles it for ``target``: optimized HLO, and XLA's memory statistics of one device.
 
     ``donated``: bytes of results that lie in buffers of arguments. ``peak``: the most bytes alive at once by the
     compiler's own account; 0 where it has none. ``version``: the package of the compiler, with its version.
@@ -66,7 +66,7 @@ class Compiled:
         return most
 
     def seconds(self, machine: Machine, borders: Sequence[int] = ()) -> float:
-        """Model the seconds of the collectives on ``machine``, one after the other, and then of a device's work.
+        """Model the seconds of the collectives on ``machine``, in sequence, and then of the work of a device.
 
         Work takes what the compiler estimates, where it does. Sums are scattered as in ``bytes_scattered``. A loop
         counts as often as it runs, once where that is unknown. ``borders``: the strides of the mesh's axes, as
@@ -92,7 +92,9 @@ class Compiled:
 
     @cached_property
     def _counted(self) -> list[tuple[HloCollective, float]]:
-        """The collectives, and of each sum the part of which devices keep slices alone."""
+        """List the collectives, each with the fraction of its result that devices use only as slices; 0 unless it is
+        an all_reduce.
+        """
         slices = Slices(self._program)
         rows = (one for one in HloCollectives(self._program, self.devices).rows if one.counted)
         result = []

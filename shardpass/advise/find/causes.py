@@ -138,7 +138,7 @@ class _Flow:
 
 
 def _summed(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
-    """Yield a cause for each loop in whose trips what is only added up is summed over devices."""
+    """Yield a cause for each loop that sums an accumulated value over devices in every iteration."""
     for loop in (op for op in flow.ops if op.is_loop and (op.trips or 2) > 1):
         trips, (*_, body) = loop.trips or 2, (*loop.blocks, *loop.inside)
         lines, sizes = set[tuple[str, int]](), set[int]()
@@ -203,7 +203,7 @@ def _is_variable(flow: _Flow, value: int) -> bool:
 
 
 def _along(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
-    """Yield a cause for each line whose op works along a dimension that devices share."""
+    """Yield a cause for each line whose op works along a dimension that is split over devices."""
     groups: dict[tuple[Place, str], list[Row]] = defaultdict(list)
     for row in rows:
         name = row.names.rpartition("/")[2]
@@ -290,7 +290,9 @@ def _may_be(flow: _Flow, value: int, row: Row) -> bool:
 
 
 def _uneven(context: Context) -> Iterator[Cause]:
-    """Yield a cause for each argument that is whole over an axis which does not divide one of its sizes."""
+    """Yield a cause for each argument that is not split over an axis because the axis does not divide one of its
+    sizes.
+    """
     for site in context.sites.arguments:
         for name, shards in context.axes.items():
             sizes = [(dim, size) for dim, size in enumerate(site.array.shape) if size > shards and size % shards]

@@ -56,7 +56,7 @@ def with_findings(
     folders: Sequence[Path] | None,
     wanted: Wanted,
 ) -> Explanation:
-    """Return ``explanation`` with findings, and the gap behind them, that are computed at their first use.
+    """Return ``explanation`` with findings and the gap that they leave, both computed at their first use.
 
     ``explanation.given``: the module; ``explanation.built``: the partitioner's program. ``folders``: see ``Sources``.
     """

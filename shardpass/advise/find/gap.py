@@ -31,7 +31,8 @@ MOST_PINS = 6  # variants that are compiled
 
 
 def others(module: bytes, machine: Machine, seconds: float, target: Target | None = None) -> dict[str, Figures]:
-    """Return the figures of shardpass's own program and of the pinned one, as far as ``seconds`` suffice.
+    """Return the figures of shardpass's own program and of the pinned program, omitting those not ready within
+    ``seconds``.
 
     ``target``: the devices for which both are compiled; by default virtual CPU devices, and those that are planned.
     """

@@ -1,4 +1,5 @@
-"""Which of several edits comes first: what it saves, compiled; then the user's scheme; then the fewest places.
+"""Rank edits: by what they save once compiled, then by how well they fit the user's scheme, then by the number of
+places.
 
 Problem: several edits save about the same, and the user wants the one that mends the mistake. An edit that makes more
 of an annotated array stay on each device saves communication by giving up what the user asked for: it replicates a
@@ -60,7 +61,9 @@ class Trial:
         return self.harm > 0 or self.after.bytes > base.bytes * MORE_BYTES
 
     def worth(self, base: Figures) -> float:
-        """Return what the edit saves: parts of the time, of what is received, and half of that of the memory."""
+        """Return the saving of the edit: the fractions of time and of received bytes, and half the fraction of
+        memory.
+        """
         assert self.after is not None
         time, sent, memory = _saved(base, self.after)
         return time + max(0.0, sent) + memory / 2
@@ -117,7 +120,7 @@ def _memory(trial: Trial) -> int:
 
 
 def _saved(base: Figures, after: Figures) -> tuple[float, float, float]:
-    """Return the parts of the time, of what is received, and of the memory that are saved."""
+    """Return the saved fractions of the time, of the received bytes, and of the memory."""
     pairs = (base.seconds, after.seconds), (base.bytes, after.bytes), (base.memory, after.memory)
     time, sent, memory = (1 - now / was if was else 0.0 for was, now in pairs)
     return time, sent, memory

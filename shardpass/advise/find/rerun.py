@@ -31,7 +31,7 @@ def run(folder: str, ends: str, function: str, target: str, texts: str, *argumen
 
 
 def overlay(texts: Mapping[str, str]) -> None:
-    """Make Python read ``texts``, by absolute path, in place of the files, for the rest of this process."""
+    """Make Python read ``texts`` (by absolute path) instead of the files, for the rest of this process."""
     read, stats = _io.open_code, SourceFileLoader.path_stats
 
     def open_code(path: str) -> Any:

@@ -21,7 +21,7 @@ MOST_NAMES = 3
 
 
 def harm(context: Context, edit: Edit) -> int:
-    """Return by how many bytes a device holds more of what the user's scheme splits, with ``edit``."""
+    """Return the additional bytes of a device that ``edit`` causes for arrays that the user's scheme splits."""
     return _more(context, _given_up(context, edit))
 
 

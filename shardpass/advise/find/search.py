@@ -1,4 +1,4 @@
-"""The search for edits: propose, price, draft, compile, keep; the same loop whatever is proposed.
+"""Search for edits: propose, price, draft, compile, keep. All kinds of edits share this loop.
 
 Problem: of all annotations that a program has, or could have, name the few that cost most, and show for each what the
 partitioner makes of the program with another one.
@@ -499,7 +499,7 @@ class _Search:
 
 
 def _that_save(draft: Figures, trials: Iterable[Trial], least: float = 0.0) -> list[Trial]:
-    """Return the trials whose drafts save beside ``draft``, at least the part ``least`` of the time."""
+    """Return the trials whose drafts improve on ``draft``, by at least the fraction ``least`` of the time."""
     return [
         trial
         for trial in trials
@@ -532,7 +532,7 @@ def _with_axes(edit: Edit, names: tuple[str, ...], other: tuple[str, ...]) -> Ed
 
 
 def _is_part(context: Context, edit: Edit) -> bool:
-    """Return whether ``edit`` is about one of several arguments that one spec splits, as about one moment alone."""
+    """Return whether ``edit`` changes only one of several arguments with the same spec, such as a single moment."""
     sites = {change.site for change in edit if change.site.kind == ARGUMENT}
     alike = {site for site in context.sites.arguments for one in sites if axes_of(one.spec) and site.spec == one.spec}
     return len(sites) == 1 and len(alike) > 1

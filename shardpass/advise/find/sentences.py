@@ -1,4 +1,4 @@
-"""A finding as a sentence: what is wrong, and what the wrong costs, by the figure that falls most."""
+"""Describe a finding in a sentence: the mistake, and its cost in the figure that improves most."""
 
 from __future__ import annotations
 

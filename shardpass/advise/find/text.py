@@ -135,7 +135,7 @@ class JaxText:
         return Written(diff, every, all(part is not None and part.is_certain for part in parts))
 
     def keep(self, written: Written) -> None:
-        """Make an edit one on top of which others are written."""
+        """Keep an edit, so that further edits are written on top of it."""
         self._made = {file: list(replacements) for file, replacements in written.edits.items()}
 
     # ---------------------------------------------------------------- constraints and values
@@ -168,7 +168,7 @@ class JaxText:
         return next((level for level, frame in enumerate((site.frame, *site.calls)) if frame not in every), None)
 
     def place_of(self, edit: Edit) -> Place:
-        """Return the line to edit: of a constraint in a helper, that of the call which is meant."""
+        """Return the line to edit. For a constraint in a helper, that is the line of the relevant call."""
         site = edit[0].site
         level = self._level(edit, site) if site.kind == CONSTRAINT else None
         return site.calls[level - 1].place if level else site.place

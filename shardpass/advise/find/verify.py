@@ -82,7 +82,7 @@ def saves_memory(before: Figures, after: Figures, trades: float = 0.0) -> bool:
 
 
 def worsens(before: Figures, after: Figures) -> bool:
-    """Return whether a device receives or holds more with an edit."""
+    """Return whether an edit increases the received bytes or the memory of a device."""
     return after.bytes > before.bytes * MORE_BYTES or after.memory > before.memory * (1 + LEAST_MEMORY)
 
 

@@ -1,4 +1,4 @@
-"""Which changes to keep: the best of those that save, one on top of the other; or the fewest that are enough together.
+"""Choose which changes to keep: greedily the best one on top of the others, or the smallest sufficient set.
 
 The first is for changes of which few save, the second for changes that decide something together.
 """
@@ -19,7 +19,7 @@ def keep_best(
     keep: Callable[[S], None],
     most: int,
 ) -> None:
-    """Keep the best of what is ``proposed``, then the best of what is proposed on top of that, ``most`` times.
+    """Keep the best proposed change, then the best change proposed on top of it, up to ``most`` times.
 
     ``tried``: the outcome with a proposal; None where that does not save. ``rank``: the least is the best, the first of
     equals.

@@ -32,7 +32,7 @@ from shardpass.sharding import Mesh, Sharding
 
 @dataclass(frozen=True)
 class Uneven:
-    """A dimension whose size its shards do not divide."""
+    """A dimension whose size is not divided evenly by its shards."""
 
     dim: int
     size: int
@@ -45,7 +45,7 @@ class Uneven:
         return -(-self.size // self.shards) * self.shards
 
     def wasted(self, array: Array) -> int:
-        """Return the bytes of padding in all tiles of one array together."""
+        """Return the bytes of padding in all tiles of one array."""
         return array.bytes // self.size * (self.padded - self.size)
 
 

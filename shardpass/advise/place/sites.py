@@ -94,7 +94,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Reading:
-    """An imported program, and where its ops come from.
+    """An imported program, with the source of its ops.
 
     Attributes:
         origin: by the op's number, that in the user's module.

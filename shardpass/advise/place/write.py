@@ -130,7 +130,7 @@ class Writer:
         signature.write()
 
     def rewrite(self, number: int, sharding: Sharding | None) -> None:
-        """Give the constraint that is op ``number`` another sharding; remove it if that is None."""
+        """Change the sharding of the constraint that is op ``number``; None removes the constraint."""
         op = self.ops[number]
         if sharding is None:
             op.results[0].replace_all_uses_with(op.operands[0])

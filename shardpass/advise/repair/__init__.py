@@ -1,1 +1,1 @@
-"""Programs with explicit axes, whose types say shardings: what to write in them, and what to leave out."""
+"""Repair programs with explicit axes, whose types contain shardings: which types to write, and which to omit."""

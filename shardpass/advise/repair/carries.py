@@ -1,4 +1,4 @@
-"""Edits of loops and branches whose types differ: the start of a carry, or a result of a body, is resharded.
+"""Edits for loops and branches with mismatched types: reshard the initial carry, or a result of a body.
 
 Example: ``jax.lax.scan(body, jnp.zeros((8, 16)), xs)`` with a body that returns its carry as ``float32[8@data,16]``
 starts with ``jax.reshard(jnp.zeros((8, 16)), P('data'))``, or its body returns ``jax.reshard(carry, P())``.

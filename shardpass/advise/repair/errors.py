@@ -104,7 +104,7 @@ def _short(text: str) -> str:
 
 
 def _traces(error: BaseException) -> Iterator[TracebackType]:
-    """Yield the traceback of ``error``, then those of its causes, which name the ops that JAX transformed."""
+    """Yield the traceback of ``error`` and of its causes, which name the ops that JAX transformed."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:

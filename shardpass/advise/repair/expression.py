@@ -30,7 +30,7 @@ _WSC = "with_sharding_constraint"
 
 @dataclass(frozen=True)
 class Edit:
-    """What is written at one expression.
+    """The replacement of one expression.
 
     ``operands``: the spec to which each operand (by number; OUT: the result) is resharded. ``out``: the
     ``out_sharding``. ``moved``: whether the call itself becomes a ``reshard``.

@@ -235,7 +235,7 @@ def cheaper(was: Figures, now: Figures) -> bool:
 
 
 def _much_cheaper(was: Figures, now: Figures) -> bool:
-    """Return whether another spec saves so many bytes and so much time that it is worth an edit."""
+    """Return whether another spec saves enough bytes and time to justify an edit."""
     much = now.bytes < was.bytes * (1 - LEAST) and now.seconds < was.seconds * (1 - LEAST)
     return much and cheaper(was, now)
 

@@ -129,7 +129,7 @@ class Search:
     # ---------------------------------------------------------------- traces
 
     def _try(self, state: State, last: bool = False) -> None:
-        """Trace ``state``, and queue the states behind it unless it is the ``last``."""
+        """Trace ``state``, and queue its successors unless it is the ``last``."""
         self.tried += 1
         result = self._traced(state)
         if isinstance(result, Clash):

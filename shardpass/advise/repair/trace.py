@@ -69,7 +69,7 @@ class Region(NamedTuple):
 
 
 class Swap:
-    """Replaces the code of this process's functions, by the file that they come from."""
+    """Replace the code of functions in this process by the code of an edited file."""
 
     def __init__(self) -> None:
         self._functions: dict[str, list[FunctionType]] = {}

@@ -1,4 +1,4 @@
-"""Sums over devices that could wait: the specs with which they do, ``P(..., unreduced={"model"})``, tried by tracing.
+"""Sums over devices that could stay partial: find the specs ``P(..., unreduced={"model"})`` for this, by tracing.
 
 Problem: a product that contracts a split dimension leaves a partial sum on each device, and its ``out_sharding``
 completes that at once. Where only linear ops follow, partial sums may be added first and completed once. JAX has a type
@@ -68,9 +68,7 @@ def partial_text(spec: Spec, word: str, axes: Sequence[str]) -> str:
 
 
 def waiting_sums(search: Reshards) -> list[Diagnostic]:
-    """Add the findings about sums to those of ``search``; return remarks (SP842) on sums that JAX does not
-    let wait.
-    """
+    """Add findings about sums to those of ``search``. Returns remarks (SP842) on sums that JAX cannot keep partial."""
     refused: list[Diagnostic] = []
     search.most += MOST
     for one in (*_added_products(search), *_added_gradients(search)):
@@ -156,7 +154,7 @@ def _contracted(call: Written) -> tuple[str, ...]:
 
 
 def _added_gradients(search: Reshards) -> Iterator[Sum]:
-    """Yield carries of scans whose body adds a gradient to them, once for each axis that does not split them."""
+    """Yield carries of scans whose body adds a gradient to the carry, once for each axis that does not split them."""
     met, plain = set(), not search.retracer.abstract.empty
     for equation in jax_private.equations(search.jaxpr):
         if equation.primitive.name != "scan":

@@ -1,4 +1,4 @@
-"""Where a program with explicit axes says types, as calls in the user's files that can be edited.
+"""Find the calls in the user's files that write sharding types, in programs with explicit axes.
 
 A call is one of four forms:
 
@@ -135,7 +135,7 @@ class Written:
 
 
 class Calls:
-    """The calls of a program that say types, with the files that they are in."""
+    """The calls of a program that write sharding types, with their files."""
 
     def __init__(self, sources: Sources) -> None:
         self.files = Files(sources)

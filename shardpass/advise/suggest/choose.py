@@ -98,7 +98,9 @@ def _carried(trials: Trials, every: Sequence[Change]) -> list[Change]:
 
 
 def _mended(trial_of: TrialOf, trials: Trials, kept: Sequence[Change], every: Sequence[Change]) -> list[Change]:
-    """Add to ``kept`` the annotations of ``every`` that its trial splits otherwise, until its cost is enough."""
+    """Add to ``kept`` annotations of ``every`` that differ from the splits of its trial, until the cost is low
+    enough.
+    """
     kept = list(kept)
     while not trials.is_enough(trial := trial_of(kept)):
         splits = {one: {trial.splits[index] for index in slots(trials.problem, one.site)} for one in every}
@@ -112,7 +114,7 @@ def _mended(trial_of: TrialOf, trials: Trials, kept: Sequence[Change], every: Se
 
 
 def _what_they_save(trials: Trials, kept: Sequence[Change]) -> tuple[Chosen, ...]:
-    """Return the annotations of ``kept`` that save something, with their savings, the greatest first."""
+    """Return the annotations of ``kept`` that save something, greatest savings first."""
 
     def saves_nothing(trial: Trial, whole: Trial) -> bool:
         return trials.order(trial) <= trials.order(whole) and trial.cost <= max(whole.cost, trials.enough)

@@ -1,4 +1,4 @@
-"""The solution of one ``suggest``: the cheapest splits within a limit of memory, and few annotations that lead there.
+"""Solve one ``suggest``: find the cheapest splits within a memory limit, and few annotations that lead to them.
 
 1. The tables by which the passes decide are solved with all arguments and results open (``planning.problem``), within
    the limit of memory (``planning.within``). Places that one annotation names are split alike, and states come out as
@@ -261,7 +261,9 @@ class Suggesting:
         return list(self._as(self.results if kind == RESULT else self.arguments, wanted))
 
     def _as(self, groups: Sequence[Site], wanted: Mapping[int, Sharding]) -> Iterator[Change]:
-        """Yield the annotations for the shardings ``wanted``: one for a site whose values are split alike."""
+        """Yield the annotations for the shardings ``wanted``: a single one for a site whose values have equal
+        splits.
+        """
         for site in groups:
             shardings = {member: wanted[member] for member in members(site) if member in wanted}
             alike = len(shardings) == len(members(site)) and len(set(shardings.values())) == 1

@@ -36,7 +36,7 @@ class GivenProgram(NamedTuple):
 
 
 def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platform: str | None = None) -> GivenProgram:
-    """Read the program of a function, of what ``jax.jit`` or ``lower`` made of one, or of a module.
+    """Read the program of a function, of the result of ``jax.jit`` or ``lower``, or of a module.
 
     A string is MLIR's text, or the path of a file that holds it. ``platform``: for which a function is lowered, by
     default that of its devices. Raises ShardpassError (SP801) for anything else.
@@ -110,7 +110,7 @@ def _no_program(given: Any) -> ShardpassError:
 
 
 class Options(NamedTuple):
-    """What ``explain`` and ``suggest`` are asked for. ``machine``: None for that of the program."""
+    """The options of ``explain`` and ``suggest``. ``machine``: None for the machine of the program."""
 
     mesh: Mesh | None
     machine: str | None
@@ -122,7 +122,7 @@ class Options(NamedTuple):
 def read_options(
     function: str, mesh: Any, machine: Any, target: Any, partitioner: Any, effort: Any, least: int
 ) -> Options:
-    """Check the options of ``function``, and fill in those that follow from others.
+    """Check the options of ``function``, and complete those that follow from others.
 
     ``least``: of ``effort``. With a target, the partitioner is XLA, and the machine that of the target, unless others
     are given. Raises ShardpassError: SP140, SP901 to SP903, SP908.

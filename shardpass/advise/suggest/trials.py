@@ -46,7 +46,7 @@ class Trial:
 
 
 class Trials:
-    """Tries sets of annotations of one program.
+    """Try sets of annotations of one program.
 
     ``states``: tables that force each state to come out split as it went in. ``start``: a nearby solution. ``limit``:
     bytes alive at once that a set may have; ``most``: that the program may have without annotations, where they are

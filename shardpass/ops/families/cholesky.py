@@ -1,4 +1,6 @@
-"""cholesky, and the factorizations that JAX calls: split on batch dimensions. Others: ``triangular_solve``, ``fft``."""
+"""cholesky and the factorizations that JAX calls, split over batch dimensions. See also ``triangular_solve`` and
+``fft``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``@CustomSPMDPartitioning``: JAX's ``custom_partitioning``, whose author says how a device computes its part.
+"""``@CustomSPMDPartitioning``: JAX's ``custom_partitioning``, with a per-device program by its author.
 
 The call names the author's functions by a key, which only the process that lowered the program can look up
 (``ir.jax_private``). They are called as XLA's partitioner calls them:

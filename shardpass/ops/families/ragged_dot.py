@@ -1,4 +1,4 @@
-"""ragged_dot, CHLO's and MHLO's: a dot whose rows, or contracted elements, belong to groups, written out.
+"""ragged_dot of CHLO and MHLO, a dot with groups of rows or of contracted elements: expanded into other ops.
 
 The op becomes others before propagation.
 

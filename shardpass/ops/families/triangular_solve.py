@@ -50,7 +50,9 @@ def _attribute(op: Any, name: str) -> Any:
 
 
 def trsm(op: Any) -> OpModel[Any] | None:
-    """Read a triangular solve: the factor, the right-hand sides. The side is LAPACK's letter."""
+    """Read a call of LAPACK's trsm as a triangular solve: the factor, the right-hand sides, and the side as LAPACK's
+    letter.
+    """
     side = _attribute(op, "side")
     return None if side is None else local_call(columns(op, 1, chr(ir.IntegerAttr(side).value) == "L"))
 

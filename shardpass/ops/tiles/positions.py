@@ -121,7 +121,9 @@ def nothing_text(element: Any) -> str:
 
 
 def adder(element: Any) -> str:
-    """Return the reduction that joins an element of one device with ``nothing_text`` of the others; "" if none does."""
+    """Return the reduction that combines an element on one device with ``nothing_text`` on the others; "" if there
+    is none.
+    """
     if isinstance(element, ir.IntegerType):
         return "or" if element.width == 1 else "add"
     return "add" if str(element) in EXACT_ADDERS else ""

@@ -1,4 +1,4 @@
-"""The cheapest shardings whose arrays fit into the memory of a device.
+"""Find the cheapest shardings whose arrays fit into the memory of a device.
 
 Problem: as ``search``, under a limit of bytes alive at once. Replication is cheap in bytes received and expensive in
 memory, so the cheapest shardings may be those of a plan that no device can hold.
@@ -58,7 +58,9 @@ class Fitting:
 
 
 def fitting(problem: Problem, limit: int) -> Fitting:
-    """Return the cheapest shardings whose plan keeps ``limit`` (bytes), or those of the least peak if none do."""
+    """Return the cheapest shardings whose plan stays within ``limit`` bytes; if no plan does, those with the lowest
+    peak.
+    """
     task = problem.task
     index, arguments = problem.propagated.index, task.folded.program.body.arguments
     places = [[index[value]] for value in arguments if value in index]

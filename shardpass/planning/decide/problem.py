@@ -68,7 +68,7 @@ class Charge:
 
 
 class Problem:
-    """The tables of one program, solved under further conditions."""
+    """The tables of one program, solved under additional constraints."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.footprint = task, task.footprint

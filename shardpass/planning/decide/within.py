@@ -40,7 +40,8 @@ SAME = 1e-9  # a part of a price that is rounding
 
 
 def within(problem: Problem, ties: Sequence[Table], limit: int | None, places: Sequence[Sequence[int]]) -> Answer:
-    """Return the cheapest splits that the search reaches within ``limit``, or those of the least memory if none are.
+    """Return the cheapest splits within ``limit`` that the search reaches; if it reaches none, the splits that need
+    the least memory.
 
     ``places``: groups of the engine's values, each split by one annotation. ``least`` of the answer bounds all answers
     within the limit.

@@ -1,4 +1,4 @@
-"""The axes of a mesh that splits are made of: the axes that the user named, or their sub-axes."""
+"""Choose the axes for splits: the axes that the user named, or their sub-axes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def whole_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
 
 
 def sub_axes(mesh: PrimeMesh) -> tuple[Axes, ...]:
-    """Return the axes that the user named, and the prime sub-axes of those that have several."""
+    """Return the axes that the user named, and the prime sub-axes of axes that have several."""
     whole = whole_axes(mesh)
     return whole + tuple((part,) for axes in whole if len(axes) > 1 for part in axes)

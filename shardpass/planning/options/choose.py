@@ -1,4 +1,4 @@
-"""Which split an op takes: the cheapest of the candidates (``splits.assign``), priced by what would be listed for each.
+"""Choose the split of an op: the cheapest candidate of ``splits.assign``, by the price of its collectives and work.
 
 The price of a split is the time (``clock``) to bring the operands to it from their nearest copies, of the collectives
 of the op's own (``OpModel.plan``), to complete partial results and to bring the results to what they must be, and of
@@ -39,7 +39,7 @@ MOST_CHOICES = 1 << 13  # that are kept from program to program, for each mesh
 
 
 class OperandChoice(NamedTuple):
-    """The sharding to which an operand is brought, and the padding that is masked there."""
+    """The sharding of an operand at its op, and the padding to mask there."""
 
     sharding: Sharding
     masks: tuple[Mask, ...]
@@ -77,8 +77,8 @@ class Choice:
 
 
 class Splits:
-    """The local plans and costs of one op's splits, by its model and the types of its values; remembers what it
-    computed.
+    """The local plans and costs of the splits of one op, by its model and the types of its values. Results are
+    cached.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Splits:
 
 @dataclass(frozen=True)
 class Decided:
-    """Decisions by what they depend on, and prices: of one plan, or of all programs on one mesh and machine."""
+    """A cache of decisions by their inputs, and of prices, for one plan or for all programs on one mesh and machine."""
 
     prices: Prices
     clock: Clock = field(default_factory=lambda: clock_of(IDEAL))
@@ -115,7 +115,7 @@ class Decided:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many decisions are recorded that other programs should start with none."""
+        """Whether the cache is large enough that further programs should start with an empty one."""
         return max(len(self.choices), self.prices.count // 4) > MOST_CHOICES
 
 
@@ -272,7 +272,7 @@ class Choices:
 def on_way(
     rule: Rule, operands: Sequence[Side], results: Sequence[Side], factors: dict[int, Axes], mesh: PrimeMesh
 ) -> Assignment:
-    """Return the splits of an op's operands and results where its factors are split as ``factors`` say."""
+    """Return the splits of an op's operands and results if its factors are split as in ``factors``."""
     factors = settle(rule, [*operands, *results], factors, mesh.sizes)  # where text says one that no value can say
     inputs, outputs = (
         tuple([unproject(rule, side.dim_map, side.shape, factors, mesh.sizes) for side in sides])

@@ -1,4 +1,4 @@
-"""What is at hand while a program is planned: each value under its sharding, and the other copies of its array.
+"""Track the available copies of each array during planning: the value under its own sharding, and other copies.
 
 State: ``placed`` has for each value its array, type and sharding; ``at_hand`` the shardings under which an array is
 there, in the order in which they came. The result of a constraint that holds is an array of its own: it is there as the
@@ -119,7 +119,7 @@ class Copies:
         return self._at_hand.get(array, ())
 
     def price(self, placed: PlacedArray, target: Sharding) -> float:
-        """Return the seconds to bring ``placed`` to ``target`` from the nearest of its copies."""
+        """Return the seconds to reshard ``placed`` to ``target`` from the nearest copy."""
         return self.nearest(placed, target)[0]
 
     def least(self, placed: PlacedArray, target: Sharding) -> float:
@@ -127,7 +127,7 @@ class Copies:
         return min([self.clock.least_move(placed.type, source, target, placed.mesh) for source in self.of(placed)])
 
     def nearest(self, placed: PlacedArray, target: Sharding) -> tuple[float, Sharding]:
-        """Return (seconds, the copy to start from). Of copies that cost the same, the value's own comes first."""
+        """Return (seconds, the copy to start from). Among copies with equal cost, the value's own comes first."""
         best = (self.between(placed, placed.sharding, target), placed.sharding)
         for source in self.of(placed)[1:] if best[0] else ():
             price = self.between(placed, source, target)
@@ -136,9 +136,9 @@ class Copies:
         return best
 
     def bytes(self, placed: PlacedArray, source: Sharding, target: Sharding) -> int:
-        """Return the bytes that a device receives to bring ``placed`` from its copy ``source`` to ``target``."""
+        """Return the bytes that a device receives to reshard ``placed`` from its copy ``source`` to ``target``."""
         return self.prices.move(placed.type, source, target, placed.mesh)
 
     def between(self, placed: PlacedArray, source: Sharding, target: Sharding) -> float:
-        """Return the seconds to bring ``placed`` from a copy under ``source`` to ``target``."""
+        """Return the seconds to reshard ``placed`` from a copy under ``source`` to ``target``."""
         return self.clock.reshard(placed.type, source, target, placed.mesh, self.prices)

@@ -1,4 +1,4 @@
-"""Among ways of an op that cost the same, the one that splits the op's work the most.
+"""Among equally cheap ways of an op, prefer the one that splits its work the most.
 
 A machine that counts bytes alone has no price for work, and a broadcast costs nothing on any: a solver may then compute
 the whole on every device and slice a tile of it. Ops are looked at one after the other, the others as they are decided.

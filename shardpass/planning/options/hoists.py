@@ -1,4 +1,4 @@
-"""What a loop's ops take and no trip changes is brought before the loop.
+"""Move reshards of loop-invariant values out of loops.
 
 Problem. A weight that a loop captures is gathered for a product inside: once a trip, where once would do. The tables
 count it once (``tables``: as often as the value is made); so does the plan, by placing it so.
@@ -68,7 +68,7 @@ class Hoists:
 
     @cached_property
     def barred(self) -> frozenset[int]:
-        """The values that optimization barriers take: a copy for one of them never moves before a loop."""
+        """The operands of optimization barriers: copies for these never move out of a loop."""
         ops = self.program.body.every_op()
         return frozenset(value for op in ops if op.name == BARRIER for value in op.operands)
 

@@ -1,4 +1,5 @@
-"""Which values may wait as partial sums: a product's summands are added to others before one collective joins them.
+"""Find the values that may stay partial sums: summands of a product are added to others before one collective
+completes the sum.
 
 A value is *partial over axes* where the sum of its tiles along these axes is the value. Linear ops keep it so, each
 device on its own summand: ``f(a + b) = f(a) + f(b)``. ``ops.linear`` says which ops are linear, and in which operands
@@ -60,15 +61,15 @@ def together(op: Op, program: Program) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Waiting:
-    """``values`` may wait as partial sums. ``places``: for each op (by number), the operands that it may take
-    as such.
+    """The values that may stay partial sums. ``places``: for each op (by number), the operands that it may read as
+    partial sums.
     """
 
     values: frozenset[int]
     places: Mapping[int, tuple[int, ...]]
 
     def beside_whole(self, program: Program) -> set[int]:
-        """Return the values that an op takes beside one that may not wait, and that is a summand of its result too."""
+        """Return the values in ``values`` that an op adds to a value that must be complete."""
         out: set[int] = set()
         for op in program.body.every_op():
             summands = {op.operands[place] for place in self.places.get(op.number, ())}
@@ -78,9 +79,7 @@ class Waiting:
 
 
 class Accumulation(NamedTuple):
-    """An op that adds to what a loop carries at ``place``, and nothing else reads: the loop, and the operand that is
-    carried.
-    """
+    """An op that adds to the carried value at ``place`` of a loop, if no other op reads that value."""
 
     loop: Op
     place: int
@@ -88,7 +87,8 @@ class Accumulation(NamedTuple):
 
 
 def accumulations(program: Program) -> Mapping[int, Accumulation]:
-    """Return the ops that add to what a loop of known trips carries and nothing else reads, by number.
+    """Return, by number, the ops that add to a carried value of a loop with a known trip count, if no other op reads
+    that value.
 
     Example, gradients of microbatches: ``total = total + gradient`` in a scan. Each device may add up its own summands,
     and all are summed once, behind the loop.
@@ -122,7 +122,7 @@ def _read(block: Block) -> Iterator[int]:
 
 
 def waiting(program: Program, fixed: Iterable[int]) -> Waiting:
-    """Return the values of ``program`` that may wait. ``fixed``: values whose shardings the user annotated,
+    """Return the values of ``program`` that may stay partial sums. ``fixed``: values with a sharding by the user,
     which may not.
     """
     ops = list(_with_blocks(program.body))
@@ -199,7 +199,7 @@ def _is_number(element: ElementType) -> bool:
 
 
 def _holds(wide: ElementType, narrow: ElementType) -> bool:
-    """Return whether a float of type ``wide`` holds every number of type ``narrow``."""
+    """Return whether the float type ``wide`` represents every number of type ``narrow``."""
     if wide.dtype is None or narrow.dtype is None:
         return False
     try:

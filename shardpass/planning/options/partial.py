@@ -1,4 +1,5 @@
-"""Sums that wait: layouts of a value that is partial over axes, and the ways of the ops that make and take them.
+"""Partial sums in the tables: layouts of values that are partial over axes, and the ways of ops that produce or read
+them.
 
 Problem. A split contraction leaves a summand on each device. Completed at once, each product of a parallel block, each
 gradient of an array that several products use, and each use of a shared table sends its own sum; added up first, one
@@ -136,8 +137,8 @@ def partial_ways(
     waits: bool,
     trips: int = 1,
 ) -> tuple[Way, ...]:
-    """Return the ways of an op that takes the operands at ``places`` partial, or whose result ``waits`` partial, or
-    both.
+    """Return the ways of an op that reads the operands at ``places`` as partial sums, or whose result stays partial,
+    or both.
 
     ``trips``: of the loop behind which its result is summed, if it is summed there. Returns none if there are too many.
     """

@@ -14,7 +14,7 @@ from shardpass.ops.splits.prime_mesh import PrimeMesh
 
 
 def passing(inner: DimAxes | None, part: tuple[int, ...], whole: tuple[int, ...], mesh: PrimeMesh) -> DimAxes:
-    """Return the part of the split ``inner`` that holds on both sides of a region's border.
+    """Return the part of the split ``inner`` that is the same on both sides of a region's border.
 
     ``part``: the size of each dimension inside; ``whole``: outside.
     """

@@ -36,7 +36,7 @@ DEPTH = 4
 
 
 class Movers:
-    """Brings arrays to shardings: from the nearest copy, or by computing them again.
+    """Reshard arrays: from the nearest copy, or by recomputing them.
 
     ``shared``: of values, the copy that several users start from; ``used``: those that were made.
     """
@@ -80,7 +80,9 @@ class Movers:
         return Copy(placed.array, target)
 
     def _share(self, value: int, placed: PlacedArray, target: Sharding, cause: str, steps: list[Step]) -> None:
-        """Make the copy of ``value`` that its users share, where ``target`` is nearer to that than to all others."""
+        """Create the copy of ``value`` that its users share, if ``target`` is closer to this copy than to all
+        others.
+        """
         shared = self.shared.get(value)
         if shared is None or shared == target or self.copies.has(placed.array, shared):
             return
@@ -123,7 +125,7 @@ class Movers:
         return total
 
     def _operand_dims(self, placed: PlacedArray, target: Sharding) -> list[DimAxes] | None:
-        """Return the splits of the operands from which the result comes out as ``target``; None if there are none."""
+        """Return the splits of the operands for which the result is split as ``target``; None if there are none."""
         op = self.makers.get(placed.array)
         dims = None if target.is_maximal else placed.mesh.dims(target, placed.type.rank)
         if op is None or op.model is None or dims is None:

@@ -1,4 +1,4 @@
-"""How much independent work there is beside each edge of a program, in which what is sent along the edge can be hidden.
+"""Measure the independent work beside each edge of a program, which can hide communication on that edge.
 
 The *slack* of an edge is the work of its block that is neither before its source nor after its target: a gather of a
 weight that enters the block has the slack of everything that is not after the product that takes it; an exchange
@@ -36,7 +36,7 @@ Edges = dict[tuple[int, int], list[float]]
 
 
 def hidden(costs: Costs, slack: Samples, weight: float) -> Costs:
-    """Return ``costs`` of one run, of which what fits into ``slack`` counts by ``weight`` alone."""
+    """Return ``costs`` of one run, where the part that fits into ``slack`` counts only by ``weight``."""
     if slack is None or weight >= 1:
         return costs
     finite = np.where(np.isfinite(costs), costs, 0.0)
@@ -61,19 +61,19 @@ class Slack:
         self._block(program.body, 1, {}, 0.0)
 
     def operand(self, op: int, value: int) -> Samples:
-        """Return the samples of what brings ``value`` to ``op``."""
+        """Return the samples for the reshard of ``value`` to ``op``."""
         return _few(self._operands.get((op, value), ()))
 
     def shared(self, value: int) -> Samples:
-        """Return the samples of what brings ``value`` to all ops that take it."""
+        """Return the samples for one reshard of ``value`` that serves all ops that read it."""
         return _few(self._shared.get(value, {}).values())
 
     def result(self, op: int) -> Samples:
-        """Return the samples of what brings the results of ``op`` to where they are read."""
+        """Return the samples for the reshards of the results of ``op`` to their readers."""
         return _few(self._results.get(op, ()))
 
     def returned(self, value: int) -> Samples:
-        """Return the samples of what brings ``value`` to a result of main."""
+        """Return the samples for the reshard of ``value`` to a result of main."""
         return _few(self._returned.get(value, ()))
 
     def _seconds(self, op: Op, runs: int) -> float:

@@ -1,4 +1,5 @@
-"""How a plan follows sums that wait: what each op takes partial, and what of its result stays so.
+"""Follow partial sums through a plan: which operands each op reads as partial sums, and which axes its result stays
+partial over.
 
 The decision says of a value that it waits over some axes (``Shardings.partial``), and of the ops around how they are
 split. A plan believes that only where each of the value's users takes it as it lies: linear in it, split as the value
@@ -35,7 +36,7 @@ class Sums:
     later: Axes = ()
 
     def completed(self, own: Axes) -> Axes:
-        """Return the axes over which the op completes its result. ``own``: those of a contraction that it
+        """Return the axes over which the op completes its result. ``own``: the axes of a contraction that the op
         splits itself.
         """
         return tuple([axis for axis in (*self.over, *own) if axis not in self.later])
@@ -49,7 +50,7 @@ NO_SUMS = Sums()
 
 
 class Summands:
-    """Tracks which values of a plan wait as partial sums."""
+    """Track which values of a plan are partial sums."""
 
     def __init__(self, program: Program, shardings: Shardings) -> None:
         self.program, self.shardings = program, shardings
@@ -78,7 +79,7 @@ class Summands:
         return place in self.waiting.places.get(op.number, ())
 
     def _later(self, op: Op, over: Axes) -> Axes:
-        """Return the axes over which the result of ``op`` waits, () if one of its users needs it complete."""
+        """Return the axes over which the result of ``op`` stays partial; () if one of its users needs it complete."""
         value = op.results[0] if len(op.results) == 1 else -1
         axes, way = self.shardings.partial.get(value, ()), self.shardings.ways.get(op.number)
         if not axes or value not in self.waiting.values or op.model is None or way is None:

@@ -154,7 +154,7 @@ def every_split(shape: tuple[int, ...], axes: Sequence[Axes], mesh: PrimeMesh) -
 def _completed(
     rule: Rule, split: Split, made: Sequence[Array], clock: Clock, axes: Sequence[Axes]
 ) -> list[tuple[tuple[DimAxes, ...], float]]:
-    """Return the splits in which results can come out, with the seconds to complete them."""
+    """Return the splits in which results can be produced, with the seconds to complete them."""
     mesh = split.mesh
     partial = () if rule.self_completing else partial_axes(rule, split.factors)
     if not partial:

@@ -1,4 +1,4 @@
-"""What a plan costs: the one figure by which plans of one program are compared, and its parts by op (``op_prices``)."""
+"""The cost of a plan: one figure by which plans of one program are compared, and its parts by op (``op_prices``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shardpass.planning.price.seconds import op_prices
 
 
 def price(plan: ProgramPlan, clock: Clock | None = None) -> float:
-    """Return the seconds of one run of ``plan``, on the machine for which it is planned unless ``clock`` is given."""
+    """Return the seconds of one run of ``plan``, on its own machine unless ``clock`` is given."""
     return plan.price if clock is None else sum(costs(plan, clock).values())
 
 

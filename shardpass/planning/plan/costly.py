@@ -82,7 +82,8 @@ def computed_whole(plan: ProgramPlan) -> Iterator[ComputedWhole]:
 
 @dataclass(frozen=True, slots=True)
 class CostlyConstraint:
-    """A constraint around which a device receives ``bytes``: to bring the array there and from there to its users.
+    """A constraint that costs ``bytes``, received to reshard the array to the constraint and from there to its
+    users.
 
     ``saved``: by how many bytes less the program would receive without the constraint.
     """

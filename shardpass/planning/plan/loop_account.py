@@ -1,4 +1,4 @@
-"""What loops of products and collectives change in the account of a plan: its collectives, and what is alive.
+"""Adjust the account of a plan for overlapped loops: its collectives, and the memory that is alive.
 
 Example, 4 devices: a weight of 4 MiB gathered for one product becomes 3 collective_permutes of 1 MiB. The product takes
 the tile of 1 MiB, and the loop holds two tiles beside it, in place of the 4 MiB.

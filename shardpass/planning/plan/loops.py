@@ -71,7 +71,7 @@ def with_loops(plan: ProgramPlan, terms: LoopTerms) -> ProgramPlan:
 
 
 class _Candidates:
-    """The pairs of one block that may become loops."""
+    """The pairs of one block that may become overlapped loops."""
 
     def __init__(self, block: BlockPlan, plan: ProgramPlan, terms: LoopTerms) -> None:
         self.block = block
@@ -116,7 +116,7 @@ class _Candidates:
         yield self._loop("all_gather", at, step, products, between, ",".join(last.axes), pair)
 
     def _followed(self, copy: Copy, shape: Shape, dim: int, count: int) -> list[Taking]:
-        """Return the products that read ``copy``: which operand, along which dimension, behind which ops.
+        """Return the products that read ``copy``, each with its operand, the dimension, and the ops in between.
 
         ``copy`` is a tile of ``shape``, which consists of ``count`` tiles along ``dim``. Returns [] if anything else
         reads it.
@@ -216,7 +216,7 @@ def _along(plan: SplitPlan, shape: Shape, dim: int, count: int) -> int | None:
 
 
 def _product(plan: SplitPlan) -> Product:
-    """Return the dot_general of one device's tiles."""
+    """Return the dot_general on the tiles of one device."""
     assert plan.op.model is not None
     rule, split = plan.op.model.rule, plan.local.split
     (left, right), result = rule.operands, rule.results[0]

@@ -82,19 +82,19 @@ class ProgramPlan:
         return sum(self.compute_by_op(machine).values())
 
     def step_seconds(self, machine: str | Machine | None = None) -> float:
-        """Return the seconds of one run in which nothing overlaps: ``seconds`` and ``compute_seconds`` together."""
+        """Return the seconds of one run without overlap: ``seconds`` plus ``compute_seconds``."""
         return self.seconds(machine) + self.compute_seconds(machine)
 
     @cached_property
     def makespan(self) -> float:
-        """The seconds of one run on ``machine``, in which collectives run beside work as the machine does; on one that
-        overlaps nothing, ``step_seconds``.
+        """The seconds of one run on ``machine``, with collectives overlapped as the machine does. Without overlap,
+        ``step_seconds``.
         """
         return self._timeline.seconds if self.machine.in_flight else self.price
 
     @cached_property
     def price(self) -> float:
-        """The seconds of one run on ``machine`` in which nothing overlaps, as plans are compared (``op_prices``)."""
+        """The seconds of one run on ``machine`` without overlap, by which plans are compared (``op_prices``)."""
         return sum(op_prices(self.program, self.body, clock_of(self.machine)).values())
 
     @cached_property
@@ -104,7 +104,7 @@ class ProgramPlan:
 
     @property
     def stored(self) -> int:
-        """The most bytes alive at once, with those that come ahead of their use."""
+        """The peak of live bytes, including arrays that are prefetched."""
         return self.alive.peak + (self._timeline.ahead if self.machine.in_flight else 0)
 
     @cached_property

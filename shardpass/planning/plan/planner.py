@@ -284,7 +284,7 @@ class _Planner:
         return WholePlan(op, tuple(operands), tuple(results), remarks)
 
     def _summed(self, made: ResultChoice, type_: Array, wanted: Sharding, mesh: PrimeMesh) -> ResultChoice:
-        """Complete on all devices a result that one device holds and that is zero on the others."""
+        """Complete on all devices a result that is on one device, with zeros on the others."""
         side = Side(type_.shape, (), mesh.dims(wanted, type_.rank), type_.element)
         combiner = "or" if type_.element.mlir == "i1" else "add"
         dims, done = complete(side, made.dims, tuple(range(len(mesh.sizes))), combiner, mesh)
@@ -352,7 +352,7 @@ class _Planner:
     def _summed_behind(
         self, loop: Op, operands: list[OperandPlan], blocks: list[BlockPlan]
     ) -> tuple[ResultPlan | None, ...]:
-        """Move the completions of what ``loop`` adds up behind it, and return its results that they complete.
+        """Move the completions of sums accumulated in ``loop`` to after the loop, and return the completed results.
 
         They move where they are all_reduces, and the op reads what is carried, and returns its result, as it lies. The
         operand of the loop is then a summand: zero on all devices but the first.
@@ -381,7 +381,7 @@ class _Planner:
         return tuple(results) if any(results) else ()
 
     def _region(self, op: Op, block: Block, carried: Sequence[Sharding], targets: Sequence[Sharding]) -> BlockPlan:
-        """Plan the ops of ``block``, and bring what its terminator returns to ``targets``."""
+        """Plan the ops of ``block``, and reshard the operands of its terminator to ``targets``."""
         arguments = []
         for value, sharding in zip(block.arguments, carried if op.is_loop else (), strict=True):
             self.copies.hold(value, self.program.array(value), sharding, op.mesh)

@@ -1,4 +1,4 @@
-"""A plan for people: one line for each op that sends, its split, and under it what is sent.
+"""Format a plan for people: one line for each op that communicates, with its split, and below it the arrays sent.
 
 12 stablehlo.dot_general: k over x
    reduce_scatter over x: 1.5 KiB (partial results of stablehlo.dot_general)

@@ -1,4 +1,4 @@
-"""What a cheaper plan may receive and store beyond that of propagation alone.
+"""Limit the bytes that a cheaper plan may receive and store in addition to those of propagation.
 
 Problem: a small program's time is the starts of its collectives. One all_gather of a batch may then replace five
 all_reduces of its gradients: 280 us saved in the model, for a copy of the batch on every device. Starts are the least
@@ -70,7 +70,7 @@ class Trade:
 
 
 def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
-    """Return whether to reject ``plan``, which is cheaper than ``plain``, and keep ``plain``.
+    """Return whether to reject ``plan``, which is cheaper than ``plain``, in favor of ``plain``.
 
     That is so if the time it saves does not justify the memory and the traffic that it adds (rules 1 to 3 of the
     module), or if it does not fit into a device's memory while ``plain`` does.
@@ -88,7 +88,7 @@ def refused(plain: ProgramPlan, plan: ProgramPlan) -> bool:
 
 
 def is_heavy(plain: ProgramPlan, plan: ProgramPlan) -> bool:
-    """Return whether the temporaries of ``plan`` are more than ``MOST`` times those of ``plain``."""
+    """Return whether ``plan`` has more than ``MOST`` times as many bytes of temporaries as ``plain``."""
     return plan.alive.temporaries > MOST * plain.alive.temporaries
 
 

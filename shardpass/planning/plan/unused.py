@@ -60,7 +60,7 @@ class _Remembered(set[Copy]):
     """Copies of a folded program: one that is used anywhere counts as used everywhere."""
 
     def discard(self, element: object) -> None:
-        """Keep ``element``, as another op may make it too."""
+        """Keep ``element``, since another op may produce it, too."""
 
     def difference_update(self, *s: Iterable[object]) -> None:
         """Keep all elements."""
@@ -107,7 +107,7 @@ def _may_go(plan: SplitPlan | WholePlan | BorderPlan) -> bool:
 
 
 def _left_out(plan: OpPlan, live: set[Copy]) -> LeftOutPlan:
-    """Return the plan without its op: of the steps for its operands, those stay whose copies later ops use."""
+    """Return the plan of an op that is left out: only the steps whose copies later ops read stay."""
     return LeftOutPlan(plan.op, _steps(operand_steps(plan), live))
 
 

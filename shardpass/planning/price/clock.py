@@ -132,7 +132,7 @@ def _uncut(rule: Rule, split: Split) -> int:
 
 
 def _elements(rule: Rule, split: Split, borders: Borders) -> int:
-    """Count the elements of the largest array of the kernel that the op ends, 1 of a product's; 0 inside of one."""
+    """Count the elements of the largest array of the kernel that the op ends. 1 for a product; 0 inside a kernel."""
     if not any(borders.writes) or borders.flops is Flops.NEST:
         return int(any(borders.writes))
     if borders.in_place:

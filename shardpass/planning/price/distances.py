@@ -1,4 +1,4 @@
-"""What reshards cost, many at once: from each of some splits of an array to each of others.
+"""Price many reshards at once: from each of several splits of an array to each of several others.
 
 A formula serves nearly all pairs. Planning each would take too long (121 pairs of a matrix on two axes; 24,000 of a
 program of 34 ops on three); it is done for the pairs on which the formula may be too low, of the smallest programs.
@@ -125,7 +125,7 @@ class Distances:
 
 
 def _diverge(source: DimAxes, target: DimAxes) -> bool:
-    """Return whether along some dimension neither split is a prefix of the other, so that tiles change owners."""
+    """Return whether, along some dimension, neither split is a prefix of the other, so that tiles change owners."""
     for own, other in zip(source, target, strict=True):
         common = min(len(own), len(other))
         if own[:common] != other[:common]:

@@ -1,4 +1,5 @@
-"""A smaller program that stands for a large one: what repeats (the layers of a network) is kept once, with its number.
+"""Fold a large program into a smaller one: repeated parts, such as the layers of a network, are kept once, with a
+count.
 
 Problem: deciding about a program takes time that grows with its ops, and a network of 48 layers has 48 times the same
 question. Values that look alike from near by share one decision.
@@ -244,5 +245,5 @@ def _fold(program: Program, colours: list[int], alike: dict[int, Hashable]) -> F
 
 @lru_cache(maxsize=1024)
 def passes(rule: Rule) -> OpModel[LocalPlan]:
-    """Return the model of one operand of a barrier, which passes unchanged."""
+    """Return the model of a barrier of one operand, which passes through unchanged."""
     return Pointwise(rule)

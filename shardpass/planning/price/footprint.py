@@ -1,4 +1,4 @@
-"""How many bytes live together on a device under any shardings, without a plan: for decisions that keep to a limit.
+"""Estimate the live bytes on a device under any shardings, without a plan, for decisions under a memory limit.
 
 Problem: a plan knows the bytes alive at each op (``alive``), but a decision has no plan yet, and the plan of a folded
 program (``fold``) has no order in which its arrays live and die. Which values live together, however, depends on the
@@ -62,9 +62,7 @@ class Footprint:
         return count
 
     def _moments(self, lives: Sequence[Life], moments: int) -> Floats:
-        """Count what is alive at each moment after which a value dies; at any other moment no more is alive
-        than then.
-        """
+        """Count the live bytes at each moment after which a value dies; the peak is at one of these moments."""
         begin: dict[int, list[Life]] = {}
         end: dict[int, list[Life]] = {}
         for life in lives:
@@ -82,7 +80,7 @@ class Footprint:
     # ---------------------------------------------------------------- bytes
 
     def tile(self, array: Array, sharding: Sharding | None) -> int:
-        """Return the bytes of one device's tile, of the whole array where it has no sharding."""
+        """Return the bytes of one device's tile; of the whole array if it has no sharding."""
         if sharding is None or not sharding.is_tiled:
             return array.bytes
         size = self._tiles.get((array, sharding))

@@ -91,7 +91,7 @@ def results_of(plan: OpPlan) -> Results:
 
 
 def operand_steps(plan: OpPlan) -> tuple[Step, ...]:
-    """Return the steps that bring the operands of ``plan``, in order."""
+    """Return the steps that reshard the operands of ``plan``, in order."""
     if isinstance(plan, LeftOutPlan):
         return plan.steps
     if isinstance(plan, ControlFlowPlan) and plan.before:
@@ -101,7 +101,7 @@ def operand_steps(plan: OpPlan) -> tuple[Step, ...]:
 
 
 def steps_of(plan: OpPlan) -> Iterator[Step]:
-    """Yield the steps that bring the operands of ``plan``, then the reshards of its results."""
+    """Yield the steps that reshard the operands of ``plan``, then the reshards of its results."""
     yield from operand_steps(plan)
     for result in results_of(plan):
         if result is not None and result.reshard is not None:
@@ -109,7 +109,7 @@ def steps_of(plan: OpPlan) -> Iterator[Step]:
 
 
 def operand_copies(plan: OpPlan) -> tuple[Copy, ...]:
-    """Return the copies that the op itself reads, once its operands are brought."""
+    """Return the copies that the op itself reads, after its operands are resharded."""
     match plan:
         case ConstraintPlan():  # its result is the operand's array
             return ()
@@ -155,7 +155,7 @@ def with_parts(plan: OpPlan, operands: Operands, results: Results) -> OpPlan:
 
 
 class Times(NamedTuple):
-    """How often an op runs. Loops whose trips are not known count once, and ``known`` is False."""
+    """How often an op runs. A loop with an unknown trip count counts once, and ``known`` is False."""
 
     number: int
     known: bool
@@ -163,7 +163,7 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One collective of a program. ``bytes``: what one device receives each time from others.
+    """One collective of a program. ``bytes``: the bytes that one device receives from others in one execution.
 
     ``receivers``: the devices that receive; None for every device. ``reshard`` and ``step``: the redistribution that
     the collective is a step of, and the step of its plan. ``over``: for all other collectives, the sub-axes of ``mesh``

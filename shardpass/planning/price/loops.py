@@ -1,4 +1,4 @@
-"""Products in blocks: what a collective and its products cost one after the other and in turn, and which become loops.
+"""Price products in blocks: a collective and its products in sequence and overlapped, and the choice of loops.
 
 What a collective and its products cost one after the other, and in turn; and which pairs are to become loops.
 
@@ -89,8 +89,8 @@ class Blocks:
 
 
 def reshaped(before: Shape, after: Shape, dim: int, count: int) -> int | None:
-    """Return the dimension of ``after`` along which ``count`` tiles lie that lie along ``dim`` of ``before``; None if
-    there is none.
+    """Return the dimension of ``after`` that contains the ``count`` tiles along ``dim`` of ``before``; None if there
+    is none.
 
     Example: dim 1 of [256, 4, 128] becomes dim 1 of [256, 512], as equally many elements come before it.
     """
@@ -146,7 +146,7 @@ class Price:
 
     @property
     def apart(self) -> float:
-        """Seconds of the collective and its products, one after the other."""
+        """Seconds of the collective and its products in sequence."""
         return self.collective + self.products
 
     @property
@@ -157,7 +157,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class LoopTerms:
-    """Which pairs become loops: OFF, ALL, MEMORY (those whose loop holds less), or a machine (those that save time).
+    """Which pairs become loops: OFF, ALL, MEMORY (loops that need less memory), or a machine (loops that save time
+    on it).
 
     ``one_way``: tiles go round the ring in one direction.
     """
@@ -166,7 +167,7 @@ class LoopTerms:
     one_way: bool = False
 
     def machine(self, usual: Machine) -> Machine:
-        """Return the machine whose time is modelled: the one that ``which`` names, otherwise ``usual``."""
+        """Return the machine whose time is modeled: the one named by ``which``, else ``usual``."""
         return usual if self.which in (OFF, ALL, MEMORY) else chosen(self.which)
 
     def both_ways(self, pair: Pair) -> bool:
@@ -211,7 +212,7 @@ def _seconds(part: Part, count: int, machine: Machine) -> float:
 
 
 def resident_bytes(pair: Pair, both_ways: bool) -> int:
-    """Return the bytes that a loop keeps instead of the array that it does not make.
+    """Return the bytes that a loop keeps instead of the array that it avoids.
 
     These are the present tile and the next one, each way; and one more term where the blocks are terms of a sum.
     """

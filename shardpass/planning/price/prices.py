@@ -39,7 +39,7 @@ class Prices:
         return len(self._known) + len(self._least)
 
     def move(self, array: Array, source: Sharding, target: Sharding, mesh: PrimeMesh) -> int:
-        """Return the bytes that a device receives to bring an array from ``source`` to ``target``."""
+        """Return the bytes that a device receives to reshard an array from ``source`` to ``target``."""
         if source is target or source == target:
             return 0
         key = (array, source, target, mesh.manual)

@@ -92,7 +92,7 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class OperandPlan:
-    """How an operand is brought: the steps in order, the copy that the op reads, and the masks on it."""
+    """How an operand is resharded: the steps in order, the copy that the op reads, and the masks applied to it."""
 
     copy: Copy
     steps: tuple[Step, ...] = ()
@@ -101,7 +101,7 @@ class OperandPlan:
 
 @dataclass(frozen=True, slots=True)
 class ResultPlan:
-    """How a result is computed: split as ``dims``, completed, and brought from ``computed`` to ``wanted``."""
+    """How a result is computed: split as ``dims``, completed, and resharded from ``computed`` to ``wanted``."""
 
     value: int
     dims: DimAxes
@@ -128,7 +128,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """An op that is split by its model, as ``local`` says."""
+    """An op that is split by its model, as described by ``local``."""
 
     op: Op
     operands: tuple[OperandPlan, ...]
@@ -149,7 +149,7 @@ class WholePlan:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintPlan:
-    """A constraint: its result is the operand's array, in the copy that the operand is brought to."""
+    """A constraint: its result is the array of the operand, in the copy to which the operand is resharded."""
 
     op: Op
     operand: OperandPlan
@@ -212,7 +212,7 @@ class ControlFlowPlan:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutPlan:
-    """An op that nothing uses, left out. ``steps``: those brought for it that later ops use."""
+    """An op without users, which is left out. ``steps``: the reshards of its operands that later ops use."""
 
     op: Op
     steps: tuple[Step, ...]

@@ -101,7 +101,7 @@ class Elimination:
         self.left = Network(reduced.sizes, reduced.tables, reduced.base + base)
 
     def values(self, chosen: Mapping[int, int]) -> dict[int, int]:
-        """Return the best values of all variables, given ``chosen`` values of those that are left."""
+        """Return the best values of all variables, given ``chosen`` values of the remaining ones."""
         values = dict(chosen)
         for variable, tables in reversed(self._gone):
             costs = _sum([_along(variable, table, values) for table in tables]) if tables else None

@@ -83,9 +83,7 @@ class Network:
         return Network(rest.sizes, rest.tables, rest.base + self.base)
 
     def components(self) -> list[Network]:
-        """Return the networks of variables that depend on one another; their prices and ``base`` add up to the
-        price.
-        """
+        """Return the networks of connected variables; their prices and ``base`` add up to the price of the network."""
         leaders = {variable: variable for variable in self.sizes}
 
         def leader(variable: int) -> int:

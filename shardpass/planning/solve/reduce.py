@@ -61,7 +61,7 @@ class Reduced:
 
 
 def reduced(network: Network, known: Mapping[int, int]) -> Reduced:
-    """Return what is left of ``network``, of tables over one or two variables. ``known``: of finite price."""
+    """Reduce ``network``, which has tables over one or two variables. ``known``: an assignment of finite price."""
     messages = _Messages(network, known)
     spent, before = 0, -math.inf
     while messages.bound < messages.price * (1 - CLOSE) and messages.bound > before + CLOSE * messages.price:
@@ -164,7 +164,7 @@ class _Messages:
         self.bound = max(self.bound, bound)
 
     def _cut(self, variable: int, kept: Costs) -> None:
-        """Leave the values of ``variable`` that are not ``kept`` out of its tables and messages."""
+        """Remove the values of ``variable`` that are not in ``kept`` from its tables and messages."""
         self.own[variable], self.values[variable] = self.own[variable][kept], self.values[variable][kept]
         for edge in self.behind[variable]:
             edge.costs, edge.to_first = edge.costs[kept], edge.to_first[kept]
@@ -184,7 +184,7 @@ class _Messages:
 
 
 def _order(network: Network) -> Sequence[int]:
-    """Return the variables so that neighbours are near one another."""
+    """Order the variables so that neighbors are close to one another."""
     from scipy.sparse import coo_array  # 0.1 s, which programs that elimination solves need not spend
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 

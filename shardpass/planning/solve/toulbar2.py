@@ -79,8 +79,8 @@ def _greatest(network: Network) -> float:
 
 
 def _searched(network: Network, slack: float, unit: float, backtracks: int) -> Result:
-    """Return the best assignment with a price (without the base) below ``slack``; of infinite price if there
-    is none.
+    """Return the best assignment with a price (without the base) below ``slack``. If there is none, its price is
+    infinite.
     """
     upper = slack if math.isfinite(slack) else _greatest(network)
     top = math.ceil(upper / unit) + 1
@@ -124,7 +124,7 @@ def _run(network: Network, top: int, unit: float, backtracks: int) -> tuple[list
 
 
 def _add(problem: object, scope: list[int], costs: Costs) -> None:
-    """Add a table to toulbar2's problem; one of two or three variables as an array, which is fast."""
+    """Add a table to toulbar2's problem; a table of two or three variables is added as an array, which is faster."""
     scopes = np.array([scope])
     if len(scope) in (2, 3):
         problem.AddFunctions(scopes, costs[None])  # type: ignore[attr-defined]

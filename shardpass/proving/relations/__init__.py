@@ -1,1 +1,3 @@
-"""What a proof knows of a value: terms of the whole program, pieces of tiles, and how ops make others of them."""
+"""Relations: what a proof knows about a value. Terms of the whole program, pieces of tiles, and the effect of ops on
+both.
+"""

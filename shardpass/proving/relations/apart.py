@@ -1,4 +1,4 @@
-"""Partial sums over ranges that lie apart.
+"""Partial sums over ranges that are not adjacent.
 
 Of 8 parts of a batch one group of devices may add up the parts 0, 2, 4 and 6, and another one the others; a later sum
 fills the gaps. Until then what a device has is a term over a set of boxes of the ranges:

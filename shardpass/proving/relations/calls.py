@@ -45,7 +45,7 @@ def reached(op: Any, functions: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def waiting_in(op: Any, functions: Mapping[str, Any]) -> list[Any]:
-    """Return the ops in ``op``, with itself and what it calls, that may wait for other devices or run forever."""
+    """Return the ops in ``op``, including those that it calls, that may wait for other devices or run forever."""
     if op.name not in CALLEE and op.name not in WAITING and not len(op.regions):
         return []
     return [inner for inner in reached(op, functions) if inner.name in WAITING]

@@ -13,8 +13,8 @@ several rows vary, those after the first are stored relative to it. Example: a d
 [4, 8) is sum[m, n, 4, 8] of x[m, k] * y[k, n]. A convolution at o with offsets k has the rows o + k and k, and is
 sum[o, 0, 3], the first relative to the second.
 
-**Partial sums.** Two pieces of one reduction over adjacent ranges combine into one piece over the union of both, if
-all other indices are equal.
+**Partial sums.** Pieces of one reduction whose ranges are disjoint and together fill one range (or one box, if there
+are several reduced dimensions) combine into one piece over that range, if all other indices are equal.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COMPARED = ("compare", "EQ"), ("compare", "NE")  # these commute too
 
 
 def combine(terms: Terms, key: Key, pieces: Sequence[Piece], box: tuple[Ints, Ints, Bools]) -> Piece:
-    """Return the op ``key`` of ``pieces`` in a box inside all of them."""
+    """Apply the op ``key`` to ``pieces`` in a box that is inside all of them."""
     lo, hi, on = box
     if sum(len(p.a) for p in pieces) > MOST_INDICES:
         raise Unknown("the terms of its operands have too many indices")
@@ -206,7 +206,7 @@ def _self(rank: int) -> list[Row]:
 def _kept_ranges(
     term: Term, reducer: Hashable, untouched: Sequence[int], order: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
-    """Return the ranges that a reduction of ``term``, itself a reduction, has too: sums of sums."""
+    """Return the ranges of ``term``, itself a reduction, that its reduction has, too: a sum of sums."""
     if not isinstance(reducer, tuple) or not goes_on(term.reducer, reducer):
         return ()
     place = {old: new for new, old in enumerate(order) if old in set(untouched)}
@@ -214,7 +214,7 @@ def _kept_ranges(
 
 
 def _column_as_known(terms: Terms, reducer: Hashable, piece: Piece, dim: int) -> Ints:
-    """Return ``a`` with a column, for a dimension of one position, that agrees with a reduction in the table.
+    """Return ``a`` with a column that matches a reduction in the table, for a dimension of one position.
 
     Any column says the same of one position; that of a reduction of the whole program gives the same term.
     """
@@ -239,9 +239,7 @@ def _column_as_known(terms: Terms, reducer: Hashable, piece: Piece, dim: int) ->
 def _telescoped(
     term: Term, reducer: Hashable, a: Ints, base: Ints, dim: int, running: Ints, piece: Piece, count: Ints
 ) -> Ints | None:
-    """Return ``b`` of one reduction over the ranges of all positions along ``dim``, if each begins where another
-    ends.
-    """
+    """Return ``b`` of one reduction over the ranges of all positions along ``dim``, if the ranges are adjacent."""
     if term.reducer != reducer or reducer is None or len(running) != 2:
         return None
     for lo, hi in term.ranges:
@@ -276,8 +274,8 @@ def add_ranges(terms: Terms, pieces: Sequence[Piece], box: tuple[Ints, Ints, Boo
 
 
 def add_rows(terms: Terms, number: int, a: Ints, at_lo: Ints, box: tuple[Ints, Ints, Bools]) -> Piece | None:
-    """Return the sum of a term's elements at ``lo`` [pieces, devices, indices] and on through ``box`` by ``a``; or
-    None.
+    """Return the sum of elements of one term: those at ``at_lo`` [pieces, devices, indices] and along ``box`` by
+    ``a``; None if their ranges do not form one box.
     """
     lo, hi, on = box
     term = terms.all[number]
@@ -370,7 +368,7 @@ def operands_of(terms: Terms, piece: Piece, box: tuple[Ints, Ints, Bools]) -> li
 
 
 def cells(groups: Sequence[Sequence[Piece]]) -> list[tuple[list[Piece], tuple[Ints, Ints, Bools]]]:
-    """Return the boxes in which one piece of each of ``groups`` lies, with these pieces."""
+    """Return the boxes that lie in one piece of each of ``groups``, with these pieces."""
     result: list[tuple[list[Piece], tuple[Ints, Ints, Bools]]] = []
     if not groups:
         return result

@@ -16,7 +16,7 @@ from shardpass.proving.relations.terms import Term, Terms
 
 
 def differs(terms: Terms, want: Content, have: Content, side: Side) -> str | None:
-    """Return why the tiles ``have`` are not known to be those of the whole ``want``; None where they are."""
+    """Return why the tiles ``have`` are not known to equal those of the whole value ``want``; None if they are."""
     devices = len(side.offsets)
     if not want.covered():
         return "the whole program's result is not known"
@@ -107,7 +107,7 @@ def told_apart(terms: Terms, have: Piece, want: Piece) -> str:
 
 
 def _elsewhere(have: Piece, want: Piece) -> str:
-    """Return how one piece is not the other of the same term: by an index on a device, its strides, or its extent."""
+    """Describe how two pieces of one term differ: in an index on a device, in strides, or in extent."""
     on = have.on & want.on
     rows = (("from index", have.at_lo, want.at_lo), ("from place", have.lo, want.lo), ("up to place", have.hi, want.hi))
     places = [
@@ -121,7 +121,7 @@ def _elsewhere(have: Piece, want: Piece) -> str:
 
 
 def _apart(terms: Terms, have: int, want: int) -> str:
-    """Return how one term is not the other, which prints alike; "" where it is."""
+    """Describe how two terms differ that print alike; "" if they are equal."""
     if have == want:
         return ""
     x, y = terms.all[have], terms.all[want]

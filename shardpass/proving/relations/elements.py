@@ -131,9 +131,7 @@ def folded(name: str, element: str, values: Sequence[Any]) -> Any:
 
 
 def neutral(value: Any, reducer: str, element: str, dtype: Any) -> Law | None:
-    """Return the law by which ``reducer`` of ``value`` and an element is that element; None where there is no such
-    law.
-    """
+    """Return the law that makes ``value`` the identity of ``reducer``; None if there is no such law."""
     if value is None:
         return None
     if value.dtype.kind in "iub":
@@ -156,7 +154,7 @@ def neutral(value: Any, reducer: str, element: str, dtype: Any) -> Law | None:
 
 
 def is_neutral(value: Any, reducer: str, element: str, dtype: Any) -> bool:
-    """Return whether ``reducer`` of ``value`` and any other element is the other, if not of -0."""
+    """Return whether ``value`` is an identity of ``reducer``, possibly except for -0."""
     return neutral(value, reducer, element, dtype) is not None
 
 

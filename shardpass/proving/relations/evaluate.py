@@ -1,4 +1,4 @@
-"""Walks over a program: the contents of each value follow from those of the arguments.
+"""Walk over a program and derive the content of each value from the contents of the arguments.
 
 The whole program and the program of one device are walked by the same rules: the whole one as a program of one device
 whose tiles are whole arrays. A value that no rule knows has no contents, which its users pass on; the first op where
@@ -21,7 +21,7 @@ from shardpass.proving.relations.terms import Terms
 
 
 class Unknown(Exception):
-    """The reason for which a rule cannot say anything: the results have no contents."""
+    """Raised if a rule cannot determine the contents of the results, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Walk:
         self.sides: list[Any] = []  # how arguments and results of main are cut
 
     def next_loop(self) -> int:
-        """Return a number that no other loop of the walk has."""
+        """Return a unique number for a loop of the walk."""
         self._loop_count += 1
         return self._loop_count
 

@@ -1,4 +1,4 @@
-"""A term that goes on as a constant beyond its bounds: what a padded array is, as one term.
+"""Terms with a constant beyond their bounds, which represent padded arrays as one term.
 
     extended[i] = term[i] where lo <= i[row] < hi for each bounded row, and the constant elsewhere
 

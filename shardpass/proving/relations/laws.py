@@ -20,7 +20,7 @@ from shardpass.ir.locations import place_of
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """An equation of expressions, and what differs where floats do not keep it: nothing, if ``risk`` is empty."""
+    """An equation of expressions. ``risk``: how floats may violate it; empty if they never do."""
 
     name: str
     equation: str
@@ -75,7 +75,7 @@ LAWS = (*EXACT, *INEXACT)
 
 @dataclass(frozen=True, slots=True)
 class LawUse:
-    """A law that a proof took, with the places of the ops at which it did; ``detail`` says of what type."""
+    """A law used by a proof, with the places of the ops where it was used. ``detail``: the type."""
 
     law: Law
     detail: str

@@ -1,4 +1,4 @@
-"""Where tiles lie in a whole value, read from the terms that both are made of."""
+"""Locate tiles in a whole value by the terms that both consist of."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from shardpass.proving.relations.sides import Side
 
 
 def where_in(whole: Content, have: Content, devices: int) -> Side | None:
-    """Return where the tiles ``have`` lie in ``whole``, as one of their pieces says; None where none does."""
+    """Return where the tiles ``have`` are in ``whole``, according to one of their pieces; None if no piece
+    determines it.
+    """
     offsets = np.zeros((devices, whole.rank), np.int64)
     for dim in range(whole.rank):
         if whole.shape[dim] == have.shape[dim]:

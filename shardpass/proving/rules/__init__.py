@@ -1,3 +1,3 @@
-"""The rules: the contents of the results of each op follow from those of its operands. One file a family; ``table`` has
-all.
+"""Rules that derive the contents of an op's results from those of its operands. One file for each family; ``table``
+lists all.
 """

@@ -1,4 +1,5 @@
-"""Ops that need whole rows: some dimensions are shared by operands and results, of the others a device needs all.
+"""Ops that need whole rows: operands and results share some dimensions, and a device needs all elements along the
+others.
 
 A row of the table says, for each dimension of each operand and result, the label of the dimension it is shared as, or
 None for one that is needed whole. Example: a sort along dimension 1 of f32[8, 6] has ("i", None) everywhere: each row

@@ -78,7 +78,7 @@ def constant_piece(terms: Terms, element: str, value: Any, box: Box) -> Piece | 
 
 
 def known_numbers(terms: Terms, content: Content) -> Ints | None:
-    """Return the number in a tile of one element on each device, [devices]; None where it is not known."""
+    """Return the value of a one-element tile on each device, [devices]; None if it is unknown."""
     if int(np.prod(content.shape)) != 1 or not content.covered():
         return None
     result = np.zeros(len(content.pieces[0].on), np.int64)

@@ -263,7 +263,9 @@ def masked(site: Site) -> list[Content]:
 
 
 def _says_where(site: Site, op: Any, choice: Piece, holds: bool) -> None:
-    """Raise Unknown unless ``choice`` is whether the index of the gather ``op`` lies in its operand, and no more."""
+    """Raise Unknown unless ``choice`` is exactly the test whether the index of the gather ``op`` is in its operand's
+    bounds.
+    """
     box = choice.lo, choice.hi, choice.on
     operand, indices = (site.walk.values[v] for v in op.operands)
     shape, _ = type_of(op.results[0])

@@ -22,7 +22,9 @@ from shardpass.sharding.notations.sdy import mesh_or_device, parse_sdy
 
 
 def is_manual(text: str | None) -> bool:
-    """Return whether a sharding is manual over some axes: of others each device of the region has all."""
+    """Return whether a sharding is manual over some axes. Values without such a sharding are not cut at the region's
+    border.
+    """
     return text is not None and MANUAL.strip("{}") in text
 
 
@@ -62,7 +64,9 @@ def put_together(operand: Content, offsets: Ints, shape: Sequence[int], devices:
 
 
 def offsets_of(text: str | None, whole: tuple[int, ...], tile: tuple[int, ...], devices: int) -> Ints:
-    """Return where each device's tile begins, [devices, rank]. Raises Unknown where the sharding has other tiles."""
+    """Return the offset of each device's tile, [devices, rank]. Raises Unknown if the sharding gives tiles of
+    another shape.
+    """
     try:
         sharding = parse_sharding(text or "")
         if not isinstance(sharding, Sharding) or sharding.tile_shape(whole) != tile:
@@ -101,7 +105,7 @@ def _in_region(walk: Walk, block: Any, tiles: list[Content]) -> list[Content]:
 
 
 class Borders:
-    """How the operands and results of a ``sdy.manual_computation`` are cut over its manual axes."""
+    """Cut the operands and results of a ``sdy.manual_computation`` over its manual axes."""
 
     def __init__(self, op: Any, devices: int) -> None:
         self._op, self._devices = op, devices
@@ -109,7 +113,7 @@ class Borders:
         self._meshes = meshes_around(op)
 
     def offsets(self, name: str, index: int, whole: tuple[int, ...], tile: tuple[int, ...]) -> Ints:
-        """Return where each device's tile begins. Raises Unknown where tiles are of another shape."""
+        """Return the offset of each device's tile. Raises Unknown if the sharding gives tiles of another shape."""
         rows = re.findall(r"<(@[^<>]*)>", str(self._op.attributes[name]))
         try:
             word = parse_sdy(f"#sdy.sharding<{rows[index]}>", self._meshes)
@@ -138,7 +142,7 @@ def meshes_around(op: Any) -> dict[str, Mesh | int]:
 
 
 def alike(content: Content) -> bool:
-    """Return whether all devices have the same."""
+    """Return whether all devices have the same content."""
     return all(_alike(p.b) and _alike(p.lo) and _alike(p.hi) and _alike(p.on) for p in content.pieces)
 
 

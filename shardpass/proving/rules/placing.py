@@ -1,4 +1,4 @@
-"""A scatter of one window that replaces what lies at a known position: as an update of a slice, or of nothing.
+"""Scatters of one window to a known position: the same as an update of a slice, or as no update.
 
 Where the window lies outside of the operand, on the devices whose tile has another part, nothing changes. A window that
 lies partly outside says nothing here.

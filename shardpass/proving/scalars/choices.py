@@ -1,4 +1,4 @@
-"""Terms that an integer of the program chooses: a table from ranges of that integer to other terms.
+"""Terms selected by an integer of the program: a table from ranges of that integer to other terms.
 
     choice(t; [0, 4) -> a, [4, 8) -> b, elsewhere -> 0)
 
@@ -20,7 +20,7 @@ from shardpass.proving.scalars.table import CHOICE, FUNCTION, TERM, Scalars
 
 
 def range_of(table: Scalars, base: int, element: str) -> tuple[int, int]:
-    """Return the numbers [lo, hi) that ``base`` may be: those of the type that it was made with."""
+    """Return the range [lo, hi) of the values of ``base``, by the type with which it was created."""
     result = table.ranges.get(base)
     if result is None:
         low, high = limits(element)

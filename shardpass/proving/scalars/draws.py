@@ -1,4 +1,4 @@
-"""Random numbers of ``stablehlo.rng``: those of device 0 stand for those of the whole program.
+"""Random numbers of ``stablehlo.rng``: the draws of device 0 represent those of the whole program.
 
 Each draw is a number of its own that follows from nothing, so only distributions can be compared: the n-th draw of
 device 0 is named as the n-th of the whole program, of the same bounds, and the draws of other devices are terms that

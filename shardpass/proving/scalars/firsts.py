@@ -15,7 +15,7 @@ from shardpass.proving.scalars.truths import Truths
 
 
 def first_of_parts(truths: Truths, operands: Sequence[int]) -> Numbers | None:
-    """Return the label of the first of the greatest elements of a row, the least of ``operands``; None of others.
+    """Return the label of the first maximum of a row, the smallest label among ``operands``; None for other forms.
 
     Each operand is select(part = greatest, label of the part, a number that is greater than all labels).
     """

@@ -1,4 +1,4 @@
-"""The value of a term, and what sums, products and functions of such values are by the laws of real numbers.
+"""Values of terms as algebraic forms: sums, products and functions, simplified by the laws of real numbers.
 
 - 1 / (a * b) is (1 / a) * (1 / b), and c / c is 1 only where c > 0: 0 / 0 is none.
 - log(a) and 1 / a are those of a without its scale: log(a) = u + log(a * exp(-u)), where u is the mean exponent of

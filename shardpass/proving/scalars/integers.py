@@ -1,4 +1,4 @@
-"""Integers and truth values: computed where they are known, and as functions of one integer where that decides."""
+"""Integers and truth values: constants are computed, and values that depend on one integer become functions of it."""
 
 from __future__ import annotations
 

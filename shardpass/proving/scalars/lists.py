@@ -1,4 +1,4 @@
-"""Reductions of scalar terms whose order is open: a sorted list of what is reduced, identities left out.
+"""Reductions of scalar terms in any order: a sorted list of the reduced terms, without identities.
 
 Example: (a + b) + (c + 0) is the list [a, b, c] of add; max(a, max(a, b)) is [a, b] of maximum. Integers in a list are
 computed. Choices by one integer in a list are one choice of lists, so the rows that devices gather of their parts of a

@@ -1,4 +1,4 @@
-"""Gathers and scatters: at known positions elements move; at others they are choices by the indices."""
+"""Gathers and scatters: at known positions elements move; at unknown positions they become choices by the indices."""
 
 from __future__ import annotations
 

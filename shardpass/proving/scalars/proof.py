@@ -1,4 +1,4 @@
-"""A proof element by element, of programs whose arrays are small.
+"""Prove programs with small arrays element by element.
 
 Each element of the whole program's results, and each of each device's tiles, is a scalar term; the tiles are those of
 the results where the numbers are equal. What lies in an argument's padding is a term that nothing else has.
@@ -103,7 +103,7 @@ class ElementProof:
         return result
 
     def proved(self, index: int) -> bool:
-        """Return whether result ``index`` is that of the whole program."""
+        """Return whether result ``index`` equals that of the whole program."""
         if index >= len(self.tiles):
             return False
         want, have, side = self.wanted[index], self.tiles[index], self.results[index]

@@ -1,4 +1,4 @@
-"""Integers of a type of n bits: numbers modulo 2**n, so that a sum of u8 is that of i32, converted to u8."""
+"""Integers of n bits as numbers modulo 2**n, so that a u8 sum equals an i32 sum converted to u8."""
 
 from __future__ import annotations
 

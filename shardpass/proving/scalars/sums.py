@@ -1,4 +1,4 @@
-"""Reductions, products and windows: lists of what is reduced."""
+"""Reductions, products and windows as lists of the reduced terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Truth values: 1 or 0 in a field, and equal for comparisons that say the same.
+"""Truth values: 1 or 0 in a field, with equal values for equivalent comparisons.
 
 [x + y >= 1] of counts is [x >= 1] or [y >= 1], [min(x, y) >= c] is [x >= c] and [y >= c], and a comparison of a table
 with a number is one of the integer that chooses. What is left are conjunctions, as sets of truth values.

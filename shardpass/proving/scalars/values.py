@@ -244,7 +244,9 @@ class Fields:
         return Form(field.times(form.at, sign))
 
     def _inverse_of(self, number: int) -> Form | None:
-        """Return 1 / x of a term: of a product that of its factors; None where x is 0 or may be infinite."""
+        """Return the term 1 / x; for a product, the product of the inverses of its factors. None if x may be 0 or
+        infinite.
+        """
         key, operands = self.table.terms[number]
         form = self._forms[number]
         if form.at == self.field.zero or form.loose:

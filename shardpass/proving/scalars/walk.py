@@ -1,4 +1,4 @@
-"""The walk over a program whose values are arrays of scalar terms, [devices, dimensions of the tile]."""
+"""Walk over a program whose values are arrays of scalar terms, [devices, dimensions of the tile]."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ ScalarRule = Callable[[ScalarSite], list[Value]]
 
 
 class ScalarWalk:
-    """One program on ``devices`` devices. A value that no rule knows is None, which its users pass on."""
+    """Evaluate one program on ``devices`` devices. A value without a rule is None, and so are values computed from
+    it.
+    """
 
     def __init__(self, table: Scalars, devices: int, functions: Mapping[str, Any], rules: Mapping[str, ScalarRule],
                  borders: int = 0) -> None:  # fmt: skip

@@ -1,4 +1,4 @@
-"""Ops that need whole rows: one term for the rows that an op is given, and one for each element that it makes of them.
+"""Ops that need whole rows: one term for the input rows, and one for each element of the output rows.
 
 Which dimensions are shared and which are needed whole follows from the labels of ``rules/blocks.py``.
 """

@@ -58,7 +58,7 @@ def bytes_of(cells: Sequence[Cell]) -> float:
 
 @dataclass(frozen=True)
 class Moved:
-    """Arrays of one shape and element type (``width`` bits) that go from ``source`` to ``target``."""
+    """Arrays of one shape and element type (``width`` bits) that move from ``source`` to ``target``."""
 
     arrays: tuple[int, ...]
     width: int

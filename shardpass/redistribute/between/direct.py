@@ -41,7 +41,9 @@ class Direct:
 
 
 def direct(cells: Cells, ports: Ports, enough: float) -> Direct:
-    """Return the plan of cases 1 and 2. ``enough``: a makespan that needs no better holders and no better order."""
+    """Return the plan of cases 1 and 2. ``enough``: a makespan at which the search for better senders and orders
+    stops.
+    """
     cell, receiver = members(cells, cells.receivers)
     best: Direct | None = None
     known: list[IntArray] = []

@@ -149,7 +149,9 @@ def best_wave(moves: tuple[Moved, ...], ports: Ports, most: float | None) -> tup
 
 
 def _fastest(routed: Routed, ports: Ports, busiest: float, most: float | None) -> tuple[Schedule, Sequence[Message]]:
-    """Return the best schedule over sizes of chunks and rules, or the first that comes near the busiest port."""
+    """Return the fastest schedule over chunk sizes and rules, or the first one close to the time of the busiest
+    port.
+    """
     best: tuple[Schedule, Sequence[Message]] | None = None
     latency = (
         max(ports.latencies[ports.tier(edge.sender, edge.receiver)] for tree, _ in routed for edge in tree)

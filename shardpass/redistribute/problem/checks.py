@@ -1,4 +1,4 @@
-"""``make_problem``: the arguments of a redistribution, checked and brought to index arrays."""
+"""``make_problem``: check the arguments of a redistribution, and convert them to index arrays."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Terms:
         return self.limit
 
     def fits(self, built: Builder) -> bool:
-        """Return whether the bytes alive together keep to the limit (case 1)."""
+        """Return whether the live bytes stay within the limit (case 1)."""
         if self.limit == "max" and built.label == "rink":
             return True
         return self.most_live is None or built.memory.peak <= self.most_live

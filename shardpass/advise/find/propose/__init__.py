@@ -1,4 +1,4 @@
-"""The kinds of edits that are proposed, each by a function of the program that knows nothing of the others."""
+"""The kinds of proposed edits, each implemented by an independent function of the program."""
 
 from __future__ import annotations
 

@@ -29,12 +29,14 @@ LARGER = 1.001
 
 
 def shared(context: Context) -> Iterator[Edit]:
-    """Yield edits that give another spec to all constraints of one spec, or to those that one call makes."""
+    """Yield edits that change the spec of all constraints with one spec, or of all constraints made by one call."""
     yield from _edits(context, by_name(context.sites.constraints))
 
 
 def families(context: Context) -> Iterator[Edit]:
-    """Yield edits that give another spec to all arguments and constraints of one type and spec, or rank and spec."""
+    """Yield edits that change the spec of all arguments and constraints with one type and spec, or one rank and
+    spec.
+    """
     groups: dict[object, list[Site]] = defaultdict(list)
     for site in (*context.sites.arguments, *context.sites.constraints):
         if site.spec is None:

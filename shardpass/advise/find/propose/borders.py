@@ -16,7 +16,7 @@ from shardpass.ir.frames import Frame
 
 
 def borders(context: Context) -> Iterator[Edit]:
-    """Yield edits that give ``in_specs`` the specs that arrays have, all of one call together."""
+    """Yield edits that set ``in_specs`` to the shardings that the arrays have, all of one call together."""
     calls: dict[Frame, list[Change]] = defaultdict(list)
     for site in context.sites.borders():
         spec = context.spec_in(site, context.now)

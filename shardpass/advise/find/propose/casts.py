@@ -19,7 +19,9 @@ MOST = 6
 
 
 def casts(context: Context) -> Iterator[Edit]:
-    """Yield edits that constrain what is cast to a wider type: whole, all of a line and each; or over one axis."""
+    """Yield edits that constrain a value before a cast to a wider type: replicated, for all of a line and each one;
+    or over one axis.
+    """
     sites, lines = _sites(context), defaultdict(list)
     for site in sites:
         lines[site.frame].append(Change(site, ((),) * site.array.rank))

@@ -36,7 +36,7 @@ def renames(context: Context) -> Iterator[Edit]:
 
 
 def orders(context: Context) -> Iterator[Edit]:
-    """Yield edits that give the axes of one dimension another order: everywhere, in the signature, of one type."""
+    """Yield edits that reorder the axes of one dimension: everywhere, in the signature, or for one type."""
     signature = [*context.sites.arguments, *context.sites.results]
     every = [*signature, *context.sites.constraints]
     for names in dict.fromkeys(names for site in every for names in site.spec or () if len(names) > 1):

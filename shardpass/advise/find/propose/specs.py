@@ -37,7 +37,8 @@ def variants(spec: Spec, shape: Sequence[int], axes: Axes) -> Iterator[Spec]:
 
 
 def every_spec(shape: Sequence[int], axes: Axes, most: int | None = None) -> Iterator[Spec]:
-    """Yield the specs of an array: each axis on a dimension that it divides, or on none; those of few axes first.
+    """Yield the specs of an array: each axis on a dimension that it divides evenly, or unused; specs with few axes
+    come first.
 
     ``most``: axes that split anything; by default all.
     """

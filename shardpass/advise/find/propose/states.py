@@ -110,7 +110,7 @@ def spread(context: Context) -> Iterator[Edit]:
 
 
 def stacked(context: Context) -> Iterator[Edit]:
-    """Yield edits that split within the layer what is stacked, and split, along the first dimension.
+    """Yield edits that split stacked parameters within the layer instead of along the first dimension.
 
     Either all axes move one dimension on, as of a spec that was written for one layer, or those of the first alone.
     """

@@ -1,4 +1,4 @@
-"""Edits of what was never placed: batches, targets and banks without an annotation, or on every device whole.
+"""Edits of arrays that were never placed: batches, targets and banks without an annotation, or replicated.
 
 1. Arguments with one size of the first dimension are split there together, as a batch with its targets.
 2. Arguments that share the size of another dimension are split there together: a bank of adapters of which each step

@@ -23,7 +23,7 @@ MOST_LOOKUPS = 4
 
 
 def values(context: Context) -> Iterator[Edit]:
-    """Yield edits that constrain a value at the lines that send most, each over one axis of one dimension."""
+    """Yield edits that constrain a value at the lines that send most, each over one axis in one dimension."""
     yield from one_of_each(choices(context, site) for site in context.values[:MOST_VALUES])
 
 

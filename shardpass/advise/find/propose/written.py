@@ -1,4 +1,4 @@
-"""Edits of what is written: constraints dropped, annotations with an axis more, less, or elsewhere.
+"""Edits of existing annotations: dropped constraints, and annotations with an axis added, removed or moved.
 
 1. A constraint is dropped: alone, with all of its spec that a call makes, with all that split nothing, or with
    all others.
@@ -25,7 +25,7 @@ FEWEST_SPLIT = 8  # elements of a dimension for each device, for padding to be t
 
 
 def drops(context: Context) -> Iterator[Edit]:
-    """Yield edits that drop constraints: each alone, all of one spec, all that split nothing, and all."""
+    """Yield edits that drop constraints: each one, all with one spec, all that split nothing, and all."""
     constraints = context.sites.constraints
     for site in constraints:
         yield (Change(site, None),)
