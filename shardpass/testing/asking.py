@@ -15,8 +15,8 @@ from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
 
-from shardpass.advise.suggest.explain import UNSAID, explain, jitted
-from shardpass.advise.suggest.take import partitioner_of, take
+from shardpass.advise.suggest.explain import explain
+from shardpass.advise.suggest.take import UNSPECIFIED, jitted, partitioner_of, take
 from shardpass.ir.context import UNNAMED
 from shardpass.ir.frames import is_library
 from shardpass.report.collectives import Collectives, collectives_of
@@ -41,8 +41,8 @@ def collectives(
     partitioner: str = "xla",
     target: str | None = None,
     mesh: Any = None,
-    in_shardings: Any = UNSAID,
-    out_shardings: Any = UNSAID,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
     **kwargs: Any,
 ) -> Collectives:
     """Return the collectives of the partitioned program of ``f(*args, **kwargs)``. Nothing runs.
@@ -87,8 +87,8 @@ def assert_collectives(
     partitioner: str = "xla",
     target: str | None = None,
     mesh: Any = None,
-    in_shardings: Any = UNSAID,
-    out_shardings: Any = UNSAID,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
     **kwargs: Any,
 ) -> Collectives:
     """Assert which collectives the partitioned program of ``f(*args, **kwargs)`` has, and return them.
@@ -126,8 +126,7 @@ def _program(
     options: dict[str, Any] = {"partitioner": partitioner_of("collectives", partitioner), "mesh": mesh}
     if target is not None:
         options["target"] = target
-    shardings = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    return jitted(f, mesh, {name: value for name, value in shardings.items() if value is not UNSAID}), options
+    return jitted(f, mesh, in_shardings=in_shardings, out_shardings=out_shardings), options
 
 
 def _digest(data: str | bytes, file: str, options: Mapping[str, Any]) -> str:
@@ -165,7 +164,7 @@ def _without_callers(text: str) -> str:
 
 def _edits(f: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """Return the edits that save most, as text."""
-    more = {name: value for name, value in asked.items() if value is not UNSAID and value is not None}
+    more = {name: value for name, value in asked.items() if value is not UNSPECIFIED and value is not None}
     explanation: Explanation = explain(f, *args, **more, **kwargs)
     edits: Findings | None = explanation.findings
     shown = [f"{one.sentence}\n{one.diff or '; '.join(one.code)}" for one in list(edits or ())[:MOST_EDITS]]

@@ -11,13 +11,12 @@ from typing import Any
 
 from shardpass.advise.find.findings import Wanted, with_decided, with_findings
 from shardpass.advise.find.planned import find_hints
-from shardpass.advise.suggest.take import decide_for, put_mesh, read_options, take
+from shardpass.advise.suggest.take import UNSPECIFIED, decide_for, jitted, put_mesh, read_options, take
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen
 from shardpass.diagnostics import Place, ShardpassError, collect
 from shardpass.diagnostics.arguments import has, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_report import NOT_MEASURED
-from shardpass.diagnostics.table_suggest import SHARDINGS_OF_WHAT
 from shardpass.ir.annotations import EXACT
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
@@ -36,15 +35,6 @@ from shardpass.runtime.peers import OURS
 from shardpass.sharding import Mesh
 from shardpass.targets.target import Target
 
-
-class _Unsaid:
-    """The default of arguments for which None has a meaning of its own."""
-
-    def __repr__(self) -> str:
-        return "UNSPECIFIED"
-
-
-UNSAID = _Unsaid()
 NOTHING = Wanted()
 
 
@@ -52,8 +42,8 @@ def explain(
     f: Any,
     *args: Any,
     mesh: Any = None,
-    in_shardings: Any = UNSAID,
-    out_shardings: Any = UNSAID,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
     machine: str | os.PathLike[str] | cost.Machine | None = None,
     trips: int | None = None,
     memory_limit: int | str | None = None,
@@ -114,9 +104,7 @@ def explain(
         raise wrong_argument("explain", "trips", trips, "a whole number, or None")
     if type(hints) is not bool:
         raise wrong_argument("explain", "hints", hints, "True or False")
-    given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    given_shardings = {name: value for name, value in given.items() if value is not UNSAID}
-    wrapped = jitted(f, mesh, given_shardings)
+    wrapped = jitted(f, mesh, in_shardings=in_shardings, out_shardings=out_shardings)
     if is_compiled(wrapped):
         explanation = explain_compiled(wrapped, over, machine)
         if hints:
@@ -247,16 +235,3 @@ def pipeline(effort: int, matmul_loops: str = OFF, machine: str | None = None, c
     given += [] if matmul_loops == OFF else [f"matmul-loops={show_value(matmul_loops)}"]
     given += [] if constraints == EXACT else [f"constraints={show_value(constraints)}"]
     return f"{PIPELINE}{{{' '.join(given)}}}" if given else PIPELINE
-
-
-def jitted(f: Any, mesh: Any, shardings: dict[str, Any]) -> Any:
-    """Wrap a function in ``jax.jit`` with ``shardings``; return any other ``f`` unchanged."""
-    if not callable(f) or hasattr(f, "lower") or hasattr(f, "as_text"):
-        if shardings:
-            raise SHARDINGS_OF_WHAT.error(given=f"an object of class {type(f).__name__}", names=" and ".join(shardings))
-        return f
-    import jax
-
-    from shardpass.jax.partition import over
-
-    return jax.jit(f, **over(mesh, **shardings))

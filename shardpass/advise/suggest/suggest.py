@@ -28,7 +28,7 @@ from jaxlib.mlir import ir
 from shardpass.advise.place.sites import Reading
 from shardpass.advise.suggest.report import Advice, Suggestion
 from shardpass.advise.suggest.solution import Suggesting
-from shardpass.advise.suggest.take import imported, is_abstract, read_options, take
+from shardpass.advise.suggest.take import UNSPECIFIED, imported, is_abstract, jitted, read_options, take
 from shardpass.cost import machine as cost
 from shardpass.cost.chosen import chosen, machine_text
 from shardpass.diagnostics import ShardpassError
@@ -53,6 +53,8 @@ def suggest(
     f: Any,
     *args: Any,
     mesh: Any = None,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
     memory_limit: int | str | None = None,
     effort: int = 1,
     machine: str | os.PathLike[str] | cost.Machine | None = None,
@@ -69,6 +71,7 @@ def suggest(
         f: a function, the result of ``jax.jit`` or ``lower``, a module, or the path of a file with a module.
         args, kwargs: the arguments of a function: arrays or ``jax.ShapeDtypeStruct``. Nothing runs.
         mesh: a jax Mesh or AbstractMesh; by default the mesh of the program.
+        in_shardings, out_shardings: the given shardings of a function that is not jitted, as in ``explain``.
         memory_limit: the memory of a device, in bytes or as text such as "16GiB". The default is the memory of the
             machine; "none" is no limit.
         effort: 1 searches, 2 searches longer.
@@ -84,6 +87,7 @@ def suggest(
     """
     asked = read_options("suggest", mesh, machine, target, partitioner, effort, 1)
     read_limit(memory_limit)
+    f = jitted(f, mesh, in_shardings=in_shardings, out_shardings=out_shardings)
     try:
         data, file, usual = take(f, args, kwargs, None if asked.target is None else asked.target.platform)
     except ShardpassError:

@@ -15,7 +15,7 @@ from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.diagnostics.arguments import has, shown, text_of, whole, wrong_argument
 from shardpass.diagnostics.table_driver import CANNOT_READ
-from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM, OPTION_OF_JIT
+from shardpass.diagnostics.table_suggest import MESH_SIZE, NO_MESH, NOT_A_PROGRAM, OPTION_OF_JIT, SHARDINGS_OF_WHAT
 from shardpass.ir.annotations import mesh_of, num_devices, set_mesh, set_num_devices
 from shardpass.ir.context import UNNAMED, is_bytecode, parse_module
 from shardpass.ir.doors import Given
@@ -33,6 +33,33 @@ class GivenProgram(NamedTuple):
     data: str | bytes
     file: str = UNNAMED
     machine: str | None = None
+
+
+class _Unspecified:
+    """The default of shardings, for which None has a meaning of its own."""
+
+    def __repr__(self) -> str:
+        return "UNSPECIFIED"
+
+
+UNSPECIFIED = _Unspecified()
+
+
+def jitted(f: Any, mesh: Any, **shardings: Any) -> Any:
+    """Wrap a function in ``jax.jit`` with the ``shardings`` that are specified; return any other ``f`` unchanged.
+
+    Raises ShardpassError (SP806) for shardings of anything but a function that is not jitted.
+    """
+    shardings = {name: value for name, value in shardings.items() if value is not UNSPECIFIED}
+    if not callable(f) or hasattr(f, "lower") or hasattr(f, "as_text"):
+        if shardings:
+            raise SHARDINGS_OF_WHAT.error(given=f"an object of class {type(f).__name__}", names=" and ".join(shardings))
+        return f
+    import jax
+
+    from shardpass.jax.partition import over
+
+    return jax.jit(f, **over(mesh, **shardings))
 
 
 def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platform: str | None = None) -> GivenProgram:

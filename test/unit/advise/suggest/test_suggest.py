@@ -280,3 +280,17 @@ def test_the_machine_is_that_of_the_mesh(monkeypatch: pytest.MonkeyPatch) -> Non
         product, *arguments, mesh=AbstractMesh((8,), ("data",)), machine="v5e", memory_limit="none"
     )
     assert (found.plan.machine.name, found.memory_limit) == ("v5e", None)
+
+
+def test_shardings_of_the_signature_are_given_as_to_explain() -> None:
+    """Witness: ``jax.jit`` with the same shardings. Without them, the search splits the batch itself."""
+
+    def step(x: Any, w: Any) -> Any:
+        return jnp.tanh(x @ w)
+
+    given = (array(512, 256), array(256, 256))
+    specs = (P(None, "data"), P())
+    jitted = jax.jit(step, in_shardings=tuple(NamedSharding(EIGHT, spec) for spec in specs))
+    asked = shardpass.suggest(step, *given, mesh=EIGHT, in_shardings=specs)
+    assert str(asked) == str(shardpass.suggest(jitted, *given, mesh=EIGHT))
+    assert str(asked) != str(shardpass.suggest(step, *given, mesh=EIGHT))
