@@ -12,11 +12,8 @@ Example: two groups (0, 1) and (2, 3), and a permute that exchanges 0 with 2. De
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from shardpass.redistribute.candidates.sub_axes.all_to_all import swap
 from shardpass.redistribute.candidates.sub_axes.assignments import Assignment, SubAxisProblem
 from shardpass.redistribute.candidates.sub_axes.local_layout import LocalLayout, isolated, restored, windowable
 from shardpass.redistribute.candidates.sub_axes.route import Route
@@ -42,16 +39,6 @@ def swap_in_rounds(problem: SubAxisProblem, route: Route, builder: Builder) -> N
     program: list[ops.Op] = [] if layout.shape == builder.tile else [ops.Reshape(layout.shape)]
     coming = [route.first[m] for m in route.swapped]
     _append_rounds(problem, route.last, coming, chunk, source_of, take, place[member], program, builder)
-
-
-def swap_in_two(problem: SubAxisProblem, route: Route, builder: Builder) -> None:
-    """Build an all_to_all over all sub-axes except the largest, and rounds of permutes for the largest and the final
-    permute.
-    """
-    late = max(route.swapped, key=lambda m: problem.sub_axes.sizes[m])
-    first = tuple(t if m in route.swapped and m != late else route.first[m] for m, t in enumerate(route.middle))
-    swap(problem, route.first, first, builder)
-    swap_in_rounds(problem, replace(route, first=first, swapped=(late,)), builder)
 
 
 def _append_rounds(

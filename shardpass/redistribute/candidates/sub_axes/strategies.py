@@ -1,17 +1,16 @@
 """The strategies of ``planner="best"``: alternatives for the steps of a route; the cheapest wins.
 
 ``route`` says which sub-axes to slice, swap, permute and gather. The steps of one kind are one op each, with local
-transposes that put sub-dimensions where the op wants them. For the swap and the permute after it there are up to four
-strategies:
+transposes that put sub-dimensions where the op wants them. For the swap and the permute after it there are up to
+three strategies:
 
 1. One all_to_all over all sub-axes that swap, whatever dimensions they leave and take; then the permute, if any.
 2. Both at once in rounds (``ops.ChunkRounds``): g permutes of 1/g of the tile each, for a swap in groups of g. Its
    bytes are the least possible, its price is g latencies. Up to ``MOST_CHUNK_ROUNDS`` rounds.
-3. The all_to_all over all sub-axes but the greatest, and rounds for that one.
-4. An all_to_all for each hop of the route, and no permute, where the route has hops.
+3. An all_to_all for each hop of the route, and no permute, where the route has hops.
 
 Example: x:A, y:B to x:B, y:C, all of size 2, w bytes a tile. By 1 a device receives w/2 and then w; by 2, in two
-rounds, w/2 each; by 4 also w/2 twice. The gathers (``gathers``) follow. The paper's plan
+rounds, w/2 each; by 3 also w/2 twice. The gathers (``gathers``) follow. The paper's plan
 competes in ``search``: plans with more modelled bytes than that are dropped.
 """
 
@@ -25,7 +24,7 @@ from shardpass.redistribute.candidates.sub_axes.all_to_all import swap
 from shardpass.redistribute.candidates.sub_axes.assignments import REPLICATED, Assignment, SubAxisProblem
 from shardpass.redistribute.candidates.sub_axes.gathers import gather
 from shardpass.redistribute.candidates.sub_axes.local_layout import isolated, rearranged, windowable
-from shardpass.redistribute.candidates.sub_axes.rounds import MOST_CHUNK_ROUNDS, swap_in_rounds, swap_in_two
+from shardpass.redistribute.candidates.sub_axes.rounds import MOST_CHUNK_ROUNDS, swap_in_rounds
 from shardpass.redistribute.candidates.sub_axes.route import Route, find_routes
 from shardpass.redistribute.problem.device_arrays import least_permutation
 from shardpass.redistribute.program import ops
@@ -59,8 +58,6 @@ def _strategies_of(problem: SubAxisProblem, route: Route) -> list[Strategy]:
     if route.swapped and route.middle != route.last:
         if problem.sub_axes.count(route.swapped) <= MOST_CHUNK_ROUNDS:
             moves.append(swap_in_rounds)
-        if len(route.swapped) > 1:
-            moves.append(swap_in_two)
         if route.hops:
             moves.append(_swap_in_hops)
     return [partial(_build, problem, route, move) for move in moves]

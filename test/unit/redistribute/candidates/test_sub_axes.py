@@ -117,21 +117,6 @@ def test_a_chain_is_peeled_from_its_end():
     assert best.bytes_received == tile * 3 // 4 + tile // 2
 
 
-def test_a_cycle_beside_a_swap_of_many_takes_rounds_for_the_last_sub_axis_alone():
-    """a and b change places, and c and d leave: 1/2 of the tile, then a permute in two rounds."""
-    mesh = Mesh((("a", 2), ("b", 2), ("c", 2), ("d", 2)))
-    sides = (("a", "b", "cd", ""), ("b", "a", "", "cd"))
-    problem = make_problem((64,) * 4, "f32", *(Sharding.tiled(mesh, [tuple(dim) for dim in side]) for side in sides))
-    found = [built_by(problem, strategy) for strategy in strategies(SubAxisProblem.of(problem, problem.shape))]
-    tile = 4 * math.prod(problem.source.tile)
-    assert [[step.kind for step in built.steps] for built in found] == [
-        ["all_to_all", "collective_permute"],
-        ["collective_permute"] * 4,
-        ["all_to_all"] + ["collective_permute"] * 2,
-    ]
-    assert [built.received.max() for built in found] == [tile * 7 // 4, tile, tile * 3 // 2]
-
-
 @pytest.mark.parametrize("sizes", [(2, 3), (2, 2, 2), (3, 4), (3, 2, 2)])
 def test_every_form_of_every_problem_is_right(sizes):
     """Also those that lose: all pairs of shardings of rank 3 by all axes, and one of them by all but one."""
