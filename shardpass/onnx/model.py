@@ -178,7 +178,7 @@ def _parsed(onnx: Any, data: bytes, place: Place) -> Any:
 
 
 def _no_texts(proto: Any) -> Iterator[bytes]:
-    """Yield names that are no text: protobuf returns them as bytes."""
+    """Yield names that are not valid text, which protobuf returns as bytes."""
     graph = proto.graph
     for one in proto.configuration:
         yield from _bytes(one.name, *one.device)

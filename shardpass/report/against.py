@@ -1,6 +1,6 @@
 """Compare a report with other partitioners' programs: collectives by kind, bytes, memory.
 
-Memory is measured on all sides: what XLA's CPU client says of each program that it has compiled, ours too.
+Memory comes from XLA's CPU client for all programs, including shardpass's own.
 """
 
 from __future__ import annotations

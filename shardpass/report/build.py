@@ -1,7 +1,8 @@
-"""Make an ``Explanation`` of a module: partition the module while watching the pipeline, or read a partitioned module.
+"""Make an ``Explanation`` of a module: partition the module while watching the pipeline, or read a partitioned
+module.
 
-Numbers come from the partitioned module, which is what runs: kind, axes, bytes, trips. What they are about comes from
-the plan that it was built from (``watch``): array, shardings, reason, and the user's line.
+Kind, axes, bytes and trip counts come from the partitioned module, which is what runs. Array, shardings, reason and
+the user's line come from the plan from which it was built (``watch``).
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ def explain_module(
     machine: Any = None,
     folders: Sequence[Path] | None = None,
 ) -> Explanation:
-    """Explain ``module``, after ``pipeline`` has partitioned it in place where it is not partitioned yet.
+    """Explain ``module``. A module that is not partitioned is first partitioned in place by ``pipeline``.
 
-    ``file``: what the report calls it. ``machine``: whose time is modelled; by default the one that the module names
-    once it is partitioned. ``folders``: below which files of the user's program are quoted; None for any, of programs
-    that the caller knows.
+    ``file``: the name of the module in the report. ``machine``: the machine whose time is modeled; by default the
+    one that the partitioned module names. ``folders``: quote only files of the user's program below these folders;
+    None quotes any file, for trusted programs.
 
-    Raises ShardpassError where it cannot be partitioned, SP901 to SP903 for a machine that is none.
+    Raises ShardpassError if the module cannot be partitioned, and SP901 to SP903 for an unknown machine.
     """
     if machine is not None:
         machine = chosen(machine)

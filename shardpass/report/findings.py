@@ -1,7 +1,7 @@
 """``Finding``: an edit of annotations that reduces cost, with the compiled program's figures before and after.
 
-The figures are those of the partitioner that the report is about: each edit was compiled by it. ``Findings`` is what
-all renderers take. Of several findings each was compiled with those before it: they may be applied from the top.
+Each edit was compiled by the partitioner of the report, together with the findings before it, so findings may be
+applied in order. Renderers take ``Findings``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Figures:
     """The cost of one run on a device, for a compiled program or a plan.
 
     Attributes:
-        bytes: received, loops multiplied.
-        memory: arguments, results and temporaries, by the compiler's statistics; of a plan the most bytes alive.
-        flops: of products and convolutions, loops multiplied; 0 of a plan.
-        seconds: modelled, of a step, as ``Report.step_seconds``.
-        compute_seconds: of the work alone; 0 where it is not known.
-        temporaries: the part of ``memory`` that is neither arguments nor results; 0 where it is not known.
+        bytes: the received bytes, with loops multiplied.
+        memory: arguments, results and temporaries, by the compiler's statistics; for a plan, the peak of live bytes.
+        flops: operations of products and convolutions, with loops multiplied; 0 for a plan.
+        seconds: the modeled seconds of a step, as in ``Report.step_seconds``.
+        compute_seconds: the part of ``seconds`` without communication; 0 if unknown.
+        temporaries: the part of ``memory`` that is neither arguments nor results; 0 if unknown.
     """
 
     bytes: int
@@ -56,8 +56,8 @@ class LineChange:
 class Annotated:
     """An edit's change of one annotation: ``spec`` replaces ``now`` on the array ``name``; "" means no annotation.
 
-    ``kind``: "argument", "result", "constraint" or "value". ``positions``: of arguments and results, their places in
-    the signature of the program.
+    ``kind``: "argument", "result", "constraint" or "value". ``positions``: for arguments and results, their
+    positions in the signature of the program.
     """
 
     kind: str
@@ -76,16 +76,18 @@ class Finding:
     """An edit of annotations that reduces cost, with the figures before and after.
 
     Attributes:
-        action: DROP, REPLACE or ADD; NAME of a cause without an edit, with the figures of the program as it is.
-        sentence: the mistake, in a sentence with its figures.
-        annotations: what the edit changes; of one kind and, where there are several, by one rule.
-        code: the edit in JAX's text, a line each.
-        diff: the edit as a unified diff of the user's file; "" where the source is not at hand.
-        place: the user's line, of a constraint or a value.
-        before, after: figures without the edit, with the edits before it applied; and with it.
-        lines: the lines whose bytes the edit changes, those that save most first.
-        kind: UNEVEN where the annotation meets a size that the devices do not divide, LOOKUP where rows of the array
-            are looked up, CAUSE of a cause without an edit, else ANNOTATION.
+        action: DROP, REPLACE or ADD; NAME for a cause without an edit, whose figures are those of the current
+            program.
+        sentence: the mistake and its cost, in one sentence.
+        annotations: the annotations that the edit changes. They have one kind; several follow one rule.
+        code: the edit as JAX code, one string for each line.
+        diff: the edit as a unified diff of the user's file; "" if the source is not available.
+        place: the user's line of a constraint or a value.
+        before: the figures without the edit, with all earlier edits applied.
+        after: the figures with the edit.
+        lines: the lines whose bytes the edit changes, greatest savings first.
+        kind: UNEVEN if the devices do not divide a size of the array, LOOKUP if rows of the array are looked up,
+            CAUSE for a cause without an edit, else ANNOTATION.
     """
 
     action: str
@@ -119,8 +121,8 @@ class Finding:
 class Gap:
     """The figures of one program compiled in several ways, by the name of the way.
 
-    ``rows``: NOW, as it is compiled; EDITED, with all findings; DECIDED, shardpass's own program; PINNED, that of the
-    partitioner with shardpass's decisions as constraints. A way that took too long has no row.
+    ``rows``: NOW, the current program; EDITED, with all findings; DECIDED, shardpass's own program; PINNED, the
+    partitioner's program with shardpass's decisions as constraints. A way that took too long has no row.
     """
 
     rows: tuple[tuple[str, Figures], ...]
@@ -132,13 +134,13 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Findings(Sequence[Finding]):
-    """The findings of a report, as a sequence, the greatest savings first.
+    """The findings of a report, as a sequence, greatest savings first.
 
     Attributes:
-        ranked: those that save most first.
-        compiled: how many edits were compiled.
-        why_not: the reason for which there was nothing to look at; "" where there was.
-        stopped: why the search ended before its end: LATE or INTERRUPTED; "" where it did not.
+        ranked: the findings, greatest savings first.
+        compiled: the number of compiled edits.
+        why_not: the reason why no edits were tried; "" if some were.
+        stopped: the reason why the search ended early: LATE or INTERRUPTED; "" if it did not.
     """
 
     ranked: tuple[Finding, ...] = ()

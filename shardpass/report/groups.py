@@ -40,10 +40,10 @@ class Group(Totals):
     """The rows that share a line, axes, kind or array, or the rows of a part of a line.
 
     Attributes:
-        key: the line, in full; name scopes, "decoder/mlp"; the axes, the kind or the array.
-        place: of a line.
-        level: 0; of a part of a line, how many parts it is in.
-        depth: how many steps of ``Row.path`` the rows have in common by what they are grouped by; None: not by lines.
+        key: the full line; name scopes, "decoder/mlp"; the axes, the kind or the array.
+        place: the place of a line.
+        level: 0; for a part of a line, the number of enclosing parts.
+        depth: the number of leading steps of ``Row.path`` that the rows share; None unless rows are grouped by line.
     """
 
     key: str
@@ -58,10 +58,10 @@ class Group(Totals):
         return fold(self.rows)
 
     def parts(self, total: int, sort: str = BYTES) -> tuple[Group, ...]:
-        """Return the parts of a line that receives more than a fifth of ``total`` bytes: by the step of their path at
-        which its rows differ.
+        """Return the parts of a line that receives more than a fifth of ``total`` bytes, split at the first step
+        where the paths of its rows differ.
 
-        () of a line that receives less, and of one whose rows differ nowhere.
+        () for a line that receives less, and for one whose rows do not differ.
         """
         if self.depth is None or MUCH * self.bytes_received <= total:
             return ()
@@ -90,8 +90,6 @@ class Group(Totals):
 def fold(rows: Iterable[Row], *, apart: bool = True) -> tuple[Folded, ...]:
     """Merge rows that differ only in array indices, numbers in names, and bytes. ``apart``: keep rows with different
     paths separate.
-
-    ``apart``: not where their paths differ.
     """
     same: dict[object, list[Row]] = {}
     for row in rows:

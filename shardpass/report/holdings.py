@@ -1,7 +1,8 @@
-"""The memory of a device for reports: the count for the built module, with names and lines of the resident values.
+"""Account for the memory of a device in reports: the bytes of the built module, with names and lines of the live
+values.
 
-Bytes come from ``ir.memory``, names from the plan: an op of a watched pipeline carries the number of the program's op
-that it was built for (``watch``). For a module that was partitioned already, only lines are known.
+Bytes come from ``ir.memory``, names from the plan: each op of a watched pipeline is marked with the number of the
+program's op for which it was built (``watch``). For a module that was already partitioned, only lines are known.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Convert the findings of a report to diagnostics with bytes, for review tools (SARIF) and for failing builds over a
 limit.
 
-In this order: edits that save (``findings``), a program that shardpass makes with fewer bytes, constraints that cost
-more than they must, annotations that save (``hints``), and with a limit the lines by which a device receives more.
+In this order: edits that reduce cost (``findings``), a program by shardpass with fewer bytes, constraints that cost
+more than necessary, annotations that reduce cost (``hints``), and with a limit the lines at which a device receives
+more.
 """
 
 from __future__ import annotations

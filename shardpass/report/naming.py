@@ -1,15 +1,15 @@
 """Names of values as the user knows them: the argument's path, the variable, or the expression.
 
-1. An argument of main is its path, ``params['layers'][0]['w1']``, which JAX writes into its location.
-2. A value that only another form of one (a constraint, a conversion, a reshape, a slice of a loop's step) is that one;
-   a slice is marked ``[i]``. What a scan keeps of each step is called as what it keeps.
-3. Any other value is what its op's location spans in the user's text: the variable, where the line assigns just that,
-   else the expression. ``h = jnp.tanh(x @ w)`` has the values ``x @ w`` and ``h``.
-4. What a derivative computes stands at the line that it is the derivative of. It is ``gradient of`` the one operand of
-   that line's op which has the elements that it has, else of the expression.
+1. An argument of main is named by its path, ``params['layers'][0]['w1']``, which JAX writes into its location.
+2. A value that is only another form of a value (a constraint, a conversion, a reshape, a slice of a loop's
+iteration) has the same name; a slice is marked ``[i]``. An array that a scan stacks has the name of its elements.
+3. Any other value is named by the text at its op's location: the variable, if the line only assigns it, else the
+expression. ``h = jnp.tanh(x @ w)`` has the values ``x @ w`` and ``h``.
+4. A value of a derivative is at the line that is differentiated. Its name is ``gradient of`` the only operand of
+that line's op with the same elements, else of the expression.
 
-A location may name any file. Where the program comes from a stranger, text is quoted from the folders that the user
-works in alone (``source_lines``).
+A location may name any file. For programs from strangers, only text in the user's working folders is quoted
+(``source_lines``).
 
 State: names, once each. Complexity: O(1) for a value, after one pass over the ops.
 """

@@ -1,11 +1,11 @@
 """Write the report as one HTML page without other files or network access.
 
-The page holds what a report knows as JSON (``page_contents``), and scripts that draw it. No text of the program is ever
-part of the markup but the title: scripts set it as text. A policy in the page's head allows its own script and style
-alone, by their hashes, so that a browser runs and loads nothing else even if a name were parsed as markup.
+The page contains the report as JSON (``page_contents``), and scripts that draw it. Except for the title, no text of
+the program is part of the markup: scripts set it as text. A policy in the page's head allows only its own scripts
+and styles, by their hashes, so a browser runs and loads nothing else even if a name were parsed as markup.
 
-The files of ``assets`` are put together in the order of ``SCRIPTS``; each opens with what it draws. The same report
-gives the same bytes. Without scripts a browser shows the report as text.
+The files of ``assets`` are concatenated in the order of ``SCRIPTS``. The same report gives the same bytes. Without
+scripts, a browser shows the report as text.
 """
 
 from __future__ import annotations

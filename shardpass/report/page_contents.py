@@ -1,7 +1,7 @@
 """Convert the numbers of a report to plain values for the page's JSON, in the order of the page.
 
-Sums are those of the report: its totals, its groups. Rows that repeat are one, as in the text, and each group says
-which of them are its own by their numbers.
+Sums are the totals and groups of the report. Repeated rows are merged, as in the text, and each group lists its rows
+by number.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Measured times: the events of a profile of JAX, joined with the collectives of the program that ran.
+"""Measured times: the events of a JAX profile, joined with the collectives of the program that ran.
 
-``jax.profiler.trace(folder)`` leaves one xplane file a host under ``plugins/profile/<time>``. Of these the events that
-name an op of HLO are read, in one of two forms:
+``jax.profiler.trace(folder)`` writes one xplane file for each host under ``plugins/profile/<time>``. Only events
+that name an HLO op are read. They have one of two forms:
 
-1. CPU and GPU: the event is called as the op, and its statistics say ``hlo_op``, ``hlo_module`` and ``device_ordinal``;
-2. TPU: planes ``/device:TPU:0``, whose events are called by the op's text, ``%all-reduce.3 = f32[...] ...``.
+1. CPU and GPU: the event has the name of the op, and the statistics ``hlo_op``, ``hlo_module`` and
+``device_ordinal``;
+2. TPU: planes ``/device:TPU:0`` with events whose name is the op's text, ``%all-reduce.3 = f32[...] ...``.
 
-A collective is known by its name in HLO, an asynchronous pair by both names: one run takes the mean over devices, runs
-and trips of the start's events, and that of the done's. A device that comes early waits inside of the collective: means
-have that time too.
+A collective is identified by its name in HLO, an asynchronous pair by both names. The time of one run is the mean
+over devices, runs and iterations: of its events, or for a pair of the start's plus that of the done's. It includes
+the time that a device waits in the collective for other devices.
 """
 
 from __future__ import annotations

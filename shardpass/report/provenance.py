@@ -1,4 +1,17 @@
-"""Trace the split of a value to the user's annotation that caused it."""
+"""Trace the split of a value to the user's annotation that caused it.
+
+Problem: propagation carries shardings from op to op, a search changes some of them, and in the end a value is split
+over an axis. The user wants to know which annotation caused this.
+
+For each axis of the mesh there is a graph whose nodes are the dimensions that the axis splits. Two nodes are
+connected if an op's rule ties them (one factor), if a constraint or the border of a region passes the split on, or
+if a loop carries it. Annotated dimensions are the sources. A breadth-first search from all sources at once assigns
+the nearest source to each node. A node that it does not reach was split by the search.
+
+Example: ``x`` annotated P('data', None), ``y = x @ w``: the rows of y are split over 'data', one op away from x.
+
+State: the graph of an axis, searched when the axis is first requested. Complexity: O(ops x rank) for each axis.
+"""
 
 from __future__ import annotations
 

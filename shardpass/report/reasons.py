@@ -1,16 +1,16 @@
-"""Why a collective is there, in one sentence: which value wanted which sharding, and from whose annotation.
+"""Explain in one sentence why a collective exists: which value needs which sharding, and which annotation caused it.
 
-Cases, by what asked for it (``watch.Origin``):
+Cases, by the origin of the collective (``watch.Origin``):
 
-1. An operand is brought to where its op needs it. The axes that it loses are used by another dimension of the op, which
-   another value has split over them; or the dimension cannot be split at all.
-2. Partial results are joined: a dimension that the op sums over is split, as an operand is.
-3. A result is brought to the sharding that it must have.
-4. A constraint or a result of the program says another sharding; a loop carries another one.
-5. The op's own collectives (borders of windows, keys of a sort): what the op says of them.
+1. An operand is resharded for its op. Another dimension of the op, which another value has split over the same axes,
+uses these axes; or the dimension cannot be split at all.
+2. Partial results are summed: the op sums over a dimension that is split in an operand.
+3. A result is resharded to its required sharding.
+4. A constraint or a result of the program has another sharding; a loop carries another one.
+5. Collectives of the op itself, such as halo exchanges of windows or keys of a sort: the op's own description.
 
-Each ends with the annotation that the axis comes from: ``(argument x)``, ``(constraint at train.py:41)``,
-``(sharding of shard_map at train.py:50)``, ``(result 0)``, or ``(as the search chose)`` where no annotation reaches it.
+Each reason ends with the annotation that the axis comes from: ``(argument x)``, ``(constraint at train.py:41)``,
+``(sharding of shard_map at train.py:50)``, ``(result 0)``; or ``(as the search chose)`` if no annotation reaches it.
 """
 
 from __future__ import annotations

@@ -42,36 +42,35 @@ class Report(Totals):
     """The collectives of one program.
 
     Attributes:
-        file: what the program is called.
-        devices: how many it runs on.
-        mesh: its axes with their sizes; () where the program names none.
-        rows: one for each collective, in program order.
-        profile: the name of the machine whose time is modelled.
-        compute: the work of a device; None for a module that was partitioned already, which has no plan.
-        flops: operations of products and convolutions of a device in one run; None where these are not known.
-        memory: an estimate of the bytes on a device, as the partitioned module is compiled.
+        file: the name of the program.
+        devices: the number of devices.
+        mesh: the axes of the mesh with their sizes; () if the program has no mesh.
+        rows: the collectives, in program order.
+        profile: the name of the machine whose time is modeled.
+        compute: the work of a device; None for a module that was already partitioned, which has no plan.
+        flops: operations of products and convolutions of a device in one run; None if unknown.
+        memory: an estimate of the memory of a device for the compiled module.
         changes: the shardings that the search changed.
-        decision: the price of the shardings and its lower bound, of the model that was solved
-            (``planning.search.Bound``); None where nothing was solved.
+        decision: the price of the shardings and its lower bound, in the model that was solved
+            (``planning.search.Bound``); None if none was solved.
         sources: reads the user's files, for renderers that quote them.
-        plan: the ``ProgramPlan``; None for a module that was partitioned already.
-        given: the program before it was partitioned, for comparisons with other partitioners.
-        built: the partitioned module; the program of another partitioner.
-        find_ops: makes ``ops``; ``find_findings``: makes ``findings``; ``find_gap``: makes ``gap``;
-            ``find_decided``: makes ``decided``.
-        find_constraints: makes ``constraints``; ``find_schedule``: makes ``schedule``.
-        measured: seconds of the rows by a profile; None where none was given. ``measure``: reads the profile in a
-            folder; None of a report that is not of HLO.
-        trips: the number of trips to assume for loops of unknown length; None: none.
+        plan: the ``ProgramPlan``; None for a module that was already partitioned.
+        given: the program before partitioning, for comparisons with other partitioners.
+        built: the partitioned module, or the program of another partitioner.
+        find_ops, find_findings, find_gap, find_decided, find_constraints, find_schedule: compute ``ops``,
+            ``findings``, ``gap``, ``decided``, ``constraints`` and ``schedule``.
+        measured: the seconds of the rows in a profile; None without a profile.
+        measure: reads the profile in a folder; None unless the report is of HLO.
+        trips: the trip count to assume for loops with an unknown count; None for no assumption.
         loops: collective matmuls, whose permutes are overlapped with products.
         partitioner: the partitioner of the program: "shardpass", "xla" or "shardy".
-        compiler: what compiled the program and for which devices, "XLA:TPU for v5e:4x4 (libtpu 0.0.42.1)"; "" where
-            that is not known.
-        stand_in: what compiled the program where that is another compiler than the machine's own, and why; else "".
-        estimated_seconds: of a device's work by the compiler's own estimate, of the ops that have one; None without.
-        command: the command line that made the report; "" where none did.
-        hints: annotations that save; None where the report was made without hints.
-        memory_limit: bytes that a device has, by the machine or by the user's option; None: no limit.
+        compiler: the compiler of the program and its target: "XLA:TPU for v5e:4x4 (libtpu 0.0.42.1)"; "" if unknown.
+        stand_in: the compiler of the program with the reason, if it is not the machine's own compiler; else "".
+        estimated_seconds: the work of a device by the compiler's own estimate, for ops that have one; None without
+            estimates.
+        command: the command line that made the report; "" if there was none.
+        hints: annotations that reduce cost; None if the report was made without hints.
+        memory_limit: the memory of a device in bytes, from the machine or the user's option; None for no limit.
     """
 
     file: str
@@ -120,8 +119,10 @@ class Report(Totals):
 
     @cached_property
     def gap(self) -> Gap | None:
-        """The figures of the program beside those of shardpass's own, and of the pinned one; None as for ``findings``.
-        The first use computes them.
+        """The figures of the program, of shardpass's own program, and of the pinned program. The first use computes
+        them.
+
+        None as for ``findings``.
         """
         return self.find_gap()
 

@@ -1,17 +1,17 @@
-"""The facts of a report: a row for each collective of a program as it runs, and an account of its memory.
+"""The facts of a report: a row for each collective of a program, and an account of its memory.
 
-``Explanation`` is the value that every renderer takes (``text``, ``page``, JSON). It holds plain values, so that a
-renderer needs neither MLIR nor a plan:
+``Explanation`` is the input of every renderer (``text``, ``page``, JSON). It consists of plain values, so a renderer
+needs neither MLIR nor a plan:
 
     rows        one for each collective of the partitioned program, in program order
-    ops         the program before it was partitioned, op by op, with the sharding of each value; rows point into it
-    memory      bytes alive on a device at each of these ops
-    compute     seconds of what a device computes, by op
+    ops         the ops of the program before partitioning, with the sharding of each value; rows refer to them
+    memory      live bytes on a device at each of these ops
+    compute     seconds of computation on a device, by op
     changes     shardings of the search that are cheaper than those of propagation
 
-Bytes are those that one device receives from others. ``Row.bytes_received`` is of one run of the program: what stands
-in a loop is multiplied by its trips. In a loop whose trips are not known a row counts once, and
-``Row.bytes_at_most(trips)`` says what it is for so many.
+Bytes are those that one device receives from others. ``Row.bytes_received`` counts one run of the program: a
+collective in a loop is multiplied by the trip count. In a loop with an unknown trip count, a row counts once, and
+``Row.bytes_at_most(trips)`` returns the bytes for a given count.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def folded_name(name: str) -> str:
 
 
 def scopes(stack: str) -> tuple[str, ...]:
-    """Return the name scopes of a name stack, those that differ in a number alike.
+    """Return the name scopes of a name stack; scopes that differ only in a number become equal.
 
-    ``("M", "Dense_*")`` of "jit(step)/transpose(jvp(M))/Dense_0/dot_general": without the functions that are compiled,
-    without what derives and batches, without control flow, and without the op.
+    Example: ``("M", "Dense_*")`` for "jit(step)/transpose(jvp(M))/Dense_0/dot_general". Compiled functions,
+    transformations, control flow and the op itself are left out.
     """
     bare = map(_unwrapped, stack.split("/")[:-1])
     named = (part for part in bare if part and not _COMPILED.fullmatch(part) and part not in _CONTROL)
@@ -73,34 +73,34 @@ class Row:
 
     Attributes:
         kind: "all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter", ...
-        axes: the mesh axes that it works over, ("data", "model"), parts of axes as "data:(1)2"; () where its groups
-            follow none.
-        group_size: devices that talk to one another.
-        array: by its name: an argument's path, the user's variable or expression; "" where nothing names it.
-        type: of the whole array, "f32[64,128]"; "" where not known.
-        source, target: shardings before and after, as ``P('data', None)``; of partial results the source says
-            "partial over 'data'". "" where not known.
-        source_dims, target_dims: the axes that split each dimension before and after, as of a ``ValueFact``; None where
-            not known. Of partial results those that split each summand.
-        source_text, target_text: the same as ``parse_sharding`` takes it; "" for other rows than redistributions.
-        direction: FORWARD, or BACKWARD of what a derivative computes.
+        axes: the mesh axes of its groups: ("data", "model"); parts of axes as "data:(1)2". () if the groups do not
+            follow mesh axes.
+        group_size: the number of devices in a group.
+        array: the name of the array: an argument's path, or the user's variable or expression; "" if unknown.
+        type: the type of the whole array, "f32[64,128]"; "" if unknown.
+        source, target: the shardings before and after, as ``P('data', None)``. For partial results the source is
+            "partial over 'data'". "" if unknown.
+        source_dims, target_dims: the axes that split each dimension before and after, as in ``ValueFact``; None if
+            unknown. For partial results, the axes that split each summand.
+        source_text, target_text: the shardings in a form that ``parse_sharding`` accepts; "" unless the row is a
+            redistribution.
+        direction: FORWARD; BACKWARD for a collective of a derivative.
         names: the name stack, "jit(step)/transpose(jvp())/dot_general".
         place: the user's line.
-        path: where else it is: the lines of a library inside of the user's, from the outermost; the name scopes; and
-            the user's lines that call this one, from the nearest. Where no line is known, the scopes, or else the name
-            stack.
-        operand, result: types of the tiles, "tensor<4x8xf32>".
-        bytes_each: what a device receives each time.
-        times: how often it runs; a loop whose trips are not known counts once.
-        unknown_loops: how many such loops it stands in.
-        counted: False in a branch of a conditional of which another branch receives more.
-        seconds: modelled, of all times together; of permutes in turn with products, what these take longer for them.
-        reason: why, in one sentence.
-        op: the number of the op in ``Explanation.ops`` that asked for it; None where not known.
-        receivers: the ids of the devices that receive; None: every device.
-        joined: whether this is a part of the collective of the row before: other arrays, which XLA joined.
-        sliced: whether each device uses only its own slice of the sum of an all_reduce of XLA:CPU. XLA for GPU and TPU
-            makes a reduce_scatter of such a sum, with half the bytes, and so it counts for their machines.
+        path: further locations: library lines called from the user's line, outermost first; name scopes; and the
+            callers of the user's line, nearest first. Without a line, the scopes or the name stack.
+        operand, result: the types of the tiles, "tensor<4x8xf32>".
+        bytes_each: the bytes that a device receives in one execution.
+        times: the number of executions; a loop with an unknown trip count counts once.
+        unknown_loops: the number of enclosing loops with unknown trip counts.
+        counted: False in a branch of a conditional if another branch receives more.
+        seconds: the modeled time of all executions; for permutes overlapped with products, the time that they add.
+        reason: the cause, in one sentence.
+        op: the number in ``Explanation.ops`` of the op that needs the collective; None if unknown.
+        receivers: the ids of the receiving devices; None for every device.
+        joined: whether this is another array of the collective in the row before, which XLA combined.
+        sliced: whether each device uses only its own slice of an all_reduce of XLA:CPU. XLA for GPU and TPU compiles
+            such a sum to a reduce_scatter with half the bytes, which their machines count.
     """
 
     kind: str
@@ -172,9 +172,9 @@ class Totals:
 
     @property
     def seconds(self) -> float:
-        """Modelled seconds of the collectives, one after the other, on the machine.
+        """Modeled seconds of the collectives, in sequence, on the machine.
 
-        A collective matmul counts for its seconds beyond those of the products alone.
+        A collective matmul counts for the seconds that it adds to the products alone.
         """
         return sum(row.seconds for row in self.rows)
 
@@ -211,7 +211,7 @@ class OpFact:
 class WorkFact:
     """A device's work for an op, over all runs of the op: computation, and copies for resharding.
 
-    ``op``: its number in ``Explanation.ops``; -1 for main's results. ``seconds``: modelled.
+    ``op``: the number of the op in ``Explanation.ops``; -1 for main's results. ``seconds``: the modeled time.
     """
 
     op: int
@@ -235,13 +235,13 @@ class MemoryFacts:
     """The memory of one device: bytes by use, and the buffers alive at the peak.
 
     Attributes:
-        arguments, results: of main.
-        temporaries: the most that lives beside these at once.
-        at: (number of an op, all bytes alive while it runs), in order.
-        peak_op: the op at the peak, None where there is none.
-        peak_place: its line.
-        holdings: what is alive there, most bytes first.
-        donated: bytes of results that lie in arguments' buffers.
+        arguments, results: bytes of the arguments and results of main.
+        temporaries: the peak of all other live bytes.
+        at: (number of an op, live bytes while it runs), in program order.
+        peak_op: the op at the peak; None if there is none.
+        peak_place: the line of that op.
+        holdings: the values alive at the peak, most bytes first.
+        donated: bytes of results that reuse buffers of arguments.
     """
 
     arguments: int
@@ -308,10 +308,11 @@ class ChangeFact:
 
 @dataclass(frozen=True, slots=True)
 class DecidedFact:
-    """A sharding of the search beyond propagation, and ``code``, the annotation by which propagation alone has it.
+    """A sharding chosen by the search, and ``code``, an annotation with which propagation alone chooses it.
 
-    ``words``: what was decided. ``before``, ``after``: bytes received by propagation alone, without it and with it, on
-    top of those named before; and ``seconds_before``, ``seconds_after``, of collectives and work as modelled.
+    ``words``: a description of the sharding. ``before``, ``after``: the bytes received under propagation without and
+    with the annotation, in addition to the annotations of earlier facts. ``seconds_before``, ``seconds_after``: the
+    modeled seconds of collectives and work.
     """
 
     words: str
@@ -329,10 +330,10 @@ class DecidedFact:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintFact:
-    """A constraint whose removal would reduce traffic. ``bytes``: received to reshard the array to the constraint and
-    back.
+    """A constraint whose removal would reduce traffic.
 
-    ``saved``: by how many bytes the device that receives most would receive less without the constraint.
+    ``bytes``: the bytes received to reshard the array to the constraint and back. ``saved``: the bytes saved without
+    the constraint, for the device that receives most.
     """
 
     place: Place
@@ -347,12 +348,13 @@ class HintFact:
     """An annotation that would reduce cost, with the planned figures.
 
     Attributes:
-        kind: "line", a constraint in the program; or "argument", an in_sharding.
+        kind: "line" for a constraint in the program; "argument" for an in_sharding.
         name: the variable or expression, or the arguments' paths.
-        spec: the annotation, ``P('data', None)``; ``now``: the split without it.
-        place: of a line.
-        before, after: bytes that a device receives in one run.
-        memory: by which the peak rises; negative where it falls.
+        spec: the annotation, ``P('data', None)``.
+        now: the split without the annotation.
+        place: the line of a constraint.
+        before, after: the bytes that a device receives in one run.
+        memory: the increase of the memory peak; negative for a decrease.
     """
 
     kind: str

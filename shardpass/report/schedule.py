@@ -1,8 +1,8 @@
-"""The schedule of a report: when its collectives and its work could run, and how much of each row is exposed.
+"""The schedule of a report: when collectives and work could run, and how much of each row is exposed.
 
-``cost.schedule`` has the model. Whoever reads a program makes its tasks, whose keys are ``Mark``: of a collective the
-row that it is (of arrays that the compiler joined the first), of work its op and line. Times are those of the rows and
-of the report's work: one machine's.
+``cost.schedule`` contains the model. The reader of a program makes the tasks. Their keys are ``Mark``: the row of a
+collective (the first of combined arrays), or the op and line of work. Times are those of the rows and of the
+report's work, on one machine.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A task in time: modelled seconds from the start of the step, all runs together.
+    """A task in time: modeled seconds from the start of the step, with all runs together.
 
-    ``tracks``: COMPUTE, or the mesh axes of a collective; () of a loop, which has its body inside. ``exposed``: of a
-    collective, seconds in which nothing computes. ``trips``: of a loop. ``op``: the number of the op in
-    ``Report.ops`` that it is of, where that is known.
+    ``tracks``: COMPUTE, or the mesh axes of a collective; () for a loop, which contains its body. ``exposed``: the
+    seconds of a collective in which nothing computes. ``trips``: the trip count of a loop. ``op``: the number of its
+    op in ``Report.ops``, if known.
     """
 
     name: str
@@ -54,18 +54,18 @@ class Span:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The modelled times of each collective and op in one step.
+    """The modeled times of each collective and op in one step.
 
     Attributes:
-        spans: in the order of their starts.
-        seconds: the makespan: from the start of the first to the end of the last.
-        one_by_one: the seconds without overlap, the sum of all.
+        spans: the tasks, in the order of their starts.
+        seconds: the makespan, from the first start to the last end.
+        one_by_one: the total seconds without overlap.
         exposed: for each row of the report, the seconds in which it runs and nothing computes.
-        needs: for each span, the numbers of those whose results it reads.
-        around: for each span, the number of the loop or branch that contains it, None if none does.
-        compiler: whose order the spans have, as "XLA:TPU"; "" where they are placed by ``cost.schedule``.
-        ahead: the most bytes that are there, or on their way, ahead of their use while a device computes: beside the
-            program's own memory.
+        needs: for each span, the numbers of the spans whose results it reads.
+        around: for each span, the number of the loop or branch that contains it; None if there is none.
+        compiler: the compiler whose order the spans follow, such as "XLA:TPU"; "" if ``cost.schedule`` placed them.
+        ahead: the most prefetched bytes, arrived or in flight, during computation, in addition to the program's own
+            memory.
     """
 
     spans: tuple[Span, ...]

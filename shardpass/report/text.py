@@ -1,7 +1,7 @@
 """The report as text for a terminal: at most 80 columns and one screen, unless the caller asks for more.
 
-First what matters of the whole: bytes, time, memory. Then groups, by line unless asked otherwise, the dearest first;
-under each its rows, those that repeat as one, with the reason. What does not fit is summed up in the last line.
+First the totals: bytes, time, memory. Then groups, by line by default, most expensive first, with their rows and
+reasons; repeated rows are merged. The last line summarizes the groups that are not shown.
 """
 
 from __future__ import annotations

@@ -1,21 +1,22 @@
 """Watch a pipeline while it partitions, to trace each collective to the op that needs it.
 
-Problem: a collective of the final module has a kind and bytes, but says little of why it is there, and on the way to it
-redistributions move past other ops, out of loops, and into one another.
+Problem: a collective of the final module has a kind and bytes, but does not show why it exists. During the pipeline,
+redistributions move past other ops and out of loops, and are merged.
 
-Three passes of the pipeline are replaced by ones that do the same and keep what they know:
+Three passes of the pipeline are replaced by equivalent ones that record what they know:
 
 1. propagation: its ``Decision``;
-2. partition: its plan, and the location of every op is marked with the op's number, ``sp@12``, so that whatever is
-   built for the op says so, and goes on saying so wherever it is moved. ``partition.emit`` adds ``operand_1`` to what
-   it builds for an operand, and ``ir.locations.joined`` keeps the names of all that are joined. The end of a block is
-   marked as the op that holds it, that of main with the number of ops;
-3. redistribution: each ``custom_call @shardpass.redistribute`` is marked too, ``r@7``, and remembered with its ends.
+2. partition: its plan. The location of every op is marked with the op's number, ``sp@12``, and the mark stays on
+everything built for the op, wherever it moves. ``partition.emit`` appends ``operand_1`` for ops that it builds for
+an operand, and ``ir.locations.joined`` keeps the names of all ops that are joined. The end of a block has the mark
+of the op that contains it; the end of main has the number of ops;
+3. redistribution: each ``custom_call @shardpass.redistribute`` is marked, too, ``r@7``, and recorded with its
+shardings.
 
-``origins`` reads the marks off a location. A pipeline without these passes, or a module that is partitioned already,
-leaves no marks: its collectives are known by what their ops say alone.
+``origins`` reads the marks of a location. A pipeline without these passes, or a module that is already partitioned,
+leaves no marks: only the ops themselves describe its collectives.
 
-Cost: one location for each op and each redistribution, beside the pipeline.
+Cost: one location for each op and each redistribution.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ _MOVE = re.compile(r"r@(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of a collective: the number of the op of the plan's program that needs it, and which of its values.
+    """The origin of a collective: the number of the op in the plan's program that needs it, and which of its values.
 
-    ``side``: "operand" or "result", "" for a collective of the op's own. ``source``, ``target``: texts of the shardings
-    between which a redistribution goes, "" for other collectives; ``whole``: the type of its array.
+    ``side``: "operand" or "result"; "" for a collective of the op itself. ``source``, ``target``: the texts of the
+    shardings of a redistribution; "" for other collectives. ``whole``: the type of the whole array.
     """
 
     op: int
@@ -68,10 +69,11 @@ class Watched:
     """The facts that a watched pipeline records for a report. ``plan`` is None if no pass of the pipeline plans.
 
     Attributes:
-        decision: of propagation.
-        annotated_arguments, annotated_results: the places of those that the user annotated.
-        locations: of each op of the plan's program, before it was marked.
-        argument_locations: of main's arguments; ``results``: what JAX calls its results, "" where it does not say.
+        decision: the decision of propagation.
+        annotated_arguments, annotated_results: the positions of those that the user annotated.
+        locations: the locations of the ops of the plan's program, before they were marked.
+        argument_locations: the locations of main's arguments.
+        results: JAX's names of the results; "" if unknown.
         moves: the redistributions by their marks.
     """
 

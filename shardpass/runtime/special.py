@@ -1,28 +1,29 @@
 """Compare NaN, infinities and -0 in the results of a partitioned program with its reference.
 
-Ordinary numbers do not show what becomes of a NaN. So the partitioned program and its reference run again, with NaN,
-infinities and -0 at some places of the float arguments (``inputs.special_inputs``). NaN and infinities must come out at
-the same places; other elements are compared as in the first run. The sign of a zero is not compared.
+Ordinary numbers do not show how a program treats NaN. So the partitioned program and its reference run again with
+NaN, infinities and -0 in some elements of the float arguments (``inputs.special_inputs``). NaN and infinities must
+appear in the same elements of the results; all other elements are compared as in the first run. The sign of a zero
+is not compared.
 
-Where the two differ, both are compiled again without two parts of XLA's CPU compiler that lose NaN on one device
-(``jax_private.compiled_to_keep_nan``): the library to which it hands reductions of some thousand elements, and the
-algebraic simplifier, which makes a choice of x or 0 of a product of x and a mask. The cases are:
+If the two differ, both are compiled again without two parts of XLA's CPU compiler that lose NaN on one device
+(``jax_private.compiled_to_keep_nan``): a library for reductions of some thousand elements, and the algebraic
+simplifier, which replaces the product of x and a mask by a choice between x and 0. The cases are:
 
-1. Without these parts one of the two computes other numbers from ordinary inputs: XLA takes in an initial value that
-   is not the identity more than once there. A remark says that nothing is compared.
-2. The two agree now: XLA has lost a NaN. A remark says so.
-3. The reference is partitioned by XLA, and takes the max or min of floats across devices: it loses NaN there, as XLA's
-   collectives do on CPU. A remark says that nothing is compared.
-4. The program takes them too, and with ``nan=exact`` (``partition/keep_nan.py``) it gives what the reference gives:
-   XLA's collectives have lost a NaN. A remark names them.
-5. A reducer, or the comparator of a sort, compares floats and asks nowhere for NaN: what it makes of NaN depends on the
-   order, which is nobody's promise. A remark says that nothing is compared.
+1. Without these parts, one of the programs computes other numbers from ordinary inputs, because XLA then applies an
+initial value that is not the identity more than once. A remark reports that nothing is compared.
+2. The two agree now: XLA has lost a NaN. A remark reports it.
+3. The reference is partitioned by XLA, and takes the max or min of floats across devices, where XLA's collectives on
+CPU lose NaN. A remark reports that nothing is compared.
+4. The program takes such a max or min, too, and with ``nan=exact`` (``partition/keep_nan.py``) it agrees with the
+reference: XLA's collectives have lost a NaN. A remark names them.
+5. A reducer, or the comparator of a sort, compares floats without a test for NaN: its result for NaN depends on the
+order of evaluation, which is unspecified. A remark reports that nothing is compared.
 6. Anything else is an error.
 
-A remark also says where these runs cannot tell anything: all results are NaN everywhere, or a loop runs until a
-condition holds, which with NaN may be never. Where no argument can hold such values there are no such runs.
+A remark also reports runs without evidence: all results are NaN, or a loop runs until a condition is true, which NaN
+may prevent. If no argument can contain such values, there are no such runs.
 
-Cost: up to ``inputs.SPECIAL_RUNS`` runs of each program. Where they differ each is compiled once more, and the program
+Cost: up to ``inputs.SPECIAL_RUNS`` runs of each program. If they differ, each is compiled once more, and the program
 twice from case 4 on.
 """
 

@@ -101,16 +101,17 @@ Again = Callable[[Edits], bytes | None]  # see ``Asked.again``
 
 @dataclass(frozen=True)
 class Asked:
-    """What a search is about, and with what means.
+    """The input of a search for edits, and its means.
 
     Attributes:
-        base: the report of ``data``, a program in the file ``file``, as ``compiler`` compiles it.
-        budget: the time that the search has.
-        again: traces the program with edits of its files: returns the module; None where JAX or the user's code refuses
-            the edits, and ``b""`` where they cannot be tried. None: edits are written into the module alone.
-        show: called with each finding when it is there.
-        interruptible: whether Ctrl-C ends the search with the findings that are there.
-        whole: processor seconds of a compile in full, where the compiler of the program makes no drafts; else 0.0.
+        base: the report of the current program, as ``compiler`` compiles it.
+        data: the program, in the file ``file``.
+        budget: the time of the search.
+        again: traces the program with edited files and returns the module; None if JAX or the user's code rejects
+            the edits, ``b""`` if they cannot be tried. Without ``again``, edits are written into the module only.
+        show: a function called with each finding as soon as it is available.
+        interruptible: whether Ctrl-C ends the search with the findings so far.
+        whole: processor seconds of a full compile, if the compiler of the program makes no drafts; else 0.0.
     """
 
     data: Given

@@ -48,9 +48,9 @@ class Trial:
 class Trials:
     """Try sets of annotations of one program.
 
-    ``states``: tables that force each state to come out split as it went in. ``start``: a nearby solution. ``limit``:
-    bytes alive at once that a set may have; ``most``: that the program may have without annotations, where they are
-    known and not of tables.
+    ``states``: tables that force each state to have the same split as its update. ``start``: a nearby solution.
+    ``limit``: the peak of live bytes that a set may have. ``most``: the peak that the program may have without
+    annotations, if it is known from a plan rather than from tables.
     """
 
     def __init__(self, problem: Problem, states: Sequence[Table], start: Answer, most: int | None = None) -> None:
