@@ -296,11 +296,11 @@ class _Streamed:
         args, self.partitioner = self.args, explanation.partitioner
         table = table_lines(explanation, self.width, by=args.group_by, sort=args.sort, top=args.top)
         show(joined(table))
-        with progress("looking for edits") as self.pause:
+        with progress("looking for edits", passes=False) as self.pause:
             _ = explanation.findings  # which are printed as they come
         if rest := list(findings_rest(explanation, self.width, self.shown)):
             show(joined(rest))
-        with progress("compiling other forms of the program"):
+        with progress("compiling other forms of the program", passes=False):
             _ = explanation.gap
         if rest := list(gap_lines(explanation, self.width)):
             show(joined(rest))

@@ -18,8 +18,8 @@ Pause = Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
-def progress(stage: str) -> Iterator[Pause]:
-    """Show ``stage`` and its seconds inside the block; each pass of a pipeline is a separate stage.
+def progress(stage: str, *, passes: bool = True) -> Iterator[Pause]:
+    """Show ``stage`` and its seconds inside the block; with ``passes``, each pass of a pipeline is a separate stage.
 
     Yields a function whose context hides the stage, for output meanwhile.
     """
@@ -44,7 +44,11 @@ def progress(stage: str) -> Iterator[Pause]:
             shown.start()
             shown.console.show_cursor()
 
-        with watched(lambda name: shown.reset(task, description=name.removeprefix("shardpass-"))):
+        def show(name: str) -> None:
+            if passes:
+                shown.reset(task, description=name.removeprefix("shardpass-"))
+
+        with watched(show):
             yield pause
 
 
