@@ -46,8 +46,8 @@ EXAMPLES = """examples:
 def _parser() -> argparse.ArgumentParser:
     parser = argument_parser(
         "check",
-        "Check every sharding of a program: print what is wrong, with places and remedies. Takes MLIR modules and ONNX "
-        "models, distinguished by their first bytes.",
+        "Check every sharding of a program, and print problems with places and remedies. Takes MLIR modules "
+        "and ONNX models.",
         EXAMPLES,
     )
     parser.add_argument("module", nargs="?", metavar="MODULE", help=f"{MODULE_HELP}; or an ONNX model")
@@ -56,25 +56,25 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="what only a redistribution settles is an error, not a remark",
+        help="report an error instead of a remark if shardings agree only after a redistribution",
     )
     parser.add_argument(
         "--perf",
         "--remarks",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="modules: also report sizes that devices do not divide, full gathers, repeated work and arguments that "
-        "nothing splits (default)",
+        help="modules: also report sizes that devices do not divide evenly, full gathers, repeated work and "
+        "replicated arguments (default)",
     )
     parser.add_argument(
         "--partitioner",
         choices=("xla", "shardy"),
-        help="modules: compile the program by XLA's partitioner, or Shardy's passes, and report the edits "
-        "of one annotation that save there, each compiled too",
+        help="modules: compile the program with XLA's partitioner or Shardy's passes, and report annotations whose "
+        "edit reduces cost, each compiled too",
     )
     parser.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, or sarif 2.1.0")
     parser.add_argument(
-        "--print-inferred", action="store_true", help="print the sharding of every value, and what it comes from"
+        "--print-inferred", action="store_true", help="print the sharding of every value and its origin"
     )
     parser.add_argument(
         "-o", metavar="FILE", dest="output", help="write the program with every missing sharding; - is stdout"
@@ -82,17 +82,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--extended",
         action="store_true",
-        help="ONNX: ops that the documents list in no group have the rules of the group that they evidently belong to",
+        help="ONNX: apply the rules of a group to ops that the specification does not list but that evidently "
+        "belong to the group",
     )
     parser.add_argument(
         "--stablehlo",
         metavar="FILE",
-        help="ONNX: also write the program in StableHLO with the same shardings, for the other commands",
+        help="ONNX: also write the program as StableHLO with the same shardings, for the other commands",
     )
     parser.add_argument(
         "--propagate",
         action="store_true",
-        help="ONNX: ops without rules make their outputs as shardpass's own propagation has them",
+        help="ONNX: infer the outputs of ops without rules by shardpass's own propagation",
     )
     add_onnx_options(parser)
     return parser

@@ -44,14 +44,15 @@ PIPELINES = (
 
 
 MACHINE_HELP = (
-    "the machine for which the program is decided and planned, and whose time is modelled: h100, mi300x, v5p, or "
-    "another of docs/reference/machines.md; or a file NAME.toml, such as shardpass calibrate writes (default: the one "
-    "that the module names, or SHARDPASS_MACHINE, or h100)"
+    "the machine for which the program is decided and planned, and its time modeled: h100, mi300x, v5p, "
+    "or another in docs/reference/machines.md; or a file NAME.toml, such as one that shardpass calibrate "
+    "writes (default: the machine of the module, else SHARDPASS_MACHINE, else h100)"
 )
 MODULE_HELP = (
-    "a StableHLO module: MLIR text or bytecode, a portable or jax.export artefact, HLO text or proto; or "
-    "train.py:step, the function step of a script, which runs until JAX compiles step; or -m pkg.train:step, that of "
-    "`python -m pkg.train`; - is stdin, and so is nothing where something is piped in"
+    "a StableHLO module: MLIR text or bytecode, a portable or jax.export artifact, HLO text or proto; or "
+    "train.py:step, the function step of a script, which runs until JAX compiles step; or -m "
+    "pkg.train:step, for python -m pkg.train; or - for stdin, which is also the default if input is piped "
+    "in"
 )
 
 
@@ -214,8 +215,8 @@ def add_target(parser: argparse.ArgumentParser, name: str = "target") -> None:
         "--target",
         dest=name,
         metavar="T",
-        help="compile for these devices by their own compiler, without them: v5e:16x16, v5p:2x2x4, h100:8, h100:4x8 "
-        "(hosts x cards), cpu:8; the machine follows",
+        help="compile for these devices by their own compiler, without the devices: v5e:16x16, v5p:2x2x4, h100:8, "
+        "h100:4x8 (hosts x cards), cpu:8; sets --machine",
     )
 
 
@@ -227,9 +228,9 @@ def add_program(
 
     ``usual``: the partitioner where none is given; None: shardpass, or with a target XLA. ``partitioner``: its help.
     """
-    xla, ours = ("XLA's, which jax.jit runs", "shardpass's")
+    xla, ours = ("XLA, as in jax.jit", "shardpass")
     order = (f"{ours} (default)", f"{xla} (default with --target)") if usual is None else (f"{xla} (default)", ours)
-    help = f"whose program is reported: {order[0]}; {order[1]}; or that of Shardy's passes"
+    help = f"the partitioner of the reported program: {order[0]}; {order[1]}; or Shardy's passes"
     parser.add_argument("--partitioner", choices=("shardpass", "xla", "shardy"), help=partitioner or help)
     if mesh is not None:
         parser.add_argument("--mesh", metavar="AXES", help=mesh)
@@ -277,7 +278,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=TIMEOUT,
         metavar="SECONDS",
-        help=f"end a script that has not compiled its function after so long (default: {TIMEOUT:.0f})",
+        help=f"end a script that has not compiled its function after SECONDS (default: {TIMEOUT:.0f})",
     )
 
 

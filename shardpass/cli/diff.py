@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from shardpass.cli.color import show
 from shardpass.cli.common import add_program, argument_parser, command, use_program
 
-DESCRIPTION = """Lists the collectives that appeared, went, moved to another line, or changed from OLD to NEW, with
-lines, bytes and memory. Each is FILE.py:FUNCTION, a module, HLO, JSON of explain or budget, or an earlier revision.
-To compare two versions of jax, write JSON with each of them."""
+DESCRIPTION = """List the collectives that appeared, disappeared, moved to another line, or changed from OLD to NEW,
+with lines, bytes and memory. Each is FILE.py:FUNCTION, a module, HLO, JSON from explain or budget, or an earlier
+revision. To compare two versions of jax, write JSON with each version."""
 
 EXAMPLES = """examples:
   shardpass diff HEAD~1:train.py:step train.py:step    what a change of the code changed

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from shardpass.sharding import Mesh
     from shardpass.targets.target import Target
 
-DESCRIPTION = """Partitions a module and lists its collectives by the line of the program that needs them: kind, axes,
-bytes that each device receives, what is moved from which sharding to which, and why; and the memory of a device. A
-partitioned module is explained as it is, and so is the HLO that XLA compiled, of any backend. Lower with
-as_text(debug_info=True), so that arguments have their paths and ops their lines."""
+DESCRIPTION = """Partition a module and list its collectives by the line of the program that needs them: kind, axes,
+bytes that each device receives, the shardings before and after, and the reason; and the memory of a device. Modules
+that are already partitioned, and HLO compiled by XLA for any backend, are explained unchanged. Lower with
+as_text(debug_info=True) to keep the paths of arguments and the lines of ops."""
 
 EXAMPLES = """examples:
   shardpass explain train.py:step --partitioner xla       XLA's program, by the lines of train.py
@@ -65,8 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--format",
         choices=("text", "json", "sarif", "markdown"),
-        help="text (default); json, as docs/report.schema.json describes it; sarif: findings, for editors and code "
-        "review; or markdown, for the summary of a job",
+        help="text (default); json (schema: docs/report.schema.json); sarif, the findings for editors and code "
+        "review; or markdown, for the summary of a CI job",
     )
     add(
         "--emit",
@@ -74,90 +74,97 @@ def _parser() -> argparse.ArgumentParser:
         help="print the schedule for another tool: a trace for ui.perfetto.dev; a graph for Model Explorer, and the "
         "seconds of its nodes",
     )
-    add("-o", "--output", metavar="FILE", help="write what would be printed to FILE")
+    add("-o", "--output", metavar="FILE", help="write the output to FILE")
     add(
         "--fail-on",
         type=_size,
         metavar="BYTES",
-        help="status 1 where a finding saves so much or more, as in 64MiB, or a device receives it by one line",
+        help="exit with status 1 if a finding saves at least BYTES (64MiB), or a device receives that much for one "
+        "line",
     )
-    add("--sarif", metavar="FILE", help="write the findings as SARIF to FILE too, beside what is printed")
+    add("--sarif", metavar="FILE", help="also write the findings as SARIF to FILE")
     add("--patch", metavar="FILE", help="write the diffs of all findings to FILE, for git apply")
-    add("--html", metavar="FILE", help="write a page of HTML that needs no other file")
+    add("--html", metavar="FILE", help="write a self-contained HTML page")
     add(
         "--source",
         action="append",
         default=[],
         metavar="FOLDER",
-        help="quote lines of the program from files below FOLDER too, not only below the working directory; may be "
-        "given several times",
+        help="also quote source lines from files below FOLDER; by default only files below the working directory "
+        "are quoted. Repeatable",
     )
     add(
         "--group-by",
         choices=("line", "axis", "kind", "array"),
         default="line",
-        help="put rows together by line of the program (default), mesh axis, kind of collective, or array",
+        help="group rows by line of the program (default), mesh axis, kind of collective, or array",
     )
     add(
         "--sort",
         choices=("bytes", "time", "program"),
         default="bytes",
-        help="the groups with most bytes first (default), those with most time, or in the order of the program",
+        help="sort groups by bytes (default) or time, descending, or by the order of the program",
     )
     add(
         "--top",
         type=number_of("groups", 0, 10**9),
         metavar="N",
-        help="groups to show, 0 for all (default: a screen)",
+        help="number of groups to show; 0 for all (default: as many as fit on a screen)",
     )
     add(
         "--trips",
         type=number_of("trips", 0, 10**9),
         metavar="N",
-        help="show bytes for N trips of loops of unknown length",
+        help="assume N iterations for loops with an unknown trip count",
     )
-    add("--diff", metavar="MODULE2", help="compare: what MODULE2 receives more or less, row by row")
-    add("--against", type=_ways, metavar="WAYS", help="beside what others make of it: xla, shardy, or xla,shardy")
+    add("--diff", metavar="MODULE2", help="compare with MODULE2, collective by collective")
+    add(
+        "--against",
+        type=_ways,
+        metavar="WAYS",
+        help="compare with the programs of other partitioners: xla, shardy, or xla,shardy",
+    )
     add(
         "--profile-dir",
         metavar="FOLDER",
-        help="what jax.profiler.trace wrote while the program ran: show measured times beside modelled ones; of "
-        "programs of HLO",
+        help="folder written by jax.profiler.trace while the program ran: show measured beside modeled times; only "
+        "for HLO",
     )
     add(
         "--seconds",
         type=seconds,
         metavar="N",
-        help="processor seconds for the search for edits of XLA's program, which ends after three times as many by "
-        "the clock (default: three of its compiles, at least 40, whatever the clock says); Ctrl-C ends the search, and "
-        "prints the findings so far",
+        help="limit the search for edits of XLA's program to N processor seconds, and to 3 N seconds by the clock "
+        "(default: the time of three compiles, but at least 40 processor seconds). Ctrl-C also ends the "
+        "search and prints the findings so far",
     )
-    add("--hints", action="store_true", help="look for annotations that save, each tried by planning again")
+    add("--hints", action="store_true", help="look for annotations that reduce cost; each is tried by planning again")
     add(
         "--memory-limit",
         metavar="BYTES",
-        help="of a device, as in 16GiB (default: the machine's): says what does not fit; none: any number",
+        help="memory of a device, as in 16GiB; the report says how much does not fit (default: the machine's "
+        "memory; none: no limit)",
     )
     add(
         "--effort",
         type=int,
         choices=(0, 1, 2),
         default=1,
-        help="of shardpass-propagate: 0 propagates alone, 1 searches (default), 2 looks longer",
+        help="effort of shardpass-propagate: 0 only propagates, 1 searches (default), 2 searches longer",
     )
     add(
         "--constraints",
         choices=("exact", "free"),
         default="exact",
-        help="exact: what a constraint returns has its sharding (default); free: what the program would cost if it had "
-        "not",
+        help="exact (default): results of sharding constraints have that sharding; free: ignore constraints, to "
+        "see the cost without them",
     )
     add(
         "--matmul-loops",
         default="off",
         metavar="WHICH",
-        help="do products in turn with the collective beside them: off (default), all, memory (where it holds less), "
-        "or a machine as --machine takes it (where it saves time)",
+        help="overlap products with a collective beside them: off (default); all; memory, if that needs less "
+        "memory; or the name of a machine, if it saves time there",
     )
     add_program(parser)
     add_onnx_options(parser)

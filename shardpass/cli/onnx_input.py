@@ -20,14 +20,18 @@ def add_onnx_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_pair,
         metavar="NAME=SHARDING",
-        help="beside the model: how a value is split over the axes of --mesh, as in 'x=P(\"data\")'; NAME may be a "
-        "pattern; may be given several times",
+        help="the sharding of a value over the axes of --mesh, as in 'x=P(\"data\")', in addition to the model; NAME "
+        "may be a pattern. Repeatable",
     )
-    add("--shardings", metavar="FILE", help='a JSON file with these: {"mesh": "data=4", "shardings": {"x": "P(..)"}}')
+    add(
+        "--shardings",
+        metavar="FILE",
+        help='a JSON file with such shardings: {"mesh": "data=4", "shardings": {"x": "P(..)"}}',
+    )
     add(
         "--mesh",
         metavar="AXES",
-        help="the mesh of these shardings, as in data=4,model=2; for explain also of HLO that names none",
+        help="the mesh of these shardings, as in data=4,model=2; in explain also the mesh of HLO without one",
     )
     add(
         "--dim",
@@ -35,7 +39,7 @@ def add_onnx_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_pair,
         metavar="NAME=SIZE",
-        help="the size of a symbolic dimension, as in N=8; may be given several times",
+        help="the size of a symbolic dimension, as in N=8. Repeatable",
     )
     add(
         "--constant",
@@ -43,7 +47,7 @@ def add_onnx_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_pair,
         metavar="INPUT=VALUE",
-        help="makes an input a constant, as in axes=[0,1]; may be given several times",
+        help="make an input a constant, as in axes=[0,1]. Repeatable",
     )
 
 

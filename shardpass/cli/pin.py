@@ -19,10 +19,10 @@ from shardpass.cli.common import (
     write_output,
 )
 
-DESCRIPTION = """Writes MODULE with shardpass's decisions as sharding constraints, in the notation that it has (sdy or
-mhlo.sharding), so that XLA's own partitioner follows them; and prints the constraints as JAX text on stderr. XLA
-compiles MODULE with and without them in a child process, and those are kept with which its program is cheapest and
-above the plain one in nothing. Lower with as_text(debug_info=True), so that constraints have their lines."""
+DESCRIPTION = """Write MODULE with shardpass's decisions as sharding constraints, in its own notation (sdy or
+mhlo.sharding), so that XLA's partitioner follows them, and print the constraints as JAX code on stderr. A child
+process compiles MODULE with and without constraints, and those are kept with which XLA's program is cheapest and
+never exceeds the plain one. Lower with as_text(debug_info=True) to keep the lines of constraints."""
 
 EXAMPLES = """examples:
   shardpass pin train.py:step -o pinned.mlir
@@ -36,18 +36,18 @@ def main(argv: Sequence[str]) -> int:
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
     add_timeout(parser)
-    add("-o", "--output", default="-", metavar="FILE", help="where the module is written (default: stdout)")
-    add("--no-verify", action="store_true", help="compile nothing: write all that shardpass decides")
+    add("-o", "--output", default="-", metavar="FILE", help="write the module to FILE (default: stdout)")
+    add("--no-verify", action="store_true", help="write all decisions of shardpass, without compiling")
     add(
         "--trials",
         type=number_of("variants", 1, 10**9),
         default=40,
         metavar="N",
-        help="most variants to compile (default: 40)",
+        help="maximum number of variants to compile (default: 40)",
     )
     add_machine(parser)
     add_target(parser)
-    add("--json", action="store_true", help="print what was pinned as JSON, in place of the module")
+    add("--json", action="store_true", help="print the constraints as JSON instead of the module")
     args = parser.parse_args(argv)
     use_target(args)
     data, file = read_module(parser, args.module, args.timeout, args.target)

@@ -40,11 +40,10 @@ if TYPE_CHECKING:
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # of XLA
 MOST_VIRTUAL = 4096  # each takes threads of XLA's: so many start in 8 s
 
-DESCRIPTION = """Runs MODULE on N devices with random inputs (floats in [-1,1], small integers). With PIPELINE the
-module is partitioned first; without, it must be a partitioned module. Prints the shardings of arguments and results and
-the collectives; with --check, also how far the results are from those of the unpartitioned program on one device (on
-StableHLO's interpreter where the program is small, on XLA otherwise), and whether NaN and infinities come out where
-they do there."""
+DESCRIPTION = """Run MODULE on N devices with random inputs (floats in [-1,1], small integers). PIPELINE partitions
+the module first; without it, MODULE must be partitioned. Prints the shardings of arguments and results and the
+collectives. With --check, compares the results, including NaN and infinities, with those of the unpartitioned
+program on one device (on StableHLO's interpreter if the program is small, else on XLA)."""
 
 EXAMPLES = """examples:
   shardpass run examples/mlp_train_step.mlir partition --devices 8 --check

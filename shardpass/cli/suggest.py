@@ -23,11 +23,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shardpass.ir.doors import LargeFile
 
-DESCRIPTION = """Finds the shardings of arguments and results, and the constraints, that make MODULE cheapest on its
-mesh, and prints the few that matter as JAX text, with what each saves. What MODULE annotates is kept. Lower with
-as_text(debug_info=True), so that arguments have their paths and ops their lines. Of a function
-of a script (train.py:step) that raises an error of types of shardings: the cheapest edits with
-which JAX traces the function, as diffs."""
+DESCRIPTION = """Find the shardings of arguments and results, and the constraints, that make MODULE cheapest on its
+mesh, and print the few that matter as JAX code, with their savings. Annotations in MODULE are kept. Lower with
+as_text(debug_info=True) to keep the paths of arguments and the lines of ops. For a function of a script
+(train.py:step) that raises a sharding type error: print the cheapest edits with which JAX traces the function, as
+diffs."""
 
 EXAMPLES = """examples:
   shardpass suggest train.py:step --memory-limit 16GiB
@@ -40,13 +40,17 @@ def main(argv: Sequence[str]) -> int:
     parser = argument_parser("suggest", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("module", nargs="?", metavar="MODULE", help=MODULE_HELP)
-    add("--memory-limit", metavar="BYTES", help="of a device, as in 16GiB (default: the machine's; none: any number)")
-    add("--effort", type=_effort, default=1, metavar="N", help="1 searches, 2 looks longer (default: 1)")
+    add(
+        "--memory-limit",
+        metavar="BYTES",
+        help="memory of a device, as in 16GiB (default: the machine's memory; none: no limit)",
+    )
+    add("--effort", type=_effort, default=1, metavar="N", help="1 searches (default), 2 searches longer")
     add_program(
         parser,
-        mesh="the mesh, as in data=4,model=2 (default: the one that MODULE names)",
-        partitioner="who partitions the program; for xla and shardy every argument and result is annotated, and the "
-        "program is compiled in a process of its own (default: shardpass; with --target xla)",
+        mesh="the mesh, as in data=4,model=2 (default: the mesh of MODULE)",
+        partitioner="the partitioner of the program. For xla and shardy, every argument and result is annotated, "
+        "and the program is compiled in a separate process (default: shardpass; with --target xla)",
     )
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""``suggest`` of a function that raises an error of types: the edits with which it traces, cheapest first.
+"""``suggest`` for a function that raises a sharding type error: the edits with which it traces, cheapest first.
 
 Example of the text::
 

@@ -49,7 +49,7 @@ def run(
     partitioner: str,
     *arguments: str,
 ) -> None:
-    """Run the script ``target`` until JAX compiles ``function``, as ``run_script``, or raise an error of types.
+    """Run the script ``target`` until JAX compiles ``function``, as ``run_script``, or raise a sharding type error.
 
     ``machine`` and ``limit`` (of memory): "" for the default. ``wanted``: "findings" for those of a function that
     compiles. ``partitioner``: any but shardpass raises SP843.

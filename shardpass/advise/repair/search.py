@@ -1,4 +1,4 @@
-"""From an error of types to the cheapest edits with which a program traces.
+"""Find the cheapest edits with which a program traces that raised a sharding type error.
 
 Problem. A function raises an error of types while JAX traces it; with an edit there it goes on, perhaps to the next
 error. Find the sequences of edits with which it traces to its end, and of these the cheapest.
@@ -142,7 +142,7 @@ class Search:
                 self._waiting.reached(state, program[1])
 
     def _traced(self, state: State, probe: Probe | None = None, texts: Mapping[str, str] | None = None) -> Any:
-        """Return the program of ``state``, the error of types that it raises, or None for any other error."""
+        """Return the program of ``state``, the sharding type error that it raises, or None for any other error."""
         self.traces += 1
         edited = (state.texts if texts is None else texts).items()
         files = [Edited(path, running_text(path), text) for path, text in edited]
