@@ -115,7 +115,9 @@ class Search:
         self.open_results = tuple(result for result in results if not self.engine.values[result].fixed)
 
     def _shown(self) -> Iterator[int]:
-        """Yield the values of the engine whose tiles an op shows to the user, and that are not fixed."""
+        """Yield the values of the engine that are not fixed and whose tiles an op shows to the user, such as
+        debugging callbacks.
+        """
         for op in self.program.body.every_op():
             if op.model is not None and op.model.shows_tiles:
                 for value in op.operands:
@@ -154,7 +156,7 @@ class Search:
         return [index[value] for op in ops for value in (*op.operands, *op.results) if value in index]
 
     def least(self) -> float:
-        """Return a lower bound of the makespans of all shardings in the tables, 0 where there is none.
+        """Return a lower bound on the makespan of all shardings in the tables; 0 if there is no bound.
 
         Of a plan with the work W, the communication C, and C beyond the slacks of its edges E, one collective at a
         time: its makespan is at least W, at least C, and at least E and the least work of each op, L. So for weights

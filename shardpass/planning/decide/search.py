@@ -169,7 +169,7 @@ def decide(
 
 
 class _Best:
-    """The best plan of those considered so far, propagation's first."""
+    """The best plan considered so far. The first is the plan of propagation."""
 
     def __init__(self, program: Program, propagated: Propagated, search: Search) -> None:
         self.program, self.search, self.results = program, search, propagated.shardings.results
