@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
@@ -41,6 +41,9 @@ from shardpass.pipeline.given import giving
 from shardpass.pipeline.named import NAMED
 from shardpass.pipeline.resolve import Step, resolve
 from shardpass.program.table import forget, scope
+
+if TYPE_CHECKING:
+    from jax.stages import Lowered
 
 __all__ = ["NAMED", "Instruments", "run_in_place", "run_pipeline"]
 
@@ -95,7 +98,9 @@ class Instruments:
         }
 
 
-def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED) -> Any:
+def run_pipeline(
+    text_or_module: str | bytes | ir.Module | Lowered, pipeline: str, *, filename: str = UNNAMED
+) -> ir.Module:
     """Run ``pipeline`` and return the resulting ``ir.Module``; the input stays unchanged.
 
     Args:
@@ -113,7 +118,9 @@ def run_pipeline(text_or_module: Any, pipeline: str, *, filename: str = UNNAMED)
     pipeline = text_of("run_pipeline", "pipeline", pipeline, "the name of a pipeline, or a list of passes as text")
     filename = text_of("run_pipeline", "filename", filename, "the name of the file that the text is from")
     filename = filename.encode("utf-8", "backslashreplace").decode()  # of a file whose name is no UTF-8
-    given = text_or_module.compiler_ir("stablehlo") if has(text_or_module, "compiler_ir") else text_or_module
+    given: Any = text_or_module
+    if has(given, "compiler_ir"):
+        given = given.compiler_ir("stablehlo")
     if isinstance(given, str | bytes | LargeFile):
         module = parse_module(given, filename)
     elif isinstance(given, ir.Module):

@@ -6,14 +6,19 @@ terms of the whole program's arguments (``relations/``). No rule comes from plan
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardpass.proving.proof import prove_modules
 from shardpass.proving.verdict import Finding as Finding
 from shardpass.proving.verdict import Verdict as Verdict
 
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
-def prove(whole: Any, local: Any, *, refute: bool = True, strict: bool = False) -> Verdict:
+
+def prove(
+    whole: str | bytes | ir.Module, local: str | bytes | ir.Module, *, refute: bool = True, strict: bool = False
+) -> Verdict:
     """Return whether ``local``, a partitioned program as shardpass emits it, computes ``whole``, a StableHLO program.
 
     Both are text, bytecode or an ``ir.Module``. With ``refute``, small programs that are not proved are run on

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, overload
+from typing import TYPE_CHECKING, overload
 
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
@@ -37,6 +37,17 @@ from shardpass.redistribute.terms.costs import cost, local_prices, local_seconds
 from shardpass.redistribute.terms.limit import Limit, read_limit
 from shardpass.sharding import Mesh, Sharding, TupleSharding
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from jax import Device
+    from jax.sharding import NamedSharding
+    from numpy.typing import DTypeLike
+
+    ElementTypeLike: TypeAlias = str | DTypeLike
+    ShardingLike: TypeAlias = str | Sharding | TupleSharding | NamedSharding
+    Devices: TypeAlias = Sequence[int | Device] | None
+
 PLANNERS = ("best", "rink")
 CACHED_PLANS = 4096
 
@@ -44,9 +55,9 @@ CACHED_PLANS = 4096
 @overload
 def plan_redistribution(
     shape: Sequence[int],
-    element_type: Any,
-    source: Any,
-    target: Any,
+    element_type: ElementTypeLike,
+    source: ShardingLike,
+    target: ShardingLike,
     *,
     planner: str = "best",
     num_devices: int | None = None,
@@ -56,23 +67,23 @@ def plan_redistribution(
 @overload
 def plan_redistribution(
     shape: Sequence[int],
-    element_type: Any,
-    source: Any,
-    target: Any,
+    element_type: ElementTypeLike,
+    source: ShardingLike,
+    target: ShardingLike,
     *,
-    source_devices: Any,
-    target_devices: Any,
+    source_devices: Devices,
+    target_devices: Devices,
     machine: str | Machine | None = None,
     memory_limit: int | str | None = "max",
 ) -> TransferPlan: ...
 def plan_redistribution(
     shape: Sequence[int],
-    element_type: Any,
-    source: Any,
-    target: Any,
+    element_type: ElementTypeLike,
+    source: ShardingLike,
+    target: ShardingLike,
     *,
-    source_devices: Any = None,
-    target_devices: Any = None,
+    source_devices: Devices = None,
+    target_devices: Devices = None,
     planner: str = "best",
     num_devices: int | None = None,
     machine: str | Machine | None = None,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 
@@ -21,6 +21,10 @@ from shardpass.report import picture_svg, picture_text
 from shardpass.report.picture_grid import Cell, Grid, grid_of
 from shardpass.sharding import Sharding, TupleSharding, parse_sharding
 from shardpass.sharding.errors import fault
+
+if TYPE_CHECKING:
+    import jax
+    from jax.sharding import NamedSharding, PartitionSpec
 
 WIDTH = 120  # of a picture as text
 _TYPE = re.compile(
@@ -61,7 +65,12 @@ class Picture:
         return captured.get().rstrip("\n")
 
 
-def draw(x: Any, shape: Sequence[int] | None = None, *, mesh: Any = None) -> Picture:
+def draw(
+    x: jax.Array | str | Sharding | NamedSharding | PartitionSpec,
+    shape: Sequence[int] | None = None,
+    *,
+    mesh: Any = None,
+) -> Picture:
     """Draw the devices that hold each tile of an array. Print the result, or display it in a notebook.
 
     Args:
@@ -73,9 +82,10 @@ def draw(x: Any, shape: Sequence[int] | None = None, *, mesh: Any = None) -> Pic
     Raises:
         ShardpassError: SP140 without a shape, and the errors of ``parse_sharding`` and ``picture``.
     """
-    given = x.sharding if has(x, "sharding") else x
-    if shape is None:
-        shape = x.shape if has(x, "sharding") and has(x, "shape") else None
+    given: Any = x
+    if has(given, "sharding"):
+        shape = given.shape if shape is None and has(given, "shape") else shape
+        given = given.sharding
     if shape is None:
         raise wrong_argument("draw", "shape", shape, "the shape of the array, such as (8, 16)")
     if isinstance(given, Sharding):

@@ -38,8 +38,8 @@ NO_WAY_BACK = "Unable to convert MHLO to StableHLO"
 
 
 def compile(
-    module: Any,
-    devices: Sequence[Any] | None = None,
+    module: str | bytes | ir.Module,
+    devices: Sequence[jax.Device] | None = None,
     *,
     machine: str | os.PathLike[str] | Machine | None = None,
 ) -> Executable:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardpass.advise.find.findings import Wanted, with_decided, with_findings
 from shardpass.advise.find.planned import find_hints
@@ -35,13 +35,16 @@ from shardpass.runtime.peers import OURS
 from shardpass.sharding import Mesh
 from shardpass.targets.target import Target
 
+if TYPE_CHECKING:
+    import jax
+
 NOTHING = Wanted()
 
 
 def explain(
     f: Any,
     *args: Any,
-    mesh: Any = None,
+    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh | None = None,
     in_shardings: Any = UNSPECIFIED,
     out_shardings: Any = UNSPECIFIED,
     machine: str | os.PathLike[str] | cost.Machine | None = None,

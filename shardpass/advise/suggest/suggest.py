@@ -46,13 +46,15 @@ from shardpass.targets.machine import installed_on
 from shardpass.targets.target import Target
 
 if TYPE_CHECKING:
+    import jax
+
     from shardpass.advise.repair.repair import Repairs
 
 
 def suggest(
     f: Any,
     *args: Any,
-    mesh: Any = None,
+    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh | None = None,
     in_shardings: Any = UNSPECIFIED,
     out_shardings: Any = UNSPECIFIED,
     memory_limit: int | str | None = None,
