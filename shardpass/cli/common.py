@@ -1,10 +1,10 @@
 """Shared parts of all commands: exit status, and reading and writing files.
 
-Exit status: 0 success, 1 bad input (one diagnostic on stderr, with place and remedy), 2 bad usage,
-130 interrupted, 141 the reader of our output went away. Never a Python traceback.
+Exit status: 0 success, 1 bad input (one diagnostic on stderr, with place and remedy), 2 bad usage, 130 interrupted,
+141 the reader of the output closed the pipe. Never a Python traceback.
 
-Imports that ``--help`` does not need stand in functions: dataclasses alone (of the diagnostics) take as long to load as
-the rest of a command that prints its help.
+Imports that ``--help`` does not need are inside functions: importing dataclasses alone (for diagnostics) takes as
+long as the rest of a command that prints its help.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ MODULE_HELP = (
 def guarded(body: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
     """Run a command's ``body`` on its arguments and always return an exit status.
 
-    Errors are printed on stderr here; ``argv`` is the process's own arguments unless given. Without it the process is
-    this command, and Ctrl-C ends it as a signal does: an exception may arise in the middle of an import, of a pass that
-    MLIR called, or of XLA, none of which expects it. Whoever gives ``argv`` gets 130.
+    Prints errors on stderr. ``argv``: the arguments; by default those of the process. In that case the process is
+    this command, and Ctrl-C ends it like a signal, because an exception could arise during an import, a pass called
+    by MLIR, or XLA, none of which expects it. With ``argv``, Ctrl-C returns 130.
     """
     _fill_closed_streams()
     ends = interrupts_end_the_process() if argv is None else contextlib.nullcontext()
@@ -139,8 +139,8 @@ def _drop_unwritten() -> None:
 def _fill_closed_streams() -> None:
     """Open the standard streams that the caller closed, so that no later file gets their numbers.
 
-    What cannot be read or written then fails as a file does: stdin is open for writing alone, stdout for reading alone.
-    Messages to a closed stderr go nowhere.
+    Reading and writing them then fails like a file: stdin is open for writing only, stdout for reading only.
+    Messages to a closed stderr are dropped.
     """
     for number, name, flags in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is not None:
@@ -158,8 +158,8 @@ def _fill_closed_streams() -> None:
 def interrupts_end_the_process() -> Iterator[None]:
     """Let Ctrl-C end the process immediately inside the block, like a program in C.
 
-    XLA runs programs in threads of its own and calls back into Python: an exception that arises there is lost, or meets
-    threads that go on while the interpreter is torn down. Nothing may be half-written inside.
+    XLA runs programs in its own threads and calls back into Python. An exception in such a call is lost, or meets
+    threads that still run while the interpreter shuts down. Nothing may be half-written inside the block.
     """
     import signal
     import threading
@@ -187,10 +187,10 @@ def make_console(width: int | None = None) -> Console:
 
 
 def argument_parser(name: str, description: str, epilog: str, *, pipeline: bool = False) -> argparse.ArgumentParser:
-    """Return a parser for ``shardpass NAME``, or for ``shardpass-NAME`` where that was typed; "" is ``shardpass``.
+    """Return a parser for ``shardpass NAME``, or for ``shardpass-NAME`` if that was typed; "" is ``shardpass``.
 
-    ``epilog``: ends the help; lines that are indented, such as examples, are printed as they are. With ``pipeline`` the
-    help explains PIPELINE too.
+    ``epilog``: the end of the help; indented lines, such as examples, are printed unchanged. With ``pipeline``, the
+    help also explains PIPELINE.
     """
     typed = os.path.basename(sys.argv[0])
     parser = _Parser(
@@ -223,10 +223,11 @@ def add_target(parser: argparse.ArgumentParser, name: str = "target") -> None:
 def add_program(
     parser: argparse.ArgumentParser, usual: str | None = None, mesh: str | None = None, partitioner: str = ""
 ) -> None:
-    """Add the options that decide which program is made of a module or a script: ``--partitioner``, ``--machine``,
-    ``--target``, ``--timeout`` and, with its help ``mesh``, ``--mesh``; ``use_program`` then reads them.
+    """Add the options that determine the program of a module or script: ``--partitioner``, ``--machine``,
+    ``--target``, ``--timeout`` and, with the help ``mesh``, ``--mesh``. ``use_program`` reads them.
 
-    ``usual``: the partitioner where none is given; None: shardpass, or with a target XLA. ``partitioner``: its help.
+    ``usual``: the default partitioner; None for shardpass, or XLA with a target. ``partitioner``: the help of
+    ``--partitioner``.
     """
     xla, ours = ("XLA, as in jax.jit", "shardpass")
     order = (f"{ours} (default)", f"{xla} (default with --target)") if usual is None else (f"{xla} (default)", ours)
@@ -248,9 +249,9 @@ def use_program(arguments: argparse.Namespace) -> None:
 
 
 def use_target(arguments: argparse.Namespace, name: str = "target", *, compiles: bool = True) -> None:
-    """Parse ``--target``, and set ``machine`` of ``arguments`` to that of the target unless one is given.
+    """Parse ``--target``, and set ``machine`` of ``arguments`` to the machine of the target unless one is given.
 
-    Raises ShardpassError: SP908 for text that names no target, SP909 where the command ``compiles`` and the compiler is
+    Raises ShardpassError: SP908 for text that names no target, SP909 if the command ``compiles`` and the compiler is
     not installed.
     """
     if getattr(arguments, name) is None:

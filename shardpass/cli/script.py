@@ -60,14 +60,16 @@ def script_folder(path: str | None) -> tuple[str, ...]:
 
 
 def program_of(path: str, timeout: float = TIMEOUT, target: Target | None = None) -> tuple[bytes, str]:
-    """Return MLIR bytecode and the name for diagnostics of the program of ``path``: ``FILE.py:FUNCTION ARGUMENTS``.
+    """Return the program of ``path``, ``FILE.py:FUNCTION ARGUMENTS``, as MLIR bytecode, and its name for
+    diagnostics.
 
-    The script runs in a process of its own, with ``ARGUMENTS`` and the environment of this one; what it prints goes to
-    stderr. Its process and those that it started are ended when the program is known, or after ``timeout`` seconds.
-    With a ``target``, the script has as many CPU devices, and the program is lowered for the target's platform.
+    The script runs in a separate process with ``ARGUMENTS`` and the current environment; its output goes to stderr.
+    The process and its children are ended when the program is known, or after ``timeout`` seconds. With a
+    ``target``, the script has as many CPU devices as the target, and the program is lowered for the target's
+    platform.
 
-    Raises ShardpassError: SP141 where the script fails, SP142 where it ends without compiling FUNCTION, SP144 where the
-    time is over, SP145 where nothing in the script can be FUNCTION.
+    Raises ShardpassError: SP141 if the script fails, SP142 if it ends without compiling FUNCTION, SP144 after the
+    timeout, SP145 if nothing in the script can be FUNCTION.
     """
     module, answer = _run(path, "shardpass.jax.script", timeout, target=target)
     return module or _no_program(path, answer), _name(path)

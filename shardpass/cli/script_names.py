@@ -1,9 +1,9 @@
 """Determine from the source of a script, before running it, whether it can define a function of a given name.
 
-A training script may run for minutes before its step is compiled, so a name with a slip in it is refused at once. It is
-refused only where no text could make it: the name is no word of the script or of the user's modules that it imports,
-none of these runs code that it makes, no library that uses JAX and is imported defines a function of that name, and JAX
-itself jits none.
+A training script may run for minutes before its step is compiled, so a misspelled name is rejected at once. It is
+rejected only if no code could define it: the name does not occur in the script or in the user's modules that it
+imports, none of these executes generated code, no imported library that uses JAX defines a function of that name,
+and JAX itself jits none.
 """
 
 from __future__ import annotations

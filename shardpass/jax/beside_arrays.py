@@ -1,9 +1,9 @@
 """Restore the partial sums and tokens of JAX's main, which import replaced by arrays.
 
-1. An argument or result that holds summands (``importing.partial_sums``) is the partial sum again that JAX knows: its
-   tile [1, ...] is reshaped inside of the region. Only Shardy's annotations say partial sums.
-2. A token (``importing.tokens``) is an argument or result again, at the place where it was. The one that goes out is
-   the one that came in: the runtime sets it when the program is done, and nothing inside waits for it.
+1. An argument or result that consists of summands (``importing.partial_sums``) becomes a partial sum for JAX again:
+inside the region, its tile [1, ...] is reshaped. Only Shardy's annotations express partial sums.
+2. A token (``importing.tokens``) becomes an argument or result again, at its original position. The returned token
+is the argument: the runtime sets it when the program is done, and nothing inside depends on it.
 """
 
 from __future__ import annotations

@@ -2,17 +2,17 @@
 
 State of a wave: for each array the tiles of its source and of its target, by the ids of this process's devices.
 
-1. Before the first round every target tile is made: zeros, and what the device holds of it already.
-2. In each round the pieces are cut from source tiles, or from target tiles into which they came, moved
-   (``transport``), and written into target tiles. The round is done before the next one begins, so that the messages
-   of one round alone are alive.
-3. After the last round each array of the wave is put together from its tiles, and takes its source's place in the
-   list of leaves.
-4. The processes agree that each of them has come so far. Only then are sources freed, if that is wanted. So an
-   exception at any moment, of any kind and in any process, leaves every leaf of the list whole.
+1. Before the first round, every target tile is created: zeros, and the parts that the device already has.
+2. In each round, pieces are cut from source tiles, or from target tiles that received them, moved (``transport``),
+and written into target tiles. A round completes before the next one starts, so only the messages of one round are
+alive.
+3. After the last round, each array of the wave is assembled from its tiles, and replaces its source in the list of
+leaves.
+4. The processes agree that all of them have reached this point. Only then are sources freed, if requested. So an
+exception at any moment, of any kind and in any process, leaves every leaf of the list complete.
 
-Two arrays may have the same buffers, as ``jax.device_put`` makes an array that is there already. A source is freed once
-no leaf of the tree needs its buffers.
+Two arrays may share buffers, because ``jax.device_put`` returns an array that is already in place. A source is freed
+once no leaf of the tree needs its buffers.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ def _has_shards(leaf: Any) -> bool:
 
 
 def list_shards(leaves: Sequence[Any]) -> None:
-    """List the shards of ``leaves`` in a thread, in which Python runs no signal handler.
+    """List the shards of ``leaves`` in a thread, where Python runs no signal handlers.
 
-    JAX lists the shards of an array at their first use, by calls of Python, and keeps the list. An exception in the
-    middle leaves a part of the list for good: the array is whole and cannot be read.
+    JAX lists the shards of an array at their first use, in Python, and keeps the list. An exception during this
+    leaves an incomplete list forever: the array is complete but cannot be read.
     """
     lock, stopped = Lock(), False
 

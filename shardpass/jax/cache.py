@@ -1,21 +1,21 @@
 """Keep partitioned programs in JAX's compilation cache on disk, for later processes.
 
-State: JAX's cache, where the user asked for one (``jax_compilation_cache_dir``). An entry is the module that each
-device runs, as bytecode with its locations, behind a hash of it. What makes of it a program for JAX (``manual_region``)
-reads and checks it as one that was partitioned a moment ago.
+State: JAX's cache, if the user enabled it (``jax_compilation_cache_dir``). An entry is a hash followed by the module
+that each device runs, as bytecode with locations. ``manual_region`` converts it to a program for JAX, with the same
+checks as for a newly partitioned module.
 
-Invariant: an entry is read only where partitioning would give the same module. Its key is a hash of the module that
-JAX lowered, of the passes, of the machine, of this package's own files, and of the versions of what it stands on. Where
-more has a say, nothing is kept:
+Invariant: an entry is used only if partitioning would give the same module. Its key is a hash of the module that JAX
+lowered, the passes, the machine, this package's own files, and the versions of its dependencies. Programs that
+depend on anything else are not cached:
 
-1. functions of the user that are called while the program is partitioned, or known by their address (callbacks);
-2. an op, or a custom call of the program, of which a third party says how it may be split;
-3. a pipeline that the user chose, with passes or profiles of the user's own.
+1. functions of the user that are called during partitioning, or identified by their address (callbacks);
+2. an op or a custom call whose sharding rule comes from a third party;
+3. a pipeline chosen by the user, with the user's own passes or profiles.
 
-Everything else is as in JAX: its own entries hold XLA's part of the same programs; locations are no part of a key but
-under ``jax_compilation_cache_include_metadata_in_key``; a program that took less than
-``jax_persistent_cache_min_compile_time_secs`` (here with partitioning) is not kept, and process 0 alone writes. JAX,
-which reads and writes in the same place, tells what is wrong with that.
+Everything else is as in JAX: its own entries contain XLA's part of the same programs; locations are part of a key
+only with ``jax_compilation_cache_include_metadata_in_key``; a program that took less than
+``jax_persistent_cache_min_compile_time_secs`` (here including partitioning) is not cached, and only process 0
+writes. JAX reads and writes in the same place, and reports errors there.
 """
 
 from __future__ import annotations

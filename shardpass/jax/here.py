@@ -36,9 +36,9 @@ KINDS = (  # (platforms, what the kind of a device says, machine), the first tha
 
 
 def machine_here(devices: Iterable[Any] | None = None) -> str:
-    """Return the machine, as text, of programs on ``devices``; by default, on all devices of JAX.
+    """Return the machine, as text, for programs on ``devices``; by default, for all devices of JAX.
 
-    Raises ShardpassError: SP901 to SP903, of what the environment says.
+    Raises ShardpassError: SP901 to SP903 for an invalid environment variable.
     """
     if os.environ.get(VARIABLE):
         return content_text()

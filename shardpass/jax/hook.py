@@ -1,13 +1,12 @@
 """Hook into JAX's compiles: shardpass partitions multi-device programs before XLA compiles them.
 
-State: whether the hook is in place, the counts, and whether it is active: for the whole process (``install``) or
-inside ``use()`` (``scope``), which is part of JAX's cache key, so that a function compiled outside is compiled again
-inside.
-``_reasons`` counts, by code and function, what was left to XLA.
+State: whether the hook is installed; the counts; and whether it is active, for the whole process (``install``) or
+inside ``use()`` (``scope``). The latter is part of JAX's cache key, so a function compiled outside is compiled again
+inside. ``_reasons`` counts, by code and function, the programs left to XLA.
 
-Invariants: whatever fails here, the program is compiled as JAX would have compiled it, with a warning that says why;
-the module that JAX lowered is never changed. Where XLA fails then, or a function of the user that is called while the
-program is compiled, JAX's own error is what the user sees, and nothing beside.
+Invariants: if anything fails here, the program is compiled as JAX would have compiled it, with a warning that gives
+the reason; the module that JAX lowered is never changed. If XLA fails then, or a function of the user that is called
+during the compile, the user sees only JAX's own error.
 """
 
 from __future__ import annotations
@@ -132,11 +131,11 @@ def using(mode: Mode) -> Iterator[None]:
 
 @functools.lru_cache(maxsize=64)
 def for_jax(pipeline: str, prove: bool = False) -> str:
-    """Return ``pipeline``, named (with or without options) or textual, with the passes that a program of arrays of JAX
-    needs.
+    """Return ``pipeline``, named (with or without options) or textual, with the passes that programs on JAX arrays
+    need.
 
-    Open arguments and results are split over whole axes, evenly, once shardings are propagated; results that follow
-    from a constraint are as it says. With ``prove``, a program without a proof is an error.
+    Open arguments and results are split over whole axes, evenly, after propagation; results that follow from a
+    constraint keep its sharding. With ``prove``, a program without a proof is an error.
     """
     steps = resolve(pipeline, ir.Context())
     if prove:

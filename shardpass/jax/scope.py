@@ -1,18 +1,19 @@
 """Track which code runs inside ``use()``, and the mode of programs compiled there.
 
-Problem. JAX has to know whether a block is entered, as that is a part of the key of its compiled programs; it reads
-values of a thread (``jax.make_user_context``). But the coroutines of asyncio run in turns on one thread, and a block
-that one coroutine keeps open across an ``await`` must not affect the other coroutines.
+Problem. JAX has to know whether a block is entered, because that is part of the key of its compiled programs; it
+reads values of a thread (``jax.make_user_context``). But asyncio runs coroutines in turns on one thread, and a block
+that one coroutine keeps open across an ``await`` must not affect other coroutines.
 
-State: ``_entered``, a context variable, is the truth: Python gives each task its own, and a task starts with those of
-the code that made it. It names the thread, so that a copy of the context in another thread (``asyncio.to_thread``)
-means nothing there. ``_of_jax`` is JAX's copy of it for the thread; ``_here.open`` is what changed it last.
+State: the context variable ``_entered`` is authoritative: Python gives each task its own, and a task starts with the
+values of the code that created it. It names the thread, so that a copy of the context in another thread
+(``asyncio.to_thread``) has no effect there. ``_of_jax`` is JAX's copy of it for the thread; ``_here.open`` is its
+last change.
 
-Invariant: whenever code of the user runs, JAX's copy is as the context variable says. It is made so where a block
-begins and ends, and where asyncio enters and leaves a callback, a step of a task among them (``_followed``).
+Invariant: whenever code of the user runs, JAX's copy equals the context variable. It is updated where a block begins
+and ends, and where asyncio enters and leaves a callback, which includes each step of a task (``_followed``).
 
-Not followed: other event loops than asyncio's (uvloop, trio), what runs between the eager start of a task and the next
-callback, and a generator that yields inside of a block: Python runs that in the context of its caller.
+Not supported: other event loops than asyncio's (uvloop, trio), code that runs between the eager start of a task and
+the next callback, and a generator that yields inside a block, which Python runs in the context of its caller.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _tell_jax(entered: tuple[int, Mode] | None) -> None:
 def _follow_asyncio() -> None:
     """Make asyncio update JAX's mode when it enters or leaves a callback; runs once per process.
 
-    Leans on ``asyncio.Handle._run``, which its loops call for each callback and each step of a task.
+    Relies on ``asyncio.Handle._run``, which asyncio's loops call for each callback and each step of a task.
     """
     handles: Any = asyncio.Handle
     run = handles._run

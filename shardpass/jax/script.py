@@ -1,9 +1,8 @@
 """Run a user's script in this process until JAX compiles a function, and write the program of the function.
 
-A training script makes its arrays, its mesh and its jitted step itself, so nobody else knows the arguments of the step.
-The script is therefore run as ``python FILE`` runs it, and the process ends at the moment when JAX is about to compile
-the function: its setup has run, the function has not, and nothing after it will. ``shardpass.cli.script`` starts the
-process.
+A training script creates its arrays, its mesh and its jitted step itself, so nothing else knows the arguments of the
+step. Therefore the script runs as in ``python FILE``, and the process ends when JAX is about to compile the
+function: after the script's setup, before the function runs. ``shardpass.cli.script`` starts the process.
 """
 
 from __future__ import annotations
@@ -57,11 +56,11 @@ def run_script(
 ) -> NoReturn:
     """Run the script ``target`` until JAX compiles ``function``, write the answer, and end the process.
 
-    ``target``: a file, or "-m" and a module. In ``folder`` are: ``MODULE``, the module in bytecode with its locations,
-    as JAX hands it to XLA. ``ENDED``, where there is no module: the names of the functions that were compiled, whether
-    the script ended, and what ``explained`` and ``failed`` say of the exception that ended it. ``WHERE``: the lines
-    where all threads are at the time ``ends``, in seconds since the epoch. ``look``: called within the call that
-    compiles ``function``.
+    ``target``: a file, or "-m" and a module. Files in ``folder``: ``MODULE``, the module in bytecode with locations,
+    as JAX passes it to XLA. Without a module, ``ENDED``: the names of the compiled functions, whether the script
+    ended, and the results of ``explained`` and ``failed`` for the exception that ended it. ``WHERE``: the current
+    lines of all threads at the time ``ends``, in seconds since the epoch. ``look``: a function called within the
+    call that compiles ``function``.
     """
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -115,10 +114,10 @@ def _run_as_main(target: str, arguments: Sequence[str]) -> None:
 
 
 def _lowered(computation: Any) -> Any:
-    """Lower the program that JAX is about to compile for the CPU again, for the platform in the environment. Arguments
-    get the names that their library gives to leaves.
+    """Lower the program that JAX is about to compile again for the platform in the environment, with the library's
+    leaf names as argument names.
 
-    ``jitted.lower(...).compile()`` has lost the function by then: its module is returned, lowered for the CPU.
+    ``jitted.lower(...).compile()`` no longer knows the function: its module, lowered for the CPU, is returned.
     """
     platform = os.environ.get("SHARDPASS_LOWERS_FOR", "cpu")
     call = jax_private.call_being_compiled()

@@ -30,8 +30,8 @@ _INDEXED = re.compile(r"devices\(\)\[(\d+)\]")
 
 
 def explained(error: BaseException, function: str, target: str) -> dict[str, Any]:
-    """Return "file" and "line" of the user's innermost frame, "reason" and "remedy" of the error, and "devices", where
-    the script asks for more than it has and virtual ones can be made.
+    """Return "file" and "line" of the user's innermost frame, "reason" and "remedy" of the error, and "devices" if
+    the script needs more devices than it has and virtual ones can be added.
     """
     file, line = _place(error)
     reason = _reason(error)

@@ -1,9 +1,9 @@
-"""Send the messages of a round between devices: by copies in a process, by permutes between processes of a job.
+"""Send the messages of a round between devices: by copies within a process, by permutes between processes of a job.
 
-A piece is an array on one device. ``Copies`` hands pieces to ``jax.device_put``. ``Permutes`` is for jobs of several
-processes: every process calls the same programs over all devices of the plan, in which ``jax.lax.ppermute`` takes a
-vector from each sender to its receiver. Pieces of one element type are joined in that vector, which is as long as the
-round's longest message; a device that sends twice in a round does so in two programs.
+A piece is an array on one device. ``Copies`` passes pieces to ``jax.device_put``. ``Permutes`` is for jobs of
+several processes: every process calls the same programs over all devices of the plan, in which ``jax.lax.ppermute``
+moves a vector from each sender to its receiver. Pieces of one element type are concatenated in that vector, which is
+as long as the longest message of the round; a device that sends twice in a round does so in two programs.
 """
 
 from __future__ import annotations

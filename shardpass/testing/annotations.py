@@ -1,8 +1,9 @@
-"""The annotations of a program: shardings of arguments and results, constraints and their lines, casts to wider floats.
+"""The annotations of a program: shardings of arguments and results, constraints and their lines, casts to wider
+floats.
 
-A line of a collective is where the bytes are needed. The cause may be elsewhere: a spec that lost an axis, a new
-constraint, a cast. So a budget keeps the annotations of its program, and a program over the budget is shown with those
-that differ.
+The line of a collective is where its bytes are needed. The cause may be elsewhere: a spec that lost an axis, a new
+constraint, a cast. So a budget contains the annotations of its program, and the report of a program over its budget
+lists those that differ.
 
 Example: ``params['w_out']`` lost its axis, and a constraint was added:
 

@@ -1,8 +1,8 @@
 """``collectives`` and ``assert_collectives``: from a function to its collectives, each program compiled once.
 
-A program is known by the digest of its lowered module, of the partitioner, the target and the versions of jax, jaxlib
-and shardpass. The collectives of a known program come from ``store.STORE``. The lowered module contains the source
-lines, so that an edit that moves a line makes a new program.
+A program is identified by a digest of its lowered module, the partitioner, the target and the versions of jax,
+jaxlib and shardpass. The collectives of a known program come from ``store.STORE``. The lowered module contains
+source lines, so an edit that moves a line makes a new program.
 """
 
 from __future__ import annotations

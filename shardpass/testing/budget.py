@@ -59,13 +59,13 @@ class Budget:
     """The budget of one program.
 
     Attributes:
-        partitioner, target, mesh: how the program was made; ``target`` "": XLA for CPUs.
-        received: bytes that a device may receive in one run.
-        memory: bytes that a device may need; None if unknown.
-        allowed: (kind, axes) to (arrays, bytes).
-        lines: (kind, axes) to the lines that caused the bytes, as text.
-        tolerance: the part by which bytes and memory may grow.
-        annotations: what the program said about its arrays.
+        partitioner, target, mesh: the options with which the program was made; ``target`` "" is XLA for CPUs.
+        received: the bytes that a device may receive in one run.
+        memory: the bytes that a device may need; None if unknown.
+        allowed: maps (kind, axes) to (arrays, bytes).
+        lines: maps (kind, axes) to the lines that caused the bytes, as text.
+        tolerance: the fraction by which bytes and memory may grow.
+        annotations: the annotations of the program's arrays.
     """
 
     partitioner: str

@@ -69,12 +69,12 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A part of an expectation that a program breaks.
+    """A violated part of an expectation.
 
     Attributes:
         what: "all_gather over model", "bytes received", "memory of a device", or "a collective elsewhere".
-        expected, got: as text.
-        rows: the collectives that break it, most bytes first.
+        expected, got: the expected and actual values as text.
+        rows: the violating collectives, most bytes first.
     """
 
     what: str
