@@ -22,8 +22,8 @@ from shardpass.proving.relations.pieces import Ints
 from shardpass.proving.rules.integers import is_integer
 from shardpass.proving.scalars.constants import identities
 from shardpass.proving.scalars.lists import one, ragged
-from shardpass.proving.scalars.ranks import FIRST, ranked
-from shardpass.proving.scalars.table import Order, Scalars, among
+from shardpass.proving.scalars.ranks import FIRST, of_parts, ranked
+from shardpass.proving.scalars.table import Order, Scalars
 from shardpass.proving.scalars.walk import ScalarSite, Value
 
 Body = tuple[tuple[int, ...], Sequence[int], Sequence[int]]  # what it returns of two tuples
@@ -142,28 +142,34 @@ def first(site: ScalarSite, kinds: Sequence[str], body: Body, rows: Sequence[Int
     """Reduce values and their labels by argmax or argmin; None for other bodies, and where labels are in no order.
 
     ``body``: what it returns of two tuples of terms, and these. Of ``rows`` those count where ``counts`` is true; the
-    last column has the initial values, which, where they count, have the least of the labels.
+    last column has the initial values, which, where they count, are the least of all. Of elements that are the least
+    of all, as padding is, only the one with the least label may be the first, so they need no order.
     """
     table, out = site.table, (list[int](), list[int]())
-    if len(rows) != 2 or kinds[0].startswith("complex") or not is_integer(kinds[1]) or not counts[:, :-1].any(1).all():
+    if len(rows) != 2 or kinds[0].startswith("complex") or not is_integer(kinds[1]):
         return None
     name = next((name for name in FIRST if _is_body(site, name, kinds[:2], body)), None)
     if name is None:
         return None
     order, least = Order(kinds[0], (name, "first")), identities(table, FIRST[name], kinds[0])
     for values, labels, on in zip(*rows, counts, strict=True):
-        columns = np.flatnonzero(on[:-1])
-        own, places = values[columns].tolist(), labels[columns].tolist()
-        ends = [table.range_of_label(label) for label in places]
-        known = [end for end in ends if end]
-        if len(known) < len(ends) or any(x[1] > y[0] for x, y in pairwise(known)):
+        if on[-1] and values[-1] not in least:
             return None
-        if on[-1] and not (labels[-1] == table.integer(known[0][0]) and among(values[-1:], least).all()):
+        entries = of_parts(table, order, 0, list(zip(values[on].tolist(), labels[on].tolist(), strict=True)))
+        if not all(table.is_known(label) for _, label in entries):
             return None
+        row = [entry for entry in entries if entry[0] not in least]
+        places = [table.number(label) for _, label in row]
+        if any(x >= y for x, y in pairwise(places)):
+            return None
+        low = min((entry for entry in entries if entry[0] in least), key=lambda e: table.number(e[1]), default=None)
+        if low and not (places and places[0] <= table.number(low[1])):
+            row.insert(0, low)
+        own = [value for value, _ in row]
         greatest = one(table, FIRST[name], kinds[0], own)
         table.extremes[order, tuple(own)] = greatest
         out[0].append(greatest)
-        out[1].append(ranked(table, order, 0, list(zip(own, places, strict=True))))
+        out[1].append(ranked(table, order, 0, row))
     return [np.array(column, np.int64) for column in out]
 
 

@@ -14,7 +14,8 @@ Three laws, for each order of the elements:
 - **Parts.** Ranks 0 to m - 1 of a part, in their order, stand for the part where m > j, or where that is all of it: an
   element of the part that comes after m others is not among the first j + 1 of the row. Example: of the parts [a, b]
   and [c, d], with two of each, ``ranked(1; r0(a, b), r1(a, b), r0(c, d), r1(c, d))`` is ``ranked(1; a, b, c, d)``.
-- **Padding.** The least element of all at the end of a row comes after all others there.
+- **Padding.** The least element of all at the end of a row comes after all others there, and is the first nowhere but
+  at the start.
 - **One element** is the first by itself.
 """
 
@@ -27,6 +28,7 @@ import numpy as np
 from shardpass.element_types import element_type
 from shardpass.proving.rules.blocks import order_of_top_k
 from shardpass.proving.rules.integers import is_integer, limits
+from shardpass.proving.scalars.constants import identities
 from shardpass.proving.scalars.rows import Segments, at_value, segments
 from shardpass.proving.scalars.table import TERM, Order, Ranked, Scalars
 from shardpass.proving.scalars.walk import ScalarRule, ScalarSite, Value
@@ -40,10 +42,14 @@ FIRST = {"argmax": "maximum", "argmin": "minimum"}  # the op that gives the firs
 def ranked(table: Scalars, order: Order, rank: int, row: Sequence[Entry]) -> int:
     """Return the label of the element of ``row`` at ``rank``."""
     table.spend(TERM + 4 * len(row))
-    entries = _of_parts(table, order, rank, list(row)) or list(row)
+    entries = of_parts(table, order, rank, list(row))
     least, kept = _least(table, order), len(entries)
     while least is not None and kept and entries[kept - 1][0] == least:
         kept -= 1
+    if order.op[0] in FIRST:
+        lowest = identities(table, FIRST[order.op[0]], order.element)
+        entries = [entries[0], *(entry for entry in entries[1:] if entry[0] not in lowest)]
+        kept = len(entries)
     if rank >= kept:
         return entries[rank][1]
     entries = entries[:kept]
@@ -72,8 +78,8 @@ def _least(table: Scalars, order: Order) -> int | None:
     return table.one(("constant", order.element, bits))
 
 
-def _of_parts(table: Scalars, order: Order, rank: int, row: list[Entry]) -> list[Entry] | None:
-    """Replace the greatest elements of parts in ``row`` by the elements of the parts; None where there are no parts."""
+def of_parts(table: Scalars, order: Order, rank: int, row: list[Entry]) -> list[Entry]:
+    """Replace the greatest elements of parts in ``row`` by the elements of the parts."""
     result: list[Entry] = []
     at, changed = 0, False
     while at < len(row):
@@ -85,7 +91,7 @@ def _of_parts(table: Scalars, order: Order, rank: int, row: list[Entry]) -> list
         else:
             result += entries
             at, changed = at + count, True
-    return (_of_parts(table, order, rank, result) or result) if changed else None
+    return of_parts(table, order, rank, result) if changed else result
 
 
 def _part(
@@ -153,8 +159,9 @@ def by_rank(table: Scalars, base: int, rows: Segments) -> int | None:
     labels = _chosen(table, own, rows)
     if labels is None:
         return None
-    entries = _of_parts(table, own.order, own.rank, list(zip(own.values, labels, strict=True)))
-    return None if entries is None else ranked(table, own.order, own.rank, entries)
+    row = list(zip(own.values, labels, strict=True))
+    entries = of_parts(table, own.order, own.rank, row)
+    return None if entries == row else ranked(table, own.order, own.rank, entries)
 
 
 def top_k(site: ScalarSite) -> list[Value]:

@@ -164,12 +164,6 @@ class Scalars:
     def head_of(self, number: int) -> int:
         return int(self._head[number])
 
-    def range_of_label(self, number: int) -> tuple[int, int] | None:
-        """Return the numbers [lo, hi) that an integer may be; None where nothing is known of it."""
-        if self._known[number]:
-            return self.number(number), self.number(number) + 1
-        return self.ranges.get(number) if number in self.ranked else None
-
     def known(self, ids: Ints) -> Any:
         return self._known[ids]
 

@@ -88,3 +88,69 @@ def test_the_last_element_that_counts_is_another_in_another_order(order, proved)
     """Of [1, 2] the last is 2, and of [2, 1] it is 1."""
     pair = programs("tensor<2xf32>", "tensor<f32>", SAME, LAST.replace("ORDER", order))
     assert prove(*pair, refute=False).proved is proved
+
+
+def greatest(name, values, labels, size):
+    """Reduce values and labels by argmax: ``%name#0`` and ``%name#1``; the initial label is 0."""
+    kinds = f"tensor<{size}xf32>", f"tensor<{size}xi32>"
+    return f"""    %{name}:2 = stablehlo.reduce(%{values} init: %low), (%{labels} init: %none) across dimensions = [0]
+      : ({", ".join(kinds)}, tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)
+      reducer(%a: tensor<f32>, %c: tensor<f32>) (%b: tensor<i32>, %d: tensor<i32>) {{
+      %0 = stablehlo.compare GT, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %1 = stablehlo.compare NE, %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %2 = stablehlo.or %0, %1 : tensor<i1>
+      %3 = stablehlo.compare EQ, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %4 = stablehlo.compare LT, %b, %d : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %5 = stablehlo.and %3, %4 : tensor<i1>
+      %6 = stablehlo.or %2, %5 : tensor<i1>
+      %7 = stablehlo.select %2, %a, %c : tensor<i1>, tensor<f32>
+      %8 = stablehlo.select %6, %b, %d : tensor<i1>, tensor<i32>
+      stablehlo.return %7, %8 : tensor<f32>, tensor<i32>
+    }}"""
+
+
+INIT = """    %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %none = stablehlo.constant dense<0> : tensor<i32>"""
+OF_FIVE = f"""{INIT}
+    %i = stablehlo.iota dim = 0 : tensor<5xi32>
+{greatest("r", "x", "i", 5)}
+    return %r#1 : tensor<i32>"""
+
+
+def of_parts(pad, labels):
+    """argmax of three elements, of the two others and ``pad``, and of these two results."""
+    one = "stablehlo.reshape %{} : (tensor<{}>) -> tensor<1x{}>"
+    joined = "stablehlo.concatenate %{0}0, %{0}1, dim = 0 : (tensor<1x{1}>, tensor<1x{1}>) -> tensor<2x{1}>"
+    return f"""{INIT}
+    %first = stablehlo.slice %x [0:3] : (tensor<5xf32>) -> tensor<3xf32>
+    %rest = stablehlo.slice %x [3:5] : (tensor<5xf32>) -> tensor<2xf32>
+    %pad = stablehlo.constant dense<{pad}> : tensor<1xf32>
+    %other = stablehlo.concatenate %rest, %pad, dim = 0 : (tensor<2xf32>, tensor<1xf32>) -> tensor<3xf32>
+    %own = stablehlo.iota dim = 0 : tensor<3xi32>
+    %moved = stablehlo.constant dense<{labels}> : tensor<3xi32>
+{greatest("p", "first", "own", 3)}
+{greatest("q", "other", "moved", 3)}
+    %v0 = {one.format("p#0", "f32", "f32")}
+    %v1 = {one.format("q#0", "f32", "f32")}
+    %l0 = {one.format("p#1", "i32", "i32")}
+    %l1 = {one.format("q#1", "i32", "i32")}
+    %v = {joined.format("v", "f32")}
+    %l = {joined.format("l", "i32")}
+{greatest("r", "v", "l", 2)}
+    return %r#1 : tensor<i32>"""
+
+
+@pytest.mark.parametrize(
+    ("pad", "labels", "proved"),
+    [
+        ("0xFF800000", [3, 4, 0], True),  # as XLA pads
+        ("0xFF800000", [3, 4, 5], True),
+        ("0xFF800000", [3, 4, -1], False),  # which is the label where all are -inf
+        ("0xFF800000", [4, 3, 0], False),
+        ("0xFF7FFFFF", [3, 4, 5], False),  # the least finite number
+        ("0.0", [3, 4, 0], False),
+    ],
+)
+def test_padding_of_argmax_is_the_least_element(pad, labels, proved):
+    pair = programs("tensor<5xf32>", "tensor<i32>", OF_FIVE, of_parts(pad, labels))
+    assert prove(*pair, refute=False).proved is proved

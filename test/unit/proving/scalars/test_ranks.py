@@ -79,6 +79,35 @@ def test_each_term_has_the_value_that_it_stands_for(seed):
             pool.append((number, wanted))
 
 
+FIRST = Order("f32", ("argmax", "first"))
+NUMBERS = (-np.inf, np.nan, 0.0, 1.0)
+
+
+def first(row):
+    """The label that a row has by argmax: of NaN, else of the greatest; the first of those."""
+    (value, label), *rest = row
+    for v, other in rest:
+        if v > value or (np.isnan(v) and not np.isnan(value)):
+            value, label = v, other
+    return label
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_rows_that_hold_the_least_element_have_the_label_of_the_first(size):
+    """Of all rows of the numbers and of -inf as a constant: the row that the term keeps has the same first label."""
+    least = -np.inf
+    for constants in itertools.product([False, True], repeat=size):
+        table = Scalars()
+        constant = table.one(("constant", "f32", np.float32(least).tobytes()))
+        own = np.where(constants, constant, table.fresh("x", (size,))).tolist()
+        number = ranked(table, FIRST, 0, [(n, table.integer(k)) for k, n in enumerate(own)])
+        kept = range(1) if table.is_known(number) else [table.number(label) for label in table.ranked[number].labels]
+        assert len(kept) == max(1, size - sum(constants[1:]))
+        for x in itertools.product(NUMBERS, repeat=size):
+            row = list(zip(np.where(constants, least, x), range(size), strict=True))
+            assert first(row) == first([row[k] for k in kept])
+
+
 TOP = """module attributes {{mhlo.num_partitions = 4 : i32}} {{
   func.func @main(%x: tensor<{n}x{t}> {{mhlo.sharding = "{{devices=[4]<=[4]}}"}}) -> (tensor<3x{t}>, tensor<3xi32>) {{
     %v, %i = chlo.top_k(%x, k = 3) : tensor<{n}x{t}> -> (tensor<3x{t}>, tensor<3xi32>)
