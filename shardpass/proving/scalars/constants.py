@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -155,64 +155,45 @@ def constants_of(table: Scalars, ids: Ints) -> Bools:
 
 def product(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
     """Return the product of two constants of a float type where it is finite and exact; None for others."""
-    if is_integer(element) or element.startswith("complex"):
+    values = [float(value) for value in _values(table, element, numbers)]
+    if not values or not np.isfinite(values).all():
         return None
-    dtype = element_type(element).dtype
-    keys = [table.terms[number][0] for number in numbers]
-    if dtype is None or not all(isinstance(key, tuple) and key[:2] == ("constant", element) for key in keys):
-        return None
-    x, y = (float(np.frombuffer(key[2], dtype)[0]) for key in keys)
-    if not (np.isfinite(x) and np.isfinite(y)):
-        return None
-    rounded = np.array([x * y]).astype(dtype)
-    exact = Fraction(x) * Fraction(y)
-    if not np.isfinite(rounded[0]) or Fraction(float(rounded[0])) != exact:
+    x, y = values
+    rounded = np.array([x * y]).astype(element_type(element).dtype)
+    if not np.isfinite(rounded[0]) or Fraction(float(rounded[0])) != Fraction(x) * Fraction(y):
         return None
     return int(of_array(table, rounded, element)[0])
 
 
-def quotient(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
-    """Return the quotient of two constants of type f32 or f64, rounded once, where it is a normal number; None for
-    others.
-    """
-    keys = [table.terms[number][0] for number in numbers]
-    if element not in ("f32", "f64") or not all(_is_constant(key, element) for key in keys):
-        return None
-    x, y = (np.frombuffer(key[2], element_type(element).dtype) for key in keys)
+def rounded_once(table: Scalars, element: str, numbers: Sequence[int], op: Callable[..., Any]) -> int | None:
+    """Apply ``op`` to normal numbers of type f32 or f64, where it gives one; None for others."""
+    values = _values(table, element, numbers) if element in ("f32", "f64") else []
     with np.errstate(all="ignore"):
-        result = x / y
-    if not (np.isfinite(x) & np.isfinite(y) & np.isfinite(result))[0] or abs(result[0]) < np.finfo(result.dtype).tiny:
+        row = np.array([*values, op(*values)]) if values else np.zeros(1)
+    sizes = np.abs(row)
+    if not (np.isfinite(sizes) & (sizes >= np.finfo(sizes.dtype).tiny)).all():
         return None
-    return int(of_array(table, result, element)[0])
+    return int(of_array(table, row[-1:], element)[0])
 
 
 def compared_constants(table: Scalars, element: str, numbers: Sequence[int], direction: str, kind: str) -> int | None:
     """Compare two constants of a float type; None for complex numbers and in the total order."""
-    keys = [table.terms[number][0] for number in numbers]
-    if "TOTAL" in kind or element.startswith("complex") or not all(_is_constant(key, element) for key in keys):
+    values = _values(table, element, numbers)
+    if "TOTAL" in kind or not values:
         return None
-    x, y = (float(np.frombuffer(key[2], element_type(element).dtype)[0]) for key in keys)
+    x, y = map(float, values)
     return table.integer(int({"EQ": x == y, "NE": x != y, "LT": x < y, "LE": x <= y}[direction]))
-
-
-def square_root(table: Scalars, element: str, numbers: Sequence[int]) -> int | None:
-    """Return the square root of a normal number of type f32 or f64, rounded once; None for others."""
-    key = table.terms[numbers[0]][0]
-    if element not in ("f32", "f64") or not _is_constant(key, element):
-        return None
-    value = np.frombuffer(key[2], element_type(element).dtype)
-    normal = np.isfinite(value[0]) and value[0] >= np.finfo(value.dtype).tiny
-    return int(of_array(table, np.sqrt(value), element)[0]) if normal else None
 
 
 def negative(table: Scalars, element: str, number: int) -> int | None:
     """Return the negative of a finite constant of a float type of 16 bits or more; None for others."""
-    key = table.terms[number][0]
-    if element not in ("f16", "bf16", "f32", "f64") or not _is_constant(key, element):
-        return None
-    value = np.frombuffer(key[2], element_type(element).dtype)
-    return int(of_array(table, -value, element)[0]) if np.isfinite(value[0]) else None
+    values = _values(table, element, [number]) if element in ("f16", "bf16", "f32", "f64") else []
+    return int(of_array(table, -np.array(values), element)[0]) if values and np.isfinite(values[0]) else None
 
 
-def _is_constant(key: object, element: str) -> bool:
-    return isinstance(key, tuple) and key[:2] == ("constant", element)
+def _values(table: Scalars, element: str, numbers: Sequence[int]) -> list[Any]:
+    """Return constants of a type of real floats; [] where one of ``numbers`` is another term."""
+    keys = [table.terms[number][0] for number in numbers]
+    if element.startswith("complex") or not all(isinstance(k, tuple) and k[:2] == ("constant", element) for k in keys):
+        return []
+    return [np.frombuffer(key[2], element_type(element).dtype)[0] for key in keys]

@@ -29,8 +29,7 @@ from shardpass.proving.scalars.constants import (
     constants_of,
     negative,
     product,
-    quotient,
-    square_root,
+    rounded_once,
     whole_number,
 )
 from shardpass.proving.scalars.integers import applied, compared, converted, selected
@@ -122,8 +121,8 @@ def _other(table: Scalars, name: str, element: str, columns: list[Ints], key: ob
         result = reduced(table, name, element, np.stack(columns, axis=-1))
         return result if name != "multiply" else _with_constants(table, element, columns, result, product)
     result = table.rows(key, columns)
-    folds = {"divide": quotient, "sqrt": square_root}.get(name)
-    return result if folds is None else _with_constants(table, element, columns, result, folds)
+    op = {"divide": np.divide, "sqrt": np.sqrt}.get(name)
+    return result if op is None else _with_constants(table, element, columns, result, partial(rounded_once, op=op))
 
 
 def _with_constants(
