@@ -66,7 +66,7 @@ def is_model(data: bytes | LargeFile, file: str) -> bool:
 
 
 def model_of(parser: argparse.ArgumentParser, data: bytes | LargeFile, file: str, args: argparse.Namespace) -> Model:
-    """Read the ONNX model and add what the options give beside it.
+    """Read the ONNX model, and add the shardings and values of the options.
 
     Raises ShardpassError as ``read_model``; a value that is no JSON, or no number, is bad usage.
     """

@@ -105,7 +105,7 @@ def _farthest(machine: Machine, pairs: IntArray) -> Axis:
 
 
 def _by_blocks(machine: Machine, groups: IntArray) -> tuple[Axis, ...]:
-    """Return the axes of groups that are no lattices, by the blocks of the links, outermost first (case 2)."""
+    """Return the axes of groups that are not lattices, by the blocks of the links, outermost first (case 2)."""
     size, near, stride = groups.shape[1], 1, 1
     axes: list[Axis] = []
     rows = np.arange(len(groups))[:, None] * (int(groups.max()) + 1)

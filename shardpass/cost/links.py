@@ -74,8 +74,8 @@ class Direct:
 
 @dataclass(frozen=True, slots=True)
 class Torus:
-    """Links to neighbours on a grid of devices. ``shape``: the greatest grid, of which a program may use a part.
-    ``wrap``: a dimension of this length, or of a multiple, is closed to a ring.
+    """Links to neighbors in a grid of devices. ``shape``: the largest grid; a program may use a part of it.
+    ``wrap``: dimensions whose length is a multiple of this are closed to rings.
 
     ``hop``: seconds from neighbour to neighbour. ``bandwidth``: of one link, each way.
     """

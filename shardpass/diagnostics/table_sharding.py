@@ -10,7 +10,7 @@ class ShardingError(ShardpassError):
 
 
 class ShardingParseError(ShardingError):
-    """Raised for a text that is no sharding. The first diagnostic has the place and an excerpt.
+    """Raised for invalid sharding text. The first diagnostic has the place and an excerpt.
 
     ``line`` and ``column`` count from 1, within the text that was given to the parser.
     """

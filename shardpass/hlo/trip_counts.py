@@ -90,7 +90,7 @@ class _Follow:
         return None if op is None else _Value(value.computation, op, value.bound)
 
     def element(self, value: _Value | None, place: int) -> _Value | None:
-        """Return the source of element ``place`` of a tuple; None if ``value`` is no tuple."""
+        """Return the source of element ``place`` of a tuple; None if ``value`` is not a tuple."""
         return self.operand(value, place) if value is not None and value.op.opcode == "tuple" else None
 
     def back(self, value: _Value) -> _Value:

@@ -241,7 +241,7 @@ def _calls_in(body: list[Any], scope: str | None) -> list[_Call]:
 
 
 def _constrained(value: Any, attributes: dict[str, Any], call: _Call) -> Any:
-    """Constrain ``value`` to the sharding in ``attributes``, if there is a sharding and the value is no tile."""
+    """Constrain ``value`` to the sharding in ``attributes``, if there is a sharding and the value is not a tile."""
     scope = call.scope or call.around
     if SHARDING not in attributes or scope == MANUAL:
         return value

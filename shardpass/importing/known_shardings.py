@@ -125,7 +125,7 @@ class KnownShardings:
 
 
 def rule_of(op: Any) -> Rule | None:
-    """Return the rule of ``op``; None without a rule, or if an operand or result is no array."""
+    """Return the rule of ``op``; None without a rule, or if an operand or result is not an array."""
     entry = find(op.name)
     if entry is None or not all(map(is_ranked, (*op.operands, *op.results))):
         return None

@@ -1,4 +1,4 @@
-"""Refuse programs that cannot be partitioned, before a later step meets an op or a type that it does not expect.
+"""Reject programs that cannot be partitioned, before a later step meets an unsupported op or type.
 
 Problem. The other passes rely on static shapes, on arrays at the borders of ``main``, and on ops that mean the same on
 whole arrays as on tiles. Each op that breaks this is named with its place, and all are reported at once, so that a user
@@ -117,7 +117,7 @@ def _is_known(element: Any) -> bool:
 
 
 def _borders(main: Any) -> Iterator[Diagnostic]:
-    """List the arguments and results of ``main`` that are no arrays, which only values inside may be."""
+    """List the arguments and results of ``main`` that are not arrays; only values inside may have such types."""
     kind = ir.TypeAttr(main.attributes["function_type"]).value
     for role, types in (("argument", kind.inputs), ("result", kind.results)):
         for index, of in enumerate(types):

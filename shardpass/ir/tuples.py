@@ -32,7 +32,7 @@ def elements(kind: Any) -> list[Any]:
 
 
 def leaves(types: Iterable[Any]) -> list[Any]:
-    """List the types in ``types`` that are no tuples, depth first, as HLO numbers the leaves of a shape."""
+    """List the types in ``types`` that are not tuples, depth first, as HLO numbers the leaves of a shape."""
     out = []
     todo = list(types)[::-1]
     while todo:

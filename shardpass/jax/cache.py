@@ -109,7 +109,7 @@ def entry_of(backend: Any, module: Any, passes: str, machine: str) -> Entry | No
 
 @lru_cache(maxsize=1)
 def _package() -> tuple[str, ...]:
-    """Identify this package: a digest of its files, with the versions of what it imports."""
+    """Identify this package by a digest of its files and the versions of its dependencies."""
     digest = hashlib.sha256()
     for path in sorted(_files(PACKAGE)):
         digest.update(f"{path.relative_to(PACKAGE)} {path.stat().st_size} ".encode())

@@ -96,7 +96,7 @@ def _inspect(module: Any, signature: Signature, *, shardy: bool) -> None:
 
 
 def _kept(rows: Rows, context: Any) -> Rows:
-    """Return the attributes that are no shardings, in the module's own context."""
+    """Return all attributes except shardings, in the module's own context."""
     return [
         {n: ir.Attribute.parse(str(a), context) for n, a in row.items() if n not in (names.SHARDING, "sdy.sharding")}
         for row in rows

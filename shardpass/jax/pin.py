@@ -103,7 +103,7 @@ class Pinned:
             return PinnedLowered(self._jitted.lower(*args, **kwargs), self._pinning, self._inside)
 
     def report(self, *args: Any, **kwargs: Any) -> Any:
-        """Report the constraints for arguments like these, as JAX's text, and what they save; ``print`` it.
+        """Report the constraints for such arguments as JAX code, with their savings; ``print`` the result.
 
         Raises ShardpassError where shardpass cannot decide about the program, or XLA refuses it (SP553).
         """

@@ -122,7 +122,7 @@ def _redistribute(x: Any, sharding: Any, source: Any, machine: str) -> Any:
 
 
 def _over_the_mesh(sharding: Any) -> Any:
-    """Return a ``PartitionSpec`` over the mesh of ``jax.set_mesh``; anything else as it is."""
+    """Return a ``PartitionSpec`` over the mesh of ``jax.set_mesh``; other values unchanged."""
     if not isinstance(sharding, PartitionSpec):
         return sharding
     mesh: Any = jax.sharding.get_abstract_mesh()

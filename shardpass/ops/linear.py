@@ -1,4 +1,4 @@
-"""Which ops are linear: summands of their operands give summands of the result, ``f(a + b) = f(a) + f(b)``.
+"""The table of linear ops: summands of their operands give summands of the result, ``f(a + b) = f(a) + f(b)``.
 
 An op is linear in some operands *together*: a concatenate of partial sums is a partial sum, and beside a partial sum a
 whole array is a summand once it is zero everywhere but on one device. The other operands are needed whole.

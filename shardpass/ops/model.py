@@ -131,7 +131,7 @@ class Split:
 
 @dataclass(frozen=True)
 class LocalPlan:
-    """What a device computes of an op under ``split``. Families with more decisions extend the class.
+    """The computation of a device for an op under ``split``. Families with more decisions extend the class.
 
     ``ignored``: operands that ``emit`` does not read, as their shapes alone matter; they are not fetched.
     """
@@ -157,7 +157,7 @@ class OpModel(abc.ABC, Generic[P]):
 
     @abc.abstractmethod
     def plan(self, split: Split) -> P:
-        """Plan what a device does under ``split``, without MLIR."""
+        """Plan the computation of a device under ``split``, without MLIR."""
 
     @abc.abstractmethod
     def emit(self, plan: P, site: Site) -> Sequence[Any]:

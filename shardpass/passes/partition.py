@@ -71,8 +71,8 @@ class Partition(ModulePass):
         emit(plan, table.handles)
 
     def plan(self, module: Any) -> tuple[Table, ProgramPlan]:
-        """Plan what the pass builds. Returns the plan with the table that it is built from, for the machine named by
-        ``module``.
+        """Plan the per-device program. Returns the plan with the table from which it is built, for the machine named
+        by ``module``.
         """
         set_module_machine(module, machine_for(module, self.name, self.machine))
         table = spliced_table(module)

@@ -71,7 +71,7 @@ def own_names() -> tuple[str, ...]:
 
 
 def find(name: str) -> type[ModulePass] | None:
-    """Return the pass called ``name``; None where there is no such pass.
+    """Return the pass called ``name``; None if there is no such pass.
 
     Raises ShardpassError (SP104) where the pass is known but its module cannot be imported.
     """

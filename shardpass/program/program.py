@@ -189,7 +189,7 @@ class Program:
         return sum([array.bytes for array in self.arrays if array is not None])
 
     def array(self, value: int) -> Array:
-        """Return the type of a value. Raises TypeError if it is no ranked tensor."""
+        """Return the type of a value. Raises TypeError unless it is a ranked tensor."""
         array = self.arrays[value]
         if array is None:
             raise TypeError(f"value {value} is no ranked tensor")

@@ -103,11 +103,11 @@ class Effects:
     in_region: bool = False
 
     def state(self) -> tuple[int, int, int]:
-        """Return what ``back_to`` takes."""
+        """Return the current state, for ``back_to``."""
         return len(self.listed), len(self.made), len(self.faults)
 
     def back_to(self, state: tuple[int, int, int]) -> None:
-        """Forget what the walk noted since ``state``."""
+        """Restore ``state``: drop everything recorded since then."""
         del self.listed[state[0] :], self.made[state[1] :], self.faults[state[2] :]
 
     def enter(self, op: Any, functions: Mapping[str, Any]) -> tuple[int, int, int]:
@@ -262,7 +262,7 @@ def tokens(site: Site) -> list[Content]:
 
 
 def effect_key(site: Site) -> Key:
-    """Return what identifies an effect but its operands: op, attributes, bodies that it calls, and types."""
+    """Return a key of an effect without its operands: op, attributes, called bodies, and types."""
     op = site.op
     types = tuple(type_of(value) for value in (*op.operands, *op.results))
     if op.name == "stablehlo.custom_call":

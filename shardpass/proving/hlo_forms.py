@@ -1,4 +1,4 @@
-"""What XLA's translation of HLO leaves, as ops that StableHLO's reference interpreter runs.
+"""Rewrite leftovers of XLA's translation from HLO to ops that StableHLO's reference interpreter runs.
 
 A bitcast becomes a transpose to the order of its operand's layout, a reshape, and a transpose from the order of its
 result's layout. A fusion becomes its body, a call that returns a tuple becomes a call of several results,

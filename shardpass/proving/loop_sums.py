@@ -74,7 +74,7 @@ def _sums(loop: Any, strict: bool) -> list[tuple[int, Any, Any]]:
 
 
 def _only_user(value: Any) -> Any:
-    """Return the op that reads ``value`` once, None if none does, or not one alone."""
+    """Return the only op that reads ``value``; None if there is none, or several."""
     users = [operation(use.owner) for use in value.uses]
     return users[0] if len(users) == 1 else None
 

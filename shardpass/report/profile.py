@@ -69,7 +69,7 @@ def newest(folder: str | Path) -> tuple[Path, ...]:
 
 
 def read_events(files: Sequence[Path]) -> Iterator[Event]:
-    """Yield the events of ops of HLO. Raises ShardpassError (SP629) for a file that is no profile."""
+    """Yield the events of HLO ops. Raises ShardpassError (SP629) for a file that is not a profile."""
     for file in files:
         try:
             yield from filter(None, map(_event, read_xplane(file.read_bytes())))

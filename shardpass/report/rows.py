@@ -133,7 +133,7 @@ class Row:
 
     @property
     def where(self) -> str:
-        """The user's line, ``train.py:41`` without folders; where none is known, the path; "-" where none is, too."""
+        """The user's line, ``train.py:41`` without folders; without a line, the path, or "-"."""
         return where(self.place, self.path)
 
     @property

@@ -51,7 +51,7 @@ def text(report: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "byt
 def table_lines(
     report: Report, width: int = WIDTH, *, by: str = LINE, sort: str = "bytes", top: int | None = None
 ) -> list[str]:
-    """Format the part of the report that is there before edits are looked for, as ``text`` does."""
+    """Format the part of the report that is available before the search for edits, as ``text`` does."""
     lines = list(_head(report, width))
     if report.rows:
         lines += _Table(report, width, by, sort, top).lines(SCREEN - len(lines) - _below(report))

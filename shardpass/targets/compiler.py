@@ -51,7 +51,7 @@ tell: Callable[[str], None] | None = None  # where a command says that a long co
 
 
 class Compiler:
-    """Compiles annotated modules with XLA's partitioner, and partitioned ones as they are, for ``target``.
+    """Compile annotated modules with XLA's partitioner, and partitioned modules unchanged, for ``target``.
 
     A context manager: the child ends with the block. ``donate``: as of ``runtime.peers.build``. ``idle``: seconds
     without a program after which the child ends by itself, and the next program starts another; 0 is never.

@@ -22,8 +22,8 @@ def machine_of(target: Target) -> Machine:
 
 
 def target_on(machine: str, devices: int) -> Target | None:
-    """Return ``devices`` chips of the kind that ``machine`` has: whole hosts of GPUs, or a slice of TPUs as square as
-    can be. None where there is no such chip, or no such number of them.
+    """Return ``devices`` chips of the kind of ``machine``: whole hosts of GPUs, or a slice of TPUs that is as square
+    as possible. None if there is no such chip, or no slice of that size.
     """
     if machine not in CHIPS or chip(machine).platform == CPU:
         return None

@@ -1,4 +1,4 @@
-"""How long a search may take, in processor time of this process and of the compiler."""
+"""Limit the time of a search, in processor time of this process and of the compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causes: what the text of a program costs where another annotation does not mend it, each by its line.
+"""Find costs that no other annotation would avoid, each at its line.
 
 Each is read off the traced program, for the collectives that the compiled program has:
 
@@ -65,7 +65,7 @@ _ALONG = {
 
 @dataclass(frozen=True)
 class Cause:
-    """What costs, and what to do about it, as clauses. ``bytes``: received for it; ``memory``: used for it."""
+    """A cost and its remedy, as clauses. ``bytes``: received because of it. ``memory``: used because of it."""
 
     sentence: str
     advice: str

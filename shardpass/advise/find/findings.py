@@ -36,7 +36,7 @@ GAP_SECONDS = 30.0  # for shardpass's decision and the pinned program, of wall t
 
 @dataclass(frozen=True)
 class Wanted:
-    """How findings are looked for.
+    """The options of a search for findings.
 
     Attributes:
         again: see ``Asked``.

@@ -1,4 +1,4 @@
-"""The gap: what the partitioner's program costs beside shardpass's own, and beside the program with pinned decisions.
+"""The gap between the partitioner's program and two others: shardpass's own, and the one with pinned decisions.
 
 Problem: a list of edits does not tell how much is left. Shardpass's program is what no annotation may reach; the pinned
 program is what annotations reach in XLA.

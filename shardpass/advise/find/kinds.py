@@ -1,4 +1,4 @@
-"""What an edit is about beside an annotation: a size that devices do not divide, or a table with looked-up rows.
+"""Classify edits: about a size that devices do not divide, a table with looked-up rows, or only an annotation.
 
 Both are read off the imported program: sizes from the array and the axes of the annotation, lookups from the gathers
 whose operand is the argument.

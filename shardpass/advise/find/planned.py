@@ -106,7 +106,7 @@ def _key(place: Place) -> tuple[str, int]:
 
 
 class _Hints:
-    """One search for hints. State: the plan of the program as it is."""
+    """One search for hints. State: the plan of the current program."""
 
     def __init__(self, sites: Sites, effort: int, machine: Machine) -> None:
         self.sites, self.effort, self.machine = sites, effort, machine

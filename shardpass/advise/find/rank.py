@@ -49,7 +49,7 @@ class Trial:
 
     @property
     def places(self) -> int:
-        """How many places a user has to change."""
+        """The number of places that a user has to change."""
         return len({(change.site.kind, change.site.pattern, change.site.place) for change in self.edit})
 
     def with_figures(self, after: Figures) -> Trial:

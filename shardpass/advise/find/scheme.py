@@ -1,4 +1,4 @@
-"""What an edit does to the user's scheme: more of an array stays on each device, or an array is split elsewhere.
+"""Measure how an edit changes the user's scheme: more of an array on each device, or an array split elsewhere.
 
 An edit gives up a part of the scheme where an annotated argument or result, or a constraint on an array of a state's
 type, has larger tiles: it replicates a batch, or undoes ZeRO or FSDP. So does a constraint that loses an axis of the
@@ -26,7 +26,7 @@ def harm(context: Context, edit: Edit) -> int:
 
 
 def label(context: Context, edit: Edit) -> str:
-    """Return what a user has to know of an edit that changes the scheme: a clause with bytes, or ""."""
+    """Return a clause with bytes that describes how an edit changes the scheme; "" if it does not."""
     lost = [change for change in _given_up(context, edit) if change.site.kind in (ARGUMENT, CONSTRAINT)]
     if lost:
         return f"the edit gives up splits: {show_bytes(_more(context, lost))} more of {_names(lost)} on each device"

@@ -219,7 +219,7 @@ class _Search:
         return self.asked.budget.is_over()
 
     def _lines(self) -> list[Place]:
-        """List the MOST_LINES lines of which the collectives send most bytes."""
+        """List the MOST_LINES lines whose collectives send most bytes."""
         return [one.place for one in group(self.rows) if one.place != NOWHERE][:MOST_LINES]
 
     # ---------------------------------------------------------------- by the model
@@ -413,7 +413,7 @@ class _Search:
         return not (self.findings and self._is_late()) and self._verified(trial, trial.saves_memory)
 
     def _is_rewritten(self) -> bool:
-        """Return whether a finding exists as text alone, so that nothing goes on top of it."""
+        """Return whether a finding exists only as text, so that no further edit can be applied on top of it."""
         return any(change.site.kind == BORDER for change in self.changes)
 
     def _is_changed(self, trial: Trial) -> bool:

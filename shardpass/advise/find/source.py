@@ -1,4 +1,4 @@
-"""A user's Python file as text to edit: which expression stands where, and what a file with edits differs by.
+"""Edit a user's Python file as text: locate expressions, and compute the diff of an edited file.
 
 Places of Python's parser count bytes of UTF-8, as JAX's do, so the file is kept as bytes.
 """
@@ -181,7 +181,7 @@ class SourceFile:
 
     @cached_property
     def _aliases(self) -> dict[str, None]:
-        """Other names of ``with_sharding_constraint``: as it is imported, or assigned at the top of the file."""
+        """The names of ``with_sharding_constraint`` in the file, by import or by assignment at the top level."""
         imports = (one for node in ast.walk(self.tree) if isinstance(node, ast.ImportFrom) for one in node.names)
         result = {one.asname: None for one in imports if one.name == _CONSTRAINT and one.asname}
         for node in self.tree.body:

@@ -1,4 +1,4 @@
-"""One expression by itself: whether JAX gives it a type with an edit, which one, and what it then costs.
+"""Evaluate one edited expression: whether JAX can type it, its type, and its cost.
 
 The operands are those that the probe saw in the trace that failed, arrays as their types alone. An expression that JAX
 types as it is failed in its backward pass, and is tried with that.
@@ -32,7 +32,7 @@ Values = dict[int, Any]
 
 
 class Probe:
-    """Records what an edited program passes to it: the types of arrays, and other values as they are."""
+    """Record the arguments of calls in an edited program: the types of arrays, and other values unchanged."""
 
     def __init__(self) -> None:
         self.values: Values = {}
@@ -98,7 +98,7 @@ class Alone:
         return Typed(edit, tuple(one.str_short() for one in traced.jaxpr.out_avals), traced)
 
     def shape(self, edit: Edit) -> tuple[int, ...] | None:
-        """Return the shape of the result with ``edit``; None if JAX does not type it or it is no array."""
+        """Return the shape of the result with ``edit``; None if JAX cannot type it or it is not an array."""
         typed = self.typed(edit)
         if typed is None:
             return None

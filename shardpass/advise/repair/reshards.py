@@ -50,7 +50,7 @@ Replacements = tuple[tuple[SourceFile, Replacement], ...]
 
 @dataclass(frozen=True)
 class TypeEdit:
-    """What a finding changes.
+    """The change of a finding.
 
     Attributes:
         calls: each with its new spec; None: without the type.
@@ -211,7 +211,7 @@ def _types(avals: Any) -> list[str]:
 
 
 def _computed(jaxpr: Any) -> list[tuple[str, list[str]]]:
-    """Return what each equation but a reshard computes, with its types."""
+    """List the computations of all equations except reshards, with their types."""
     every = (one for one in jax_private.equations(jaxpr) if one.primitive.name != "reshard")
     return [(one.primitive.name, _types(value.aval for value in one.outvars)) for one in every]
 

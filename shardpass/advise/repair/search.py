@@ -180,7 +180,7 @@ class Search:
             self._put(state, candidate, values)
 
     def _probed(self, state: State, at: Expression, text: str) -> Values:
-        """Return what a trace of ``state`` passes to the probe, with ``text`` for the file of ``at``."""
+        """Return the arguments that a trace of ``state`` passes to the probe, with ``text`` for the file of ``at``."""
         probe = Probe()
         self._traced(state, probe, {**state.texts, at.file.path: text})
         return probe.values

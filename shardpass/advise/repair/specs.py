@@ -24,7 +24,7 @@ def spec_of(array: Any) -> Spec:
 
 
 def type_text(value: Any) -> str:
-    """Return the type as JAX writes it, ``float32[8@data,16]``; "" for a value that is no array."""
+    """Return the type as JAX writes it, ``float32[8@data,16]``; "" for a value that is not an array."""
     if getattr(value, "sharding", None) is None or not hasattr(value, "shape"):
         return ""
     text: str = jax.typeof(value).str_short()

@@ -121,7 +121,7 @@ class Swap:
 
     @cached_property
     def _regions(self) -> dict[tuple[str, str, int], list[FunctionType]]:
-        """What ``auto_axes`` made in this process, by file, name and line of the function in it."""
+        """The results of ``auto_axes`` in this process, by file, name and line of their function."""
         code, result = jax_private.automatic_wrapper(), dict[tuple[str, str, int], list[FunctionType]]()
         for one in functions():
             known = getattr(getattr(one, "__wrapped__", None), "__code__", None) if one.__code__ == code else None

@@ -151,8 +151,8 @@ def explain_data(
     target: Target | None = None,
     wanted: Wanted = NOTHING,
 ) -> Explanation:
-    """Report a program in any form. ``over``, ``usual``: the mesh and the machine of a program that names none.
-    ``target``: the devices for which XLA compiles what is reported.
+    """Report a program in any form. ``over``, ``usual``: the mesh and machine of a program that does not name them.
+    ``target``: the devices for which XLA compiles the program.
 
     ``wanted``: how findings are looked for.
 

@@ -122,7 +122,7 @@ def _machine_of_lowered(lowered: Any) -> str | None:
 
 
 def _text(given: Any, ask: Callable[[], Any]) -> str:
-    """Return the text of ``given``, by calling ``ask``. Raises ShardpassError (SP801) where it is no text."""
+    """Return the text that ``ask`` gives of ``given``. Raises ShardpassError (SP801) if the result is not text."""
     try:
         text = ask()
     except (AttributeError, TypeError):

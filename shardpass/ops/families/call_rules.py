@@ -55,7 +55,7 @@ class ValueRule:
 
 @dataclass(frozen=True, slots=True)
 class CallRule:
-    """A parsed rule. ``sizes``: of factors that are no dimension by themselves."""
+    """A parsed rule. ``sizes``: the sizes of factors that are not whole dimensions."""
 
     text: str
     operands: tuple[ValueRule, ...]

@@ -51,7 +51,8 @@ from shardpass.ops.tiles.margins import with_margins, without_margins
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One dimension of a dynamic slice on a device. ``axes``: split it; () unless it is both split and cut.
+    """One dimension of a dynamic slice on a device. ``axes``: the axes that split it; () unless it is both split and
+    cut.
 
     ``last``: the last valid start position. ``slice``: the elements of the slice. ``width``: the most of them that one
     tile can own. ``tile``: the elements of a tile.
@@ -85,7 +86,7 @@ class DynamicSlicePlan(LocalPlan):
 
     @property
     def single(self) -> bool:
-        """Whether the slice has one element along every cut dimension, so that one tile has all of it."""
+        """Whether the slice has one element along every cut dimension, so that it lies in one tile."""
         return all(cut.slice == 1 for cut in self.cuts if cut.axes)
 
     @property
@@ -181,7 +182,7 @@ class DynamicSlice(OpModel[DynamicSlicePlan]):
 
 
 def _clamp(op: Any, plan: DynamicSlicePlan) -> None:
-    """Clamp the positions to the whole array. Constants stay as they are if all positions are constants."""
+    """Clamp the positions to the whole array, unless all are constants."""
     positions = list(op.operands)[1:]
     if all(_is_constant(position) for position in positions):
         return

@@ -52,7 +52,7 @@ def whole(operands: Shapes, results: Shapes) -> Rule:
 
 @dataclass(frozen=True)
 class BitsPlan(LocalPlan):
-    """The plan of case a: ``axes`` split the rows into tiles of ``rows`` rows of ``row`` elements; () where none do.
+    """The plan of case a: ``axes`` split the rows into tiles of ``rows`` rows of ``row`` elements; () if no axes do.
 
     ``count`` elements are a tile, at the front of a block on every device where ``aligned``. ``blocks`` is the number
     of blocks in the whole array. ``whole``: every device makes all rows.

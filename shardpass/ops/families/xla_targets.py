@@ -59,7 +59,7 @@ def approximate_top_k(op: Any) -> OpModel[Any] | None:
 
 
 def _beside(op: Any, along: int) -> OpModel[Any] | None:
-    """Make all dimensions except ``along`` parallel, in every operand and result that is no scalar.
+    """Make all dimensions except ``along`` parallel, in every operand and result except scalars.
 
     None where the arrays are not of one shape but for that dimension.
     """

@@ -1,4 +1,4 @@
-"""How near a decision is to the best of its tables, in numbers and as a sentence.
+"""Compare a decision with a lower bound from its tables, in numbers and as a sentence.
 
 Equal layers are decided alike, as the tables of the folded program have them once. A bound is of the tables of the
 whole program: they are built and solved only where a report asks for it, and only up to ``WHOLE`` entries.
@@ -31,7 +31,7 @@ PLANNED = "the plan brings arrays otherwise than the tables do"
 
 @dataclass(frozen=True)
 class Bound:
-    """How near a decision is to the least sum of seconds in the model of its tables.
+    """The distance of a decision from a lower bound on the sum of seconds, in the model of its tables.
 
     The tables have splits over whole axes. Ops may share one copy of an array that the user annotated; of an open array
     each op makes its own. A plan outside of this ``MODEL`` may cost less.

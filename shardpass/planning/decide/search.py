@@ -246,7 +246,7 @@ class _Best:
 
     @property
     def decision(self) -> Decision:
-        """The decision, with its bound and what it spends."""
+        """The decision, with its bound and its additional costs."""
         plan, plain, why = self.plan, self.plain, self.why
         other = self.least if price(self.least) < price(plan) * (1 - ENOUGH) else self.plain
         if spends_memory(plain, plan):

@@ -60,7 +60,7 @@ class Solver:
 
     @property
     def left_out(self) -> str:
-        """Describes what the tables do not decide, "" if they decide everything."""
+        """Describes the part that the tables do not decide; "" if they decide everything."""
         count = self.network.narrowed
         return f"{count} values have more splits, or an op beside them more ways, than are listed" if count else ""
 

@@ -46,7 +46,7 @@ class OperandChoice(NamedTuple):
 
 
 class ResultChoice(NamedTuple):
-    """How a result is computed: split as ``dims``, under the sharding ``computed``, once its partial sums are
+    """How a result is computed: split as ``dims``, with the sharding ``computed`` after its partial sums are
     completed.
     """
 
@@ -56,7 +56,7 @@ class ResultChoice(NamedTuple):
 
     @classmethod
     def of(cls, dims: DimAxes, mesh: PrimeMesh) -> ResultChoice:
-        """Return the choice of a result that is no partial sum."""
+        """Return the choice for a result that is not a partial sum."""
         return cls(dims, (), mesh.sharding(dims))
 
 
@@ -89,7 +89,7 @@ class Splits:
         self._plans: dict[tuple[tuple[int, Axes], ...], LocalPlan] = {}
 
     def local(self, factors: dict[int, Axes]) -> LocalPlan:
-        """Return what one device does where each factor is split over the given sub-axes."""
+        """Return the local plan of a device with each factor split over the given sub-axes."""
         key = tuple(sorted(factors.items()))
         plan = self._plans.get(key)
         if plan is None:

@@ -1,4 +1,4 @@
-"""How often the ops of a folded program run and its values are made, which multiplies what they cost.
+"""Count how often the ops of a folded program run and its values are made; costs are multiplied by these counts.
 
 Of an op: the trips of the loops around it, times the ops that it stands for (``fold``). Of a value likewise; an op that
 takes it needs a copy for each of the values that this op's likes take.

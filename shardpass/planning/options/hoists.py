@@ -119,7 +119,7 @@ class Hoists:
 
 
 class Trips:
-    """How often copies run that are made inside of loops, as memory has no room for them before the loop.
+    """Count the runs of copies that are made inside loops because there is no memory for them outside.
 
     ``runs``: how often each op runs in one run of main; ``made``: how often each value is made.
     """
@@ -160,7 +160,7 @@ def _made(block: Block) -> list[int]:
 
 
 def _grown(step: Step) -> int:
-    """Return the bytes of the copy that ``step`` makes, 0 if its source is no smaller."""
+    """Return the bytes of the copy made by ``step``; 0 if its source is at least as large."""
     if not isinstance(step, Reshard):
         return 0
     before, after = (

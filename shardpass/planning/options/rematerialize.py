@@ -61,8 +61,8 @@ class Movers:
             self.makers[op.results[0]] = op
 
     def bring(self, value: int, target: Sharding, cause: str, steps: list[Step]) -> Copy:
-        """Return the copy of ``value`` under ``target``, and appends to ``steps`` what makes it, if it does
-        not exist yet.
+        """Return the copy of ``value`` under ``target``. If it does not exist yet, the steps that make it are
+        appended to ``steps``.
         """
         placed = self.copies.placed[value]
         if placed.sharding == target:

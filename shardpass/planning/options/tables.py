@@ -164,8 +164,8 @@ class ProgramTables:
                 one.forget()
 
     def _hidden(self, costs: Costs, slack_of: Callable[[Slack], Samples], copied: Costs | float = 0.0) -> Costs:
-        """Return ``costs`` of one run, of which what fits into the slack counts by its weight; ``copied``: of these,
-        work.
+        """Return ``costs`` of one run, where the part that fits into the slack counts by its weight. ``copied``: the
+        part that is work.
         """
         if self.slack is None:
             return costs

@@ -1,4 +1,4 @@
-"""How one op may run: each split of its factors over whole axes, with what it takes, makes, and costs by itself.
+"""List the ways to run an op: each split of its factors over whole axes, with operands, results, and its own cost.
 
 A *way* is a distribution of mesh axes over the factors of the op's rule that all its values can say exactly, and, where
 results are partial sums, one way to complete them: scattered as far as one of the result's splits asks for.

@@ -1,4 +1,4 @@
-"""What in a plan costs bytes or work that other shardings would save: redistributions, and work that devices repeat.
+"""Find the redistributions and repeated work in a plan that other shardings would avoid.
 
 Everything is read off the plan, so it is what partitioning will build. O(parts of the plan); what constraints cost, one
 plan more for each of them.

@@ -1,4 +1,4 @@
-"""Which small collectives travel together: one rule for the pass that joins them and for what a plan saves by that.
+"""Determine which small collectives are combined: one rule for the pass that joins them and for the price of plans.
 
 Collectives with one key (kind, groups, element type, ...) are tried in order. Each joins the first of the last
 ``OPEN_GROUPS`` groups of its key that may take it, or opens a group. A group has at most ``JOINED`` bytes, and at most

@@ -1,4 +1,4 @@
-"""Which products of a plan are done in turn with a collective beside them ("collective matmul").
+"""Choose the products of a plan that are overlapped with a collective ("collective matmul").
 
 Problem. A gathered array that only products take need not be made: its tiles can go round the ring of devices while
 each device multiplies the tile that it holds. Likewise a product whose sums are scattered. The plan lists the pairs

@@ -1,4 +1,4 @@
-"""From a program and its shardings to its ``ProgramPlan``: one walk in program order, on plain values.
+"""Make the ``ProgramPlan`` of a program and its shardings: one walk in program order, on plain values.
 
 Each op is one of (``OpKind``):
 

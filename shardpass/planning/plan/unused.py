@@ -1,4 +1,4 @@
-"""What nothing uses leaves the plan: steps, completions, and whole ops.
+"""Remove unused steps, completions and whole ops from a plan.
 
 A result that is wanted elsewhere under another sharding may be read from a nearer copy, or computed again, so that what
 it was planned from is of no use. A dead op costs time; a dead collective costs messages, and XLA aborts on some (an

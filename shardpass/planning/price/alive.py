@@ -1,4 +1,4 @@
-"""The steps of a plan, of which ``cost.memory`` makes the account: the bytes alive on a device, op by op.
+"""Convert a plan to steps for ``cost.memory``, which accounts for the live bytes on a device, op by op.
 
 A buffer is a copy (an array under a sharding), a partial result that is joined over devices next, or a value of a
 region that is manual over all axes. A reshard is one step, which needs beside its ends what its redistribution holds
@@ -59,7 +59,7 @@ def alive(
 
 
 def made_by_op(body: BlockPlan, program: Program, client: Client, machine: Machine) -> dict[int, dict[Buffer, int]]:
-    """Return what each op (by number) makes in the steps of ``alive``: buffers, and the bytes of each."""
+    """Return the buffers, with their bytes, that each op (by number) makes in the steps of ``alive``."""
     block, sizes = _block(body, program, None, client, machine)
     made: dict[int, dict[Buffer, int]] = {}
     for step in block.every_step():

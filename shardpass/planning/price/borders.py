@@ -1,4 +1,4 @@
-"""Which operands of an op are read from memory, and which results are written, as XLA fuses the program.
+"""Determine which operands of an op are read from memory and which results are written, as XLA fuses the program.
 
 ``cost.fusion`` says which ops can be in one loop; here a program is cut into such loops. A value is
 
@@ -54,7 +54,7 @@ BORDERS = frozenset({OpKind.ENTER_REGION, OpKind.LEAVE_REGION, OpKind.ENTER_MANU
 
 @dataclass(frozen=True, slots=True)
 class Borders:
-    """Which operands an op reads from memory and which results it writes.
+    """The operands that an op reads from memory, and the results that it writes.
 
     Attributes:
         reads: for each operand, the number of fusions that read it from memory here; 0 where another op of the fusion

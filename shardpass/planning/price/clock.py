@@ -293,9 +293,7 @@ def _one(received: int, before: DimAxes, after: DimAxes) -> tuple[str, int, Axes
 
 
 class WorkClock(Clock):
-    """Prices only what a device does by itself: its work, and the local copies of reshards. Collectives cost
-    nothing.
-    """
+    """Price only a device's own work, including local copies of reshards. Collectives cost nothing."""
 
     def collective(self, kind: str, received: int, axes: Axes, mesh: PrimeMesh) -> float:
         return 0.0

@@ -39,7 +39,7 @@ _PASSED = frozenset({OpKind.CONSTRAINT, OpKind.ENTER_REGION, OpKind.LEAVE_REGION
 
 
 class Footprint:
-    """How many values of ``program`` are alive at each moment, counted by their representatives in ``folded``."""
+    """The number of values of ``program`` alive at each moment, by their representatives in ``folded``."""
 
     def __init__(self, program: Program, folded: Folded) -> None:
         representatives = sorted({rep for rep in folded.of if program.arrays[rep] is not None})

@@ -1,4 +1,4 @@
-"""What a plan lists: the parts of each op, and its collectives with the number of times that each runs.
+"""List the contents of a plan: the parts of each op, and its collectives with their numbers of runs.
 
 The collectives of a plan, in program order, with the number of times that each runs.
 

@@ -1,4 +1,4 @@
-"""What moving an array costs: bytes that one device receives, by the default planner of redistributions.
+"""Price the movement of arrays: the bytes that one device receives, by the default planner of redistributions.
 
 A region that is manual over some axes has one array for each coordinate on these axes. Stacked along a new first
 dimension, which the manual axes split on both sides, they are one array, and no plan can mix them

@@ -229,7 +229,7 @@ class Timeline:
 
 @dataclass
 class _Block:
-    """The tasks of a block so far. ``made``: the task that makes each copy; ``read``: copies from outside of it."""
+    """The tasks of a block so far. ``made``: the task that makes each copy. ``read``: copies from outside the block."""
 
     tasks: list[Task] = field(default_factory=list)
     made: dict[Made, int] = field(default_factory=dict)

@@ -47,8 +47,8 @@ SEARCH = 100  # entries that a pass looks at in half of the time in which toulba
 
 @dataclass(frozen=True)
 class Reduced:
-    """What is left of a network. ``best``: the best assignment known, in its numbers; ``values``: of each variable the
-    numbers that its values had before.
+    """A reduced network. ``best``: the best known assignment, in the network's numbers. ``values``: for each
+    variable, the original numbers of its values.
     """
 
     network: Network

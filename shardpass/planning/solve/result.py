@@ -1,4 +1,4 @@
-"""What a solver answers: an assignment, its price, and a bound that no assignment falls below."""
+"""The result of a solver: an assignment, its price, and a lower bound on the price of all assignments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cheapest assignment of a cost function network, and what none can fall below.
+"""Find the cheapest assignment of a cost function network, and a lower bound on all assignments.
 
 1. The network falls apart into components, which are solved each by itself.
 2. Where elimination solves a component in small tables, the answer is exact and no other solver is loaded: a chain of

@@ -39,7 +39,7 @@ _one_at_a_time = threading.Lock()
 
 
 def available() -> bool:
-    """Return whether toulbar2 is installed; there is no wheel of it for some platforms."""
+    """Return whether toulbar2 is installed; it has no wheels for some platforms."""
     try:
         import pytoulbar2.pytb2  # noqa: F401  40 ms, which programs that elimination solves need not spend
     except ImportError:

@@ -1,4 +1,4 @@
-"""Which functions a module's functions call.
+"""Find the functions that a module's functions call.
 
 The walks of a proof enter a call each time that they meet it, so functions that call one another in a circle are
 refused before. A question about what an op does, such as "does it meet other devices", is asked of the functions that

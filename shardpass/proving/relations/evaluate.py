@@ -26,7 +26,7 @@ class Unknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An op at which something that was known of the operands was lost."""
+    """An op after which the content of a value is unknown although its operands were known."""
 
     op: Any
     why: str
@@ -115,11 +115,11 @@ class Walk:
         return self.losses, self.new, self.stuck, self.unkept, self.promises, self.laws.uses
 
     def state(self) -> tuple[list[int], Any]:
-        """Return what ``back_to`` takes."""
+        """Return the current state, for ``back_to``."""
         return [len(rows) for rows in self._noted], None if self.effects is None else self.effects.state()
 
     def back_to(self, state: tuple[list[int], Any]) -> None:
-        """Forget what the walk noted since ``state``."""
+        """Restore ``state``: drop everything recorded since then."""
         for rows, count in zip(self._noted, state[0], strict=True):
             del rows[count:]
         if self.effects is not None:

@@ -109,7 +109,7 @@ def joined(rows: Iterable[LawUse]) -> tuple[LawUse, ...]:
 
 @dataclass(slots=True)
 class Laws:
-    """Which laws a proof may take, and those that it took: (law, detail, op), in the order of the walk."""
+    """The laws that a proof may use, and those that it used: (law, detail, op), in the order of the walk."""
 
     strict: bool = False
     uses: list[tuple[Law, str, Any]] = field(default_factory=list)

@@ -142,7 +142,7 @@ def wide_in(lo: Ints, hi: Ints, on: Bools) -> Bools:
 
 
 def made(term: int, a: Ints, b: Ints, lo: Ints, hi: Ints, on: Bools) -> Piece | None:
-    """Return a piece without the devices on which its box is empty; None where that is all of them."""
+    """Return a piece without the devices on which its box is empty; None if it is empty on all devices."""
     on = on & (distinct(lo) < distinct(hi)).all(1)
     return Piece(term, a, b, one_row_if_equal(lo), one_row_if_equal(hi), on) if on.any() else None
 

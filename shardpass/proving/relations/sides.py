@@ -1,4 +1,4 @@
-"""How a value of the whole program is cut into tiles."""
+"""Cut a value of the whole program into tiles."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def name_and(op: Any, *names: str) -> Key:
 
 
 def call_key(op: Any, functions: Mapping[str, Any]) -> Key:
-    """Return what an op computes.
+    """Return a key for the computation of an op.
 
     Of a custom call that has its configuration, which has two places, its layouts, and what the functions compute that
     it calls.

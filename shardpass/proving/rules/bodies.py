@@ -25,7 +25,7 @@ _OTHERS = (
 
 
 def region_key(op: Any) -> Key:
-    """Return a key for what the regions of ``op`` compute.
+    """Return a key for the computation of the regions of ``op``.
 
     Raises Unknown where they use values from outside that are no constants, or ops that are no functions.
     """
@@ -38,7 +38,7 @@ def region_key(op: Any) -> Key:
 
 
 def functions_key(names: Sequence[str], functions: Mapping[str, Any]) -> Key:
-    """Return what the functions ``names`` compute. Raises Unknown where one is missing or does more than compute."""
+    """Return a key for the computation of the functions ``names``. Raises Unknown if one is missing or has effects."""
     body = _Expressions()
     if any(name not in functions or len(functions[name].regions[0].blocks) != 1 for name in names):
         raise Unknown("it calls a function that the module does not have")

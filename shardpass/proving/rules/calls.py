@@ -44,7 +44,7 @@ def call(site: Site) -> list[Content]:
 
 @dataclass(frozen=True, slots=True)
 class CustomCalls:
-    """The rules of a walk for custom calls, by what the calls do."""
+    """The rules of a walk for custom calls, by the meaning of the calls."""
 
     same: Callable[[Any], Any]
     to_shard: Callable[[Any], Any]

@@ -166,7 +166,7 @@ def _whole_loop(site: Site, number: int) -> Loop:
 
 
 def _one_for_all(site: Site) -> bool:
-    """Return whether all devices carry, and use, the same."""
+    """Return whether all devices carry and use the same values."""
     by_device = meets(site.op, site.walk.functions, ("stablehlo.partition_id",))
     return not by_device and all(alike(site.walk.values[v]) for v in inputs_of(site.op))
 

@@ -340,7 +340,7 @@ def compare(site: Site) -> list[Content]:
 
 
 def turned(key: Key, sides: Sequence[Any]) -> tuple[Key, Sequence[Any]]:
-    """Return a comparison by < or <= in the place of > or >=, and any other as it is."""
+    """Return a comparison by > or >= as one by < or <=, and other comparisons unchanged."""
     direction = TURNED.get(key[1])
     return (key, sides) if direction is None else ((key[0], direction, *key[2:]), sides[::-1])
 

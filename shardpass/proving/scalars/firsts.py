@@ -1,4 +1,4 @@
-"""argmax as it is computed of parts: the least label of the parts that have the greatest element."""
+"""argmax computed in parts: the smallest label among the parts that have the greatest element."""
 
 from __future__ import annotations
 

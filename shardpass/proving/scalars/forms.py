@@ -35,7 +35,7 @@ class Form:
 
     @property
     def mark(self) -> int:
-        """The value as it is compared, and as functions take it."""
+        """The value for comparisons and as the argument of functions."""
         return 2 * self.at[0] + self.zeroed
 
 

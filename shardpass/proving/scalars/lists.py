@@ -88,7 +88,7 @@ def ragged(table: Scalars, name: str, element: str, rows: Ints, atoms: Ints, cou
 
 
 def _flat(table: Scalars, code: int, rows: Ints, atoms: Ints) -> tuple[Ints, Ints]:
-    """List of the same reducer in lists are part of these."""
+    """Merge lists of the same reducer that are elements of these lists."""
     nested = np.flatnonzero(table.heads(atoms) == code)
     if not len(nested):
         return rows, atoms

@@ -37,7 +37,7 @@ class ManyElements(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How elements of type ``element`` are ordered."""
+    """The order of elements of type ``element``."""
 
     element: str
     op: tuple[str, ...]
@@ -127,7 +127,7 @@ class Scalars:
         return made[inverse].reshape(shape)
 
     def below(self, numbers: Iterable[int], known: Container[int] = ()) -> set[int]:
-        """Return ``numbers`` and the terms of which they are made, without those that are ``known``."""
+        """Return ``numbers`` and all terms from which they are made, except ``known`` ones."""
         todo = list(numbers)
         seen = set(todo)
         while todo:

@@ -97,7 +97,7 @@ class ScalarWalk:
 
     @property
     def draws(self) -> int:
-        """How many ops have drawn random numbers."""
+        """The number of ops that have drawn random numbers."""
         return self._draws
 
     def next_draw(self) -> int:

@@ -59,7 +59,7 @@ def _parsed(text: str) -> Mesh:
 
 @dataclass(frozen=True, slots=True)
 class MeshText:
-    """The parts of a mesh as they are written.
+    """The parts of a mesh in its textual form.
 
     Attributes:
         axes: name and size of each axis.

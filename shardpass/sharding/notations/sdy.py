@@ -105,7 +105,7 @@ def _inlined_mesh(read: Reader) -> Mesh | int:
 
 
 def _attributes(read: Reader, mesh: Mesh) -> dict[str, Axes]:
-    """Read the axes of ``replicated={..}`` and ``unreduced={..}``, each of which may be left out."""
+    """Read the axes of ``replicated={..}`` and ``unreduced={..}``, both optional."""
     attributes: dict[str, Axes] = {"replicated": (), "unreduced": ()}
     while read.next(","):
         word = read.match("replicated|unreduced", "replicated or unreduced")

@@ -1,4 +1,4 @@
-"""What proposers know of a program: its sites, its axes, and which results update which arguments."""
+"""The facts about a program that proposers use: its sites, its axes, and which results update which arguments."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Context:
 
     @cached_property
     def state_types(self) -> frozenset[Array]:
-        """The types of the results: an argument of another type is no state."""
+        """The types of the results; an argument of another type is not a state."""
         return frozenset(site.array for site in self.sites.results)
 
     @cached_property
     def batch_axes(self) -> frozenset[str]:
-        """The axes that split an argument along its first dimension, if it is no state."""
+        """The axes that split the first dimension of arguments that are not states."""
         batches = (site for site in self.sites.arguments if site.spec and site.array not in self.state_types)
         return frozenset(name for site in batches for name in (site.spec or ((),))[0])
 
