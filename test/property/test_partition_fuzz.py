@@ -66,13 +66,16 @@ def test_programs_are_split_and_communicate() -> None:
     import shardpass
     from shardpass.diagnostics import collect
 
-    texts = []
+    split = communicating = 0
     for seed in range(FIRST_SEED, FIRST_SEED + 12):
         program = generator.random_program(seed, 6)
         with collect(), prices(program.eager):
-            texts.append(str(shardpass.run_pipeline(program.text(), "partition")))
-    assert sum('shardpass.sharding = "{devices=' in t for t in texts) > 6
-    assert sum('"stablehlo.all_' in t or "collective_permute" in t for t in texts) > 3
+            text = str(shardpass.run_pipeline(program.text(), "partition"))
+        split += 'shardpass.sharding = "{devices=' in text
+        communicating += '"stablehlo.all_' in text or "collective_permute" in text
+        if split > 6 and communicating > 3:
+            return
+    raise AssertionError(f"of 12 programs {split} are split, {communicating} communicate")
 
 
 def test_a_wrong_result_is_seen_and_shrunk() -> None:

@@ -3,7 +3,7 @@
 A test of several parameters, each with a list of values, has a case for each combination. A session runs a fifth of
 them, and as many more as it takes to meet each value of each parameter. The cases of a test with the mark ``turns(n)``
 take turns: a session runs one of ``n``, and ``n`` days run all. It runs all of them with SHARDPASS_TEST_WHOLE=1, and
-where the command line names a test.
+where the command line names a test. Files with a long test come first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the combinations and the part that the seed says."""
+    """Leaves the combinations and the part that the seed says; files with a long test come first."""
     kept = set(items)
     if not daily.is_whole() and not any("::" in word for word in config.args):
         kept -= combinations_left_out(items)
@@ -44,6 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)  # no process waits at the end for one that began such a test
 
 
 def combinations_left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:

@@ -101,3 +101,11 @@ def test_cases_that_take_turns_all_run_in_as_many_days(session, monkeypatch):
         assert sum(name.startswith("test_few") for name in names) == 3
     assert sorted(map(len, days)) == [3, 3, 4]
     assert len(set().union(*days)) == 10
+
+
+def test_files_with_a_long_test_come_first(pytester):
+    long = "import pytest\ndef test_short(): pass\n@pytest.mark.long\ndef test_long(): pass"
+    pytester.makepyfile(test_1="def test_any(): pass", test_2=long)
+    passed, _, _ = pytester.inline_run("-p", "support.drawn_tests", "-p", "no:randomly").listoutcomes()
+    found = [report.nodeid.partition("::")[2] for report in passed]
+    assert found == ["test_short", "test_long", "test_any"]

@@ -28,10 +28,13 @@ time.sleep(60)
 """
 
 
+IMPATIENT = "import sys; from tools import run_distributed as it; it.GRACE = it.PATIENCE = 0.5; sys.exit(it.main())"
+
+
 def launch(*command: str, processes: int = 2, **env: str) -> subprocess.Popen[str]:
     options = ["--processes", str(processes), "--devices-per-process", "3"]
     return subprocess.Popen(
-        module_command("tools.run_distributed", *options, "--", *command),
+        [sys.executable, "-P", "-c", IMPATIENT, *options, "--", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

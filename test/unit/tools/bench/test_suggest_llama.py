@@ -24,7 +24,7 @@ def test_the_state_is_donated_and_as_large_as_it_should_be(scanned: bool) -> Non
 
 
 def test_a_suggestion_costs_no_more_than_the_forms() -> None:
-    step = LlamaStep("small", SIZES, 2, (SMALL,), length=16, batch=8, words=64)
+    step = LlamaStep("small", SIZES, 1, (SMALL,), length=16, batch=8, words=64)
     assert [name for name, _ in step.forms(SMALL)] == ["all axes", "tensor", "sequence"]
     row, _ = measure(step, SMALL, 1)
     assert not row.failure
