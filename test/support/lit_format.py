@@ -86,13 +86,14 @@ class Check:
     returncode: int | None = None
 
     def __init__(self, arguments: Sequence[str], given: Any, folder: str) -> None:
-        self.arguments, self.given, self.folder = list(arguments), given, folder
+        self.arguments, self.folder = list(arguments), folder
+        self.given = open(os.dup(given.fileno()))  # noqa: SIM115  # lit closes its own before it asks
 
     def communicate(self) -> tuple[str, str]:
         """Reads all that is given, and returns what FileCheck prints of it."""
         out, errors = io.StringIO(), io.StringIO()
         streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), contextlib.chdir(self.folder)
-        with mock.patch.object(sys, "stdin", self.given), streams[0], streams[1], streams[2]:
+        with self.given, mock.patch.object(sys, "stdin", self.given), streams[0], streams[1], streams[2]:
             try:
                 filecheck.main.main(self.arguments)
                 self.returncode = 0

@@ -200,5 +200,5 @@ def test_filecheck_in_this_process_is_as_one_of_its_own(text, tmp_path):
     )
     with open(tmp_path / "given") as given:
         check = Check(["filecheck", "checks"], given, str(tmp_path))
-        assert check.communicate() == (own.stdout, own.stderr)
+    assert check.communicate() == (own.stdout, own.stderr)
     assert check.wait() == own.returncode == (text != "good day")
