@@ -39,9 +39,13 @@ def inputs(name, seed=0):
     return random_inputs(read_signature(partitioned(name)).arguments, seed)
 
 
-@cache
 def references(name):
-    """Results of the unpartitioned program on one device, and of XLA's partitioner."""
+    """Results of the unpartitioned program on one device, and of XLA's partitioner; both notations share them."""
+    return _references(f"{name.partition('.')[0]}.sdy.mlir")
+
+
+@cache
+def _references(name):
     text = (EXAMPLES / name).read_text()
     found = {"xla": compile_by_xla(text)(*inputs(name))}
     if not _manual(text):
