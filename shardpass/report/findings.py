@@ -14,6 +14,7 @@ from shardpass.report.rows import short
 
 DROP, REPLACE, ADD, NAME = "drop", "replace", "add", "name"
 NOW, EDITED, DECIDED, PINNED = "now", "with these edits", "shardpass's program", "pinned"
+PINNED_SO_FAR = "pinned, so far"
 LATE, INTERRUPTED = "late", "interrupted"
 ANNOTATION, UNEVEN, LOOKUP, CAUSE = "annotation", "uneven size", "lookup", "cause"
 
@@ -122,7 +123,8 @@ class Gap:
     """The figures of one program compiled in several ways, by the name of the way.
 
     ``rows``: NOW, the current program; EDITED, with all findings; DECIDED, shardpass's own program; PINNED, the
-    partitioner's program with shardpass's decisions as constraints. A way that took too long has no row.
+    partitioner's program with shardpass's decisions as constraints, PINNED_SO_FAR if time ended before ``pin`` had. A
+    way that took too long has no row.
     """
 
     rows: tuple[tuple[str, Figures], ...]

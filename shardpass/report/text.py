@@ -13,7 +13,18 @@ from dataclasses import dataclass, replace
 from shardpass.cost.collective import PERMUTE
 from shardpass.diagnostics import NOWHERE, Place
 from shardpass.diagnostics.printable import joined
-from shardpass.report.findings import DECIDED, EDITED, INTERRUPTED, LATE, NAME, NOW, PINNED, Finding, Findings, headline
+from shardpass.report.findings import (
+    DECIDED,
+    INTERRUPTED,
+    LATE,
+    NAME,
+    NOW,
+    PINNED,
+    PINNED_SO_FAR,
+    Finding,
+    Findings,
+    headline,
+)
 from shardpass.report.groups import LINE, Folded, Group, fold
 from shardpass.report.report import Report
 from shardpass.report.rows import BACKWARD, DecidedFact, MemoryFacts, short
@@ -35,8 +46,9 @@ _STOPPED = {
     LATE: "the search ended because its time was over; --seconds gives it more",
     INTERRUPTED: "the search was interrupted",
 }
-_WAYS = {EDITED: "with these edits", DECIDED: "shardpass's program", PINNED: "pinned, compiled"}
-_HOW = {DECIDED: 'shardpass.jax.use(constraints="free")', PINNED: "shardpass.jax.pin(step)"}
+_WAYS = {PINNED: "pinned, compiled"}
+_PIN = "shardpass.jax.pin(step)"
+_HOW = {DECIDED: 'shardpass.jax.use(constraints="free")', PINNED: _PIN, PINNED_SO_FAR: f"{_PIN} may find less"}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 

@@ -7,7 +7,7 @@ Both take a decision by the solver, whose work on real programs has no useful bo
 a limit of time, and is ended at the limit. The figures that it has printed by then are used.
 
 Protocol: on the child's stdin the module, its machine and its target, pickled; on its stdout a line of JSON for each
-program: [name, figures].
+program: [name, figures]. The pinned program has a line, PINNED_SO_FAR, for each variant that is the best until then.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import json
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
+from functools import partial
 
 from shardpass.advise.find.verify import figures
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError, collect
 from shardpass.ir.child import command
-from shardpass.report.findings import DECIDED, PINNED, Figures
+from shardpass.report.findings import DECIDED, PINNED, PINNED_SO_FAR, Figures
 from shardpass.targets.target import CPU, Target
 
 FREE = "partition{constraints=free}"  # a leftover constraint is no reason to send more
-MOST_PINS = 6  # variants that are compiled
 
 
 def others(module: bytes, machine: Machine, seconds: float, target: Target | None = None) -> dict[str, Figures]:
@@ -47,7 +47,10 @@ def others(module: bytes, machine: Machine, seconds: float, target: Target | Non
         child.kill()
         child.communicate()
         raise
-    return dict(_read(out))
+    rows = dict(_read(out))
+    if PINNED in rows:
+        rows.pop(PINNED_SO_FAR, None)
+    return rows
 
 
 def _read(out: bytes) -> Iterator[tuple[str, Figures]]:
@@ -65,13 +68,14 @@ def serve() -> None:
 
     data, machine, target = pickle.load(sys.stdin.buffer)
     out = sys.stdout
+
+    def told(name: str, program: Figures) -> None:
+        print(json.dumps([name, program.as_dict()]), file=out, flush=True)
+
     with redirect_stdout(sys.stderr), collect():
-        for name, made in ((DECIDED, _decided), (PINNED, _pinned)):
-            try:
-                program = made(data, machine_text(machine), target)
-            except ShardpassError:
-                continue
-            print(json.dumps([name, program.as_dict()]), file=out, flush=True)
+        for name, made in ((DECIDED, _decided), (PINNED, partial(_pinned, partial(told, PINNED_SO_FAR)))):
+            with suppress(ShardpassError):
+                told(name, made(data, machine_text(machine), target))
 
 
 def _decided(data: bytes, machine: str, target: Target | None) -> Figures:
@@ -88,11 +92,11 @@ def _decided(data: bytes, machine: str, target: Target | None) -> Figures:
     return figures(report)
 
 
-def _pinned(data: bytes, machine: str, target: Target | None) -> Figures:
+def _pinned(improved: Callable[[Figures], None], data: bytes, machine: str, target: Target | None) -> Figures:
     from shardpass.advise.pin.pin import pin_module
     from shardpass.ir.context import parse_module
 
     module = parse_module(data, trusted=True)
-    after = pin_module(module, machine=machine, most=MOST_PINS, target=target)[1].after
+    after = pin_module(module, machine=machine, target=target, improved=improved)[1].after
     assert after is not None
     return after

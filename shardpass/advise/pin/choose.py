@@ -90,6 +90,7 @@ class Score:
 
 
 NONE = Score(math.inf, math.inf, math.inf)
+Improved = Callable[[Compiled, float], None]  # takes a program, and its modelled seconds
 
 
 def choose(
@@ -99,16 +100,18 @@ def choose(
     most: int = MOST,
     within: Callable[[int], Decided] | None = None,
     target: Target | None = None,
+    improved: Improved = lambda program, seconds: None,
 ) -> Chosen:
     """Choose the points of ``decided`` to pin in ``module``; at most ``most`` variants are compiled.
 
     ``within``: decides again, with a limit of the bytes that are alive on a device; or raises ShardpassError.
     ``target``: the devices for which variants are compiled; by default virtual CPU devices.
+    ``improved``: called with each program that is better than all before it.
 
     Raises ShardpassError (SP553, SP911) where XLA refuses ``module`` itself.
     """
     with Compiler(target or cpu(decided.mesh.size)) as compiler:
-        return _Choosing(module, decided, machine, compiler, most, within).run()
+        return _Choosing(module, decided, machine, compiler, most, within, improved).run()
 
 
 class _Choosing:
@@ -124,8 +127,10 @@ class _Choosing:
         compiler: Compiler,
         most: int,
         within: Callable[[int], Decided] | None,
+        improved: Improved,
     ) -> None:
         self.module, self.decided, self.machine, self.within = module, decided, machine, within
+        self.improved = improved
         self.borders = tuple(decided.mesh.strides.values()) if decided.mesh.is_iota else ()
         self.compiler, self.most = compiler, most
         self.scores: dict[frozenset[Point], Score] = {}
@@ -243,6 +248,7 @@ class _Choosing:
             before = self.scores[self.best].price
             if price < before - NEAR or (price <= before + NEAR and len(points) < len(self.best)):
                 self.best = points
+                self.improved(program, seconds)
 
     def _build(self, points: frozenset[Point]) -> Compiled:
         with self.module.context:

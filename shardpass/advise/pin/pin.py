@@ -92,6 +92,7 @@ def pin_module(
     pipeline: str = PROPAGATE,
     target: Target | None = None,
     named: bool = False,
+    improved: Callable[[Figures], None] = lambda figures: None,
 ) -> tuple[Any, Pins]:
     """Pin shardpass's decisions in ``module``, as JAX lowered it or a person annotated it. Returns the module with
     constraints, and the pins.
@@ -101,7 +102,7 @@ def pin_module(
     its program is cheapest, and above the plain one in nothing; else all that shardpass decides is written.
     ``pipeline``: imports and decides. ``target``: the devices for which variants are compiled; their machine
     decides unless one is named. ``named``: the user named the machine, whose own compiler is then the default, where it
-    is installed.
+    is installed. ``improved``: called with the figures of each variant that is better than all before it.
 
     Raises ShardpassError as the pipeline does; SP553 and SP911 where XLA makes no program of the module as it is.
     """
@@ -118,7 +119,15 @@ def pin_module(
     points: tuple[Point, ...] = decision.points
     compared: tuple[Any, ...] = ()
     if verify:
-        best = choose(module, decision, on, most, lambda limit: decided(copy, within(pipeline, limit)), target)
+        best = choose(
+            module,
+            decision,
+            on,
+            most,
+            lambda limit: decided(copy, within(pipeline, limit)),
+            target,
+            lambda *made: improved(_figures(*made)),
+        )
         figures = (_figures(*side) for side in zip((best.plain, best.pinned), best.seconds, strict=True))
         points, compared = best.points, (*figures, best.compiled)
     made = pinned_module(module, decision.mesh, points)

@@ -94,12 +94,14 @@ class Plan:
     alive: Alive = Alive()
 
 
-def chosen(monkeypatch, count, effects, fails=(), most=40, plan=Plan(), within=None):
+def chosen(monkeypatch, count, effects, fails=(), most=40, plan=Plan(), within=None, **options):
     formula = Formula(effects, fails)
     monkeypatch.setattr(choosing, "Compiler", formula)
     monkeypatch.setattr(choosing, "pinned_module", lambda module, mesh, kept: kept)
     monkeypatch.setattr(choosing, "bytecode", lambda kept: kept)
-    found = choosing.choose(_Module(), Decided(Mesh([("data", 8)]), points(count), plan), IDEAL, most, within)
+    found = choosing.choose(
+        _Module(), Decided(Mesh([("data", 8)]), points(count), plan), IDEAL, most, within, **options
+    )
     return [point.spot.op for point in found.points], found, formula
 
 
@@ -120,6 +122,15 @@ def test_points_that_do_nothing_are_left_out(monkeypatch):
     kept, found, _ = chosen(monkeypatch, 32, {5: (-400, 0), 22: (-300, -10)})
     assert kept == [5, 22]
     assert found.pinned.bytes_received == 300
+
+
+def test_each_better_program_is_told_when_it_is_compiled(monkeypatch):
+    told = []
+    _, found, _ = chosen(monkeypatch, 16, {5: (-400, 0), 6: (100, 0)}, improved=lambda *one: told.append(one))
+    received = [program.bytes_received for program, _ in told]
+    assert received[0] == 700, "of the set of all points"
+    assert sorted(received, reverse=True) == received
+    assert told[-1] == (found.pinned, found.seconds[1])
 
 
 def test_points_that_hurt_are_left_out(monkeypatch):
