@@ -69,13 +69,13 @@ def serve() -> None:
     data, machine, target = pickle.load(sys.stdin.buffer)
     out = sys.stdout
 
-    def told(name: str, program: Figures) -> None:
+    def show(name: str, program: Figures) -> None:
         print(json.dumps([name, program.as_dict()]), file=out, flush=True)
 
     with redirect_stdout(sys.stderr), collect():
-        for name, made in ((DECIDED, _decided), (PINNED, partial(_pinned, partial(told, PINNED_SO_FAR)))):
+        for name, made in ((DECIDED, _decided), (PINNED, partial(_pinned, partial(show, PINNED_SO_FAR)))):
             with suppress(ShardpassError):
-                told(name, made(data, machine_text(machine), target))
+                show(name, made(data, machine_text(machine), target))
 
 
 def _decided(data: bytes, machine: str, target: Target | None) -> Figures:
