@@ -47,6 +47,7 @@ _CHEAP = frozenset(
                  "optimization_barrier")
 )  # fmt: skip
 _FORMS = _CHEAP | {f"stablehlo.{name}" for name in ("compare", "select", "clamp", "concatenate")}
+_PASSED = frozenset({"stablehlo.custom_call", "stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"})
 _LINEAR = frozenset(f"stablehlo.{name}" for name in ("convert", "reshape", "transpose", "multiply", "divide"))
 _WHOLE = "work there along a dimension that is whole on each device, or split another one"
 _ALONG = {
@@ -78,7 +79,8 @@ def causes(context: Context, rows: Sequence[Row], memory: int) -> list[Cause]:
     """Return the causes that cost much of what ``rows`` receive, or of the ``memory``; what costs most first."""
     total = sum(row.bytes_received for row in rows)
     flow = _Flow(context)
-    sent = [*_summed(flow, rows), *_along(flow, rows), *_at_borders(flow, rows), *_enlarged(flow, rows)]
+    kinds_of = (_summed, _along, _at_borders, _in_regions, _enlarged)
+    sent = [one for causes_of in kinds_of for one in causes_of(flow, rows)]
     large = [one for one in sent if one.bytes >= max(1, LEAST * total)]
     uneven = [one for one in _uneven(context) if one.memory >= LARGE * memory]
     return sorted(large, key=lambda one: -one.bytes) + sorted(uneven, key=lambda one: -one.memory)
@@ -90,6 +92,7 @@ class _Flow:
     def __init__(self, context: Context) -> None:
         self.context, self.program, self.names = context, context.sites.program, context.sites.names
         self.makers: dict[int, Op] = {}
+        self.users: dict[int, list[Op]] = defaultdict(list)
         self.carried: dict[int, int] = {}  # by the argument of a loop's body, what the loop starts from
         self.ops: list[Op] = []
         self.at: dict[tuple[str, int, str], list[Op]] = defaultdict(list)  # by line and name, without derivatives
@@ -99,6 +102,8 @@ class _Flow:
         for op in block.ops:
             self.ops.append(op)
             self.makers.update(dict.fromkeys(op.results, op))
+            for operand in dict.fromkeys(op.operands):
+                self.users[operand].append(op)
             if op.number >= 0 and not self.names.is_backward(op):
                 place = self.names.frame(op).place
                 name = "sharding_constraint" if op.kind is OpKind.CONSTRAINT else op.name.removeprefix("stablehlo.")
@@ -251,6 +256,72 @@ def _at_borders(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
                 place,
                 sent,
             )
+
+
+def _in_regions(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
+    """Yield a cause for each line of a shard_map with a collective of whose result less is needed."""
+    cost: dict[tuple[Place, str], list[Row]] = defaultdict(list)
+    for row in (one for one in rows if "shard_map" in one.names and one.kind in (kinds.ALL_REDUCE, kinds.ALL_GATHER)):
+        made = [op.results[0] for op in flow.at[*_line(row.place), row.kind] if op.kind is OpKind.UNTOUCHED]
+        is_used = _is_cut if row.kind == kinds.ALL_REDUCE else _is_reduced
+        if made and all(is_used(flow, value, row.axes) for value in made):
+            cost[row.place, row.kind].append(row)
+    for (place, kind), some in cost.items():
+        sent, axes = sum(row.bytes_received for row in some), _axes(some[0])
+        if kind == kinds.ALL_REDUCE:
+            yield Cause(
+                f"psum gives each device of {axes} the whole sum, of which the device uses a part, which costs "
+                f"{show_bytes(sent // 2)} received",
+                f"use psum_scatter, and let out_specs split that dimension over {axes}",
+                place,
+                sent // 2,
+            )
+        else:
+            yield Cause(
+                f"an array is gathered over {axes} and then only reduced, which costs {show_bytes(sent)} received",
+                "reduce the part of each device, and combine the results with psum or pmax",
+                place,
+                sent,
+            )
+
+
+def _is_cut(flow: _Flow, value: int, axes: Sequence[str], steps: int = STEPS) -> bool:
+    """Return whether each device uses, of ``value``, the part that ``axes`` split off."""
+    users = flow.users[value]
+    returned = [place for place, one in enumerate(flow.program.body.returned) if one == value]
+    ends = [flow.program.result_annotations[place].sharding for place in returned]
+    for op in users:
+        array, sharding = flow.program.arrays[op.results[0]] if op.results else None, None
+        if op.name.endswith("slice"):
+            continue
+        if op.kind is OpKind.UNTOUCHED and op.name not in _PASSED:
+            return False
+        if op.kind is not OpKind.UNTOUCHED and array is not None:
+            annotation = flow.program.annotations.get(op.results[0])
+            sharding = annotation.sharding if annotation else flow.context.now.get(op.results[0])
+        spec = None if array is None else whole(sharding, array.rank, flow.program)
+        is_split = not axes_of(spec).isdisjoint(axes)
+        if not is_split and not (steps and op.name in _PASSED and _is_cut(flow, op.results[0], axes, steps - 1)):
+            return False
+    rank = 0 if flow.program.arrays[value] is None else flow.program.array(value).rank
+    split = (not axes_of(whole(one, rank, flow.program)).isdisjoint(axes) for one in ends)
+    return bool(users or ends) and all(split)
+
+
+def _is_reduced(flow: _Flow, value: int, axes: Sequence[str], steps: int = STEPS) -> bool:
+    """Return whether all that a shard_map does with ``value`` ends in reductions to less than a device had."""
+    users, least = flow.users[value], prod(flow.context.axes.get(axis, 1) for axis in axes)
+    for op in users:
+        if op.kind is not OpKind.UNTOUCHED or not steps or not op.results:
+            return False
+        was, now = flow.bytes(value), flow.bytes(op.results[0])
+        is_scalar = flow.program.array(op.results[0]).rank == 0
+        if op.name == "stablehlo.reduce" or (op.name == "stablehlo.dot_general" and is_scalar):
+            if now * least > was:
+                return False
+        elif now < was or op.blocks or op.inside or not _is_reduced(flow, op.results[0], axes, steps - 1):
+            return False
+    return bool(users)
 
 
 def _enlarged(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:

@@ -137,3 +137,50 @@ def test_a_large_array_with_a_size_that_an_axis_of_its_kind_does_not_divide(othe
     assert [one.memory for one in made] == ([cost] if other == "data" else [])
     assert all("dimension 1 is 6, no multiple of 4" in one.sentence for one in made)
     assert not found(arguments, f"({types})", body, memory=cost * 20)
+
+
+REGION = """    %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{{"data"}}, {{}}]>]
+        out_shardings=[<@mesh, {out}>] manual_axes={{"data", "model"}} (%a: tensor<8x16xf32>) {{
+{body}
+      sdy.return %r : {kind}
+    }} : (tensor<32x16xf32>) -> {result} loc("train.py":7:5)
+{after}
+    return %2 : {result}"""
+SUM = """      %r = "stablehlo.all_reduce"(%a) <{replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>,
+        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}> ({
+      ^bb0(%b: tensor<f32>, %c: tensor<f32>):
+        %d = stablehlo.add %b, %c : tensor<f32>
+        stablehlo.return %d : tensor<f32>
+      }) : (tensor<8x16xf32>) -> tensor<8x16xf32> loc("jit(step)/shard_map/psum"("train.py":5:5))"""
+GATHER = """      %g = "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64,
+        replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>,
+        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}> :
+        (tensor<8x16xf32>) -> tensor<32x16xf32> loc("jit(step)/shard_map/all_gather"("train.py":5:5))
+      %s = stablehlo.multiply %g, %g : tensor<32x16xf32>
+      %z = stablehlo.constant dense<0.0> : tensor<f32>
+      %n = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [0, 1] :
+        (tensor<32x16xf32>, tensor<f32>) -> tensor<f32>"""
+ROWS = '%0: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x")'
+
+
+@pytest.mark.parametrize("axes", ['{"data"}', "{}"])
+def test_a_sum_of_which_each_device_uses_a_part(axes: str) -> None:
+    after = f"    %2 = sdy.sharding_constraint %1 <@mesh, [{axes}, {{}}]> : tensor<8x16xf32>"
+    body = REGION.format(out="[{}, {}]", body=SUM, kind="tensor<8x16xf32>", result="tensor<8x16xf32>", after=after)
+    sent = row("all_reduce", "jit(step)/shard_map/psum", 5, "tensor<8x16xf32>")
+    causes_of = found(ROWS, "tensor<8x16xf32>", body, sent)
+    assert [(one.place.line, one.bytes) for one in causes_of] == ([(5, MIB // 2)] if axes != "{}" else [])
+    assert all("psum_scatter" in one.advice for one in causes_of)
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_an_array_that_is_gathered_and_only_reduced(is_used: bool) -> None:
+    """``is_used``: the body returns the gathered array beside the norm."""
+    returned = "%g" if is_used else "%n"
+    kind = "tensor<32x16xf32>" if is_used else "tensor<f32>"
+    out = "[{}, {}]" if is_used else "[]"
+    after = f"    %2 = stablehlo.negate %1 : {kind}"
+    body = REGION.format(out=out, body=GATHER, kind=kind, result=kind, after=after).replace("%r :", f"{returned} :")
+    sent = row("all_gather", "jit(step)/shard_map/all_gather", 5, "tensor<32x16xf32>")
+    causes_of = found(ROWS, kind, body, sent)
+    assert ["only reduced" in one.sentence for one in causes_of] == [True] * (not is_used)
