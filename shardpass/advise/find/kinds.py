@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from shardpass.advise.find.propose.program import Edit
 from shardpass.advise.find.propose.written import FEWEST_SPLIT
 from shardpass.advise.place.padding import uneven
-from shardpass.advise.place.sites import ARGUMENT, Site, Sites
+from shardpass.advise.place.sites import ARGUMENT, MESH, Site, Sites
 from shardpass.advise.place.specs import Spec
 from shardpass.program.program import OpKind
 from shardpass.report.findings import ANNOTATION, LOOKUP, UNEVEN
@@ -31,6 +31,8 @@ class Kinds:
     def of(self, edit: Edit) -> tuple[str, str]:
         """Return the kind of ``edit``, and a clause that names the size or the lookup; ANNOTATION has none."""
         site, spec = edit[0].site, edit[0].spec
+        if site.kind == MESH:
+            return ANNOTATION, ""
         padding = self._padding(site) or (self._whole(site, spec) if spec is not None else "")
         if padding:
             return UNEVEN, padding

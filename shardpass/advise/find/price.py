@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from shardpass.advise.place.sites import ARGUMENT, BORDER, CHUNKS, CONSTRAINT, CUT, RESULT, Reading
+from shardpass.advise.place.sites import ARGUMENT, BORDER, CHUNKS, CONSTRAINT, CUT, MESH, RESULT, Reading
 from shardpass.advise.place.write import Change, on_values
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import collect
@@ -106,7 +106,7 @@ def changed(folded: Folded, changes: Iterable[Change]) -> Program:
     for change in changes:
         site, dims = change.site, change.dims(mesh)
         annotation = NO_ANNOTATION if dims is None else ValueAnnotation(mesh.sharding(dims))
-        if site.kind in (BORDER, CHUNKS, CUT):
+        if site.kind in (BORDER, CHUNKS, CUT, MESH):
             continue  # no annotation that the model knows
         if site.kind == RESULT:
             for position in site.positions:

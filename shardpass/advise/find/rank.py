@@ -5,16 +5,20 @@ Problem: several edits save about the same, and the user wants the one that mend
 of an annotated array stay on each device saves communication by giving up what the user asked for: it replicates a
 batch, or undoes ZeRO or FSDP.
 
-1. An edit breaks the scheme where ``scheme.harm`` counts bytes, or where more bytes are received. One for which bytes
+1. An edit breaks the scheme where ``scheme.harm`` counts bytes, where more bytes are received, or where the mesh is
+   another. One for which bytes
    are counted is left out unless other axes split the array then, and it saves HALF of what is received or of the
    memory: nothing is a reason to give up a split. Where these bytes are less than SMALL of the memory, a FIFTH is
-   enough. An edit that splits an annotated array otherwise saves a TENTH of the time, of what is received, or of the
-   memory; one with which a device receives or holds more, a THIRD, and none with which it does both: modelled time
-   alone is no reason to move what the user placed. What is dropped saves no time for memory.
+   enough. Every other edit saves a tenth (``Kind.least``) of the time, of what is received, or of the memory, as a
+   program without a mistake has edits that save less; one with which a device receives or holds more, a THIRD, and none
+   that splits an annotated array otherwise and with which it does both. Where neither is less, the time is a FIFTH
+   less: a model's time alone is a weak reason. One that moves a batch to a dimension over which nothing else is split
+   (``scheme.is_unfounded``) saves HALF. What is dropped saves no time for memory.
 2. Edits that keep the scheme come first, unless the best of them is worth less than half (``HALF``) of an edit that
    breaks the scheme.
 3. Of these, all that are worth NEAR of the best count as equal. The order is then the rank of the kind, the number of
-   places, and the worth: the part of the time, of the bytes received, and half of the part of the memory that is saved.
+   places, and the worth: the part of the time, of the bytes received, and half of the part of the memory that is saved,
+   where what is saved beyond half of the memory counts once more.
    A whole state that contains the first of these edits, and with which a device holds less, comes instead of it.
 """
 
@@ -26,11 +30,12 @@ from dataclasses import dataclass, replace
 
 from shardpass.advise.find.propose import Kind
 from shardpass.advise.find.propose.program import Edit
-from shardpass.advise.find.verify import LEAST_MEMORY, MORE_BYTES, saves, saves_memory, worsens
+from shardpass.advise.find.verify import LEAST, LEAST_MEMORY, MORE_BYTES, saves, saves_memory, worsens
+from shardpass.advise.place.sites import MESH
 from shardpass.report.findings import Figures
 
 HALF = 0.5
-THIRD, FIFTH, TENTH = 1 / 3, 0.2, 0.1
+THIRD, FIFTH = 1 / 3, 0.2
 SMALL = 0.02
 NEAR = 0.85
 STEP = 0.05  # of the price: an edit is drafted later by so much for each edit of its kind before it
@@ -38,7 +43,9 @@ STEP = 0.05  # of the price: an edit is drafted later by so much for each edit o
 
 @dataclass(frozen=True)
 class Trial:
-    """An edit that is tried: its kind, its price, ``scheme.harm``, ``scheme.moves``, and the figures of its draft."""
+    """An edit that is tried: its kind, its price, ``scheme.harm``, ``scheme.moves``, the figures of its draft, and
+    ``scheme.is_unfounded``.
+    """
 
     edit: Edit
     kind: Kind
@@ -46,6 +53,7 @@ class Trial:
     harm: int = 0
     moves: bool = False
     after: Figures | None = None
+    unfounded: bool = False
 
     @property
     def places(self) -> int:
@@ -58,33 +66,36 @@ class Trial:
     def breaks(self, base: Figures) -> bool:
         """Return whether the edit breaks the user's scheme; ``base``: the program without it."""
         assert self.after is not None
-        return self.harm > 0 or self.after.bytes > base.bytes * MORE_BYTES
+        is_mesh = any(change.site.kind == MESH for change in self.edit)
+        return self.harm > 0 or is_mesh or self.after.bytes > base.bytes * MORE_BYTES
 
     def worth(self, base: Figures) -> float:
         """Return the saving of the edit: the fractions of time and of received bytes, and half the fraction of
         memory.
         """
         assert self.after is not None
-        time, sent, memory = _saved(base, self.after)
-        return time + max(0.0, sent) + memory / 2
+        time, sent, memory = saved(base, self.after)
+        return time + max(0.0, sent) + memory / 2 + max(0.0, memory - HALF)
 
     def saves(self, base: Figures, after: Figures) -> bool:
         """Return whether the edit is worth a report."""
         if not saves(base, after):
             return False
-        time, sent, memory = _saved(base, after)
+        time, sent, memory = saved(base, after)
         if self.harm:
             return self.moves and max(sent, memory) >= (FIFTH if self.harm <= SMALL * base.memory else HALF)
         if memory < -LEAST_MEMORY and any(change.spec is None for change in self.edit):
             return False
         if self.moves and after.bytes > base.bytes * MORE_BYTES and memory < -LEAST_MEMORY:
             return False
-        least = THIRD if worsens(base, after) else TENTH if self.moves else 0.0
-        return max(time, sent, memory) >= least
+        if self.unfounded:
+            return max(sent, memory) >= HALF and not worsens(base, after)
+        least = max(THIRD if worsens(base, after) else 0.0, self.kind.least)
+        return max(sent, memory) >= least or time >= max(least, FIFTH if max(sent, memory) < LEAST else 0.0)
 
     def saves_memory(self, base: Figures, after: Figures) -> bool:
         """Return whether the edit is worth a report by its memory alone."""
-        is_kept = not self.harm and (not self.moves or self.kind.trades > 0)
+        is_kept = not self.harm and not self.unfounded and (not self.moves or self.kind.trades > 0)
         return is_kept and saves_memory(base, after, self.kind.trades)
 
 
@@ -119,7 +130,7 @@ def _memory(trial: Trial) -> int:
     return trial.after.memory
 
 
-def _saved(base: Figures, after: Figures) -> tuple[float, float, float]:
+def saved(base: Figures, after: Figures) -> tuple[float, float, float]:
     """Return the saved fractions of the time, of the received bytes, and of the memory."""
     pairs = (base.seconds, after.seconds), (base.bytes, after.bytes), (base.memory, after.memory)
     time, sent, memory = (1 - now / was if was else 0.0 for was, now in pairs)

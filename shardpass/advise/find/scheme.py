@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.specs import axes_of, tile
-from shardpass.advise.place.sites import ARGUMENT, CONSTRAINT, VALUE
+from shardpass.advise.place.sites import ARGUMENT, CONSTRAINT, MESH, VALUE
 from shardpass.advise.place.write import Change
 from shardpass.report.text import show_bytes
 
@@ -61,7 +61,9 @@ def is_unfounded(context: Context, edit: Edit) -> bool:
 
 
 def _moved(context: Context, edit: Edit) -> Iterator[Change]:
-    return (change for change in edit if change.site.kind == ARGUMENT and _is_moved(context, change))
+    for change in edit:
+        if change.site.kind == MESH or (change.site.kind == ARGUMENT and _is_moved(context, change)):
+            yield change
 
 
 def _more(context: Context, changes: Iterable[Change]) -> int:
@@ -72,7 +74,7 @@ def _more(context: Context, changes: Iterable[Change]) -> int:
 def _given_up(context: Context, edit: Edit) -> Iterator[Change]:
     for change in edit:
         site, spec = change.site, change.spec
-        if site.kind == VALUE or site.spec is None or not axes_of(site.spec):
+        if site.kind in (VALUE, MESH) or site.spec is None or not axes_of(site.spec):
             continue
         lost = axes_of(site.spec) - axes_of(spec) if spec is not None else frozenset()
         is_state = site.array in context.state_types or lost & context.batch_axes

@@ -17,7 +17,8 @@ partitioner makes of the program with another one.
    drafts that saved, and that change other places, are then drafted again on top of it.
 5. Memory has a list of its own: a state that is whole on every device saves no time. The edits of all kinds whose
    arguments shrink most are drafted on top of the findings that save time, or before them where the first of these
-   gives up a split of the user's. Of what saves memory at no cost in time, the edit that saves most is compiled.
+   gives up a split of the user's, or saves less of anything than half of the memory. Of what saves memory at no cost
+   in time, the edit that saves most is compiled.
 
 Invariant: each finding was compiled with those before it, by the partitioner of the report; its figures are those of
 the compiled programs.
@@ -49,14 +50,13 @@ from shardpass.advise.find.propose import KINDS, SPREAD, Kind
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.specs import axes_of, divides
 from shardpass.advise.find.propose.states import thinner
-from shardpass.advise.find.rank import HALF, NEAR, Trial, best, in_turn
+from shardpass.advise.find.rank import HALF, NEAR, Trial, best, in_turn, saved
 from shardpass.advise.find.scheme import harm, is_unfounded, label, moves
-from shardpass.advise.find.sentences import action_of, sentence
+from shardpass.advise.find.sentences import action_of, sentence, specs_of
 from shardpass.advise.find.source import Edits
 from shardpass.advise.find.text import JaxText, Written, code_of
 from shardpass.advise.find.verify import LEAST_MEMORY, changed_lines, figures
-from shardpass.advise.place.sites import ARGUMENT, BORDER, CONSTRAINT, RESULT, VALUE, Site, Sites, read
-from shardpass.advise.place.specs import spec_text
+from shardpass.advise.place.sites import ARGUMENT, BORDER, CONSTRAINT, MESH, RESULT, VALUE, Site, Sites, read
 from shardpass.advise.place.write import Change, with_changes
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
@@ -146,6 +146,7 @@ class _Search:
         meshes = [mesh for mesh in meshes_of(self.module).values() if isinstance(mesh, Mesh)]
         self.axes = {name for mesh in meshes for name, _ in mesh.axes}  # of the user's; none in GSPMD's notation
         self.sites = sites
+        self.has_regions = any(op.is_manual or op.mesh.manual for op in sites.program.body.every_op())
         self.kinds = Kinds(sites)
         self.text = JaxText(sites, asked.sources, asked.base.file.rpartition(":")[2])
         self.rows, self.figures = asked.base.rows, figures(asked.base)
@@ -180,8 +181,16 @@ class _Search:
             if not self.asked.interruptible:
                 raise
             stopped = INTERRUPTED
-        left = [self._named(one, self.figures) for one in self.causes if self._is_left(one)]
-        return Findings((*self.findings, *left[:MOST_CAUSES]), self.compiled, stopped=stopped)
+        left = [cause for cause in self.causes if self._is_left(cause)][:MOST_CAUSES]
+        before = [cause for cause in left if self._is_first(cause)]
+        named = [self._named(cause, figures(self.asked.base)) for cause in before]
+        named += [*self.findings, *(self._named(cause, self.figures) for cause in left if cause not in before)]
+        return Findings(tuple(named), self.compiled, stopped=stopped)
+
+    def _is_first(self, cause: Cause) -> bool:
+        """Return whether ``cause`` costs more of what is received than the first edit saves of anything."""
+        base = figures(self.asked.base)
+        return bool(self.findings) and cause.bytes > base.bytes * max(saved(base, self.findings[0].after))
 
     def _is_left(self, cause: Cause) -> bool:
         """Return whether the findings leave more than half of what ``cause`` costs."""
@@ -208,12 +217,24 @@ class _Search:
         drafted += self._drafted(_unions(draft, _that_save(draft, drafted)), MOST_UNIONS)
         saving = _that_save(draft, drafted)
         first = best(draft, saving) if saving else None
-        if first is not None and first.after is not None and first.harm:
-            least = HALF * (1 - first.after.seconds / draft.seconds)
+        least = 0.0 if first is None else self._least_memory(draft, first, drafted)
+        if least:
             draft = self._keep_thinner(draft, drafted, least)
             if self.findings:
                 drafted = self._drafted([one for one in saving if not self._is_changed(one)], MOST_AGAIN)
         self._keep_thinner(self._keep_best(draft, drafted), [] if self.findings else drafted)
+
+    def _least_memory(self, draft: Figures, first: Trial, drafted: Sequence[Trial]) -> float:
+        """Return the part of the memory that a finding of memory saves to come before ``first``; 0.0 where none does.
+
+        It does where ``first`` gives up a split, or saves less of all than an edit saves of the memory, and that HALF.
+        """
+        assert first.after is not None
+        if first.harm:
+            return HALF * (1 - first.after.seconds / draft.seconds)
+        kept = (one.after.memory for one in drafted if one.after and one.saves_memory(draft, one.after))
+        most = 1 - min(kept, default=draft.memory) / max(1, draft.memory)
+        return HALF if most >= max(HALF, *saved(draft, first.after)) else 0.0
 
     def _is_late(self) -> bool:
         return self.asked.budget.is_over()
@@ -245,7 +266,9 @@ class _Search:
         return in_turn(trials)
 
     def _trial(self, edit: Edit, kind: Kind, price: float) -> Trial:
-        return Trial(edit, kind, price, harm(self.context, edit), moves(self.context, edit))
+        context = self.context
+        is_odd = is_unfounded(context, edit)
+        return Trial(edit, kind, price, harm(context, edit), moves(context, edit), unfounded=is_odd)
 
     @property
     def _most_priced(self) -> int:
@@ -260,8 +283,6 @@ class _Search:
             (change.site.kind, change.site.positions or change.site.origins, change.spec) for change in edit
         )
         if not edit or key in seen or all(change.spec == change.site.spec for change in edit):
-            return False
-        if is_unfounded(self.context, edit):
             return False
         seen.add(key)
         return True
@@ -305,7 +326,10 @@ class _Search:
         return None if module is None else self.asked.compiler(module, draft)
 
     def _module(self, edit: Edit) -> bytes | None:
-        if any(change.site.kind == BORDER for change in edit):
+        kinds = {change.site.kind for change in edit}
+        if MESH in kinds and not self.axes:
+            return None  # in GSPMD's notation no mesh has a name
+        if BORDER in kinds or (MESH in kinds and self.has_regions):
             written = self.text.written(edit) if self.asked.again is not None else None
             return (self.asked.again(written.edits) or None) if written and self.asked.again is not None else None
         try:
@@ -403,8 +427,7 @@ class _Search:
         base = self._price(self.changes) or 1.0
         prices = (self._price([*self.changes, *edit]) / base for _, _, edit in thinning[: self._most_priced])
         trials = [
-            Trial(edit, kind, price - saved, 0, moves(context, edit))
-            for (saved, kind, edit), price in zip(thinning, prices, strict=False)
+            self._trial(edit, kind, price - saved) for (saved, kind, edit), price in zip(thinning, prices, strict=False)
         ]
         return in_turn(trials)
 
@@ -413,8 +436,8 @@ class _Search:
         return not (self.findings and self._is_late()) and self._verified(trial, trial.saves_memory)
 
     def _is_rewritten(self) -> bool:
-        """Return whether a finding exists only as text, so that no further edit can be applied on top of it."""
-        return any(change.site.kind == BORDER for change in self.changes)
+        """Return whether a finding is of a program with other sites, so that nothing goes on top of it."""
+        return any(change.site.kind in (BORDER, MESH) for change in self.changes)
 
     def _is_changed(self, trial: Trial) -> bool:
         """Return whether a finding changes a place of ``trial``."""
@@ -478,8 +501,7 @@ class _Search:
             Annotated(
                 change.site.kind,
                 change.site.pattern,
-                "" if change.site.spec is None else spec_text(change.site.spec),
-                "" if change.spec is None else spec_text(change.spec),
+                *specs_of(change),
                 change.site.place,
                 change.site.positions,
             )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shardpass.advise.find.propose.program import Edit
 from shardpass.advise.find.propose.specs import axes_of
-from shardpass.advise.place.sites import ARGUMENT, BORDER, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, VALUE
+from shardpass.advise.place.sites import ARGUMENT, BORDER, CAST, CHUNKS, CONSTRAINT, CUT, MESH, RESULT, VALUE
 from shardpass.advise.place.specs import spec_text
+from shardpass.advise.place.write import Change, mesh_sizes
 from shardpass.report.findings import ADD, DROP, REPLACE, Figures
 from shardpass.report.text import show_bytes, show_flops
 
@@ -46,6 +49,8 @@ def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", help
         return f"the {count} chunks of {named} are cut along the {size} rows that devices share, which costs {cost}"
     if site.kind == BORDER:
         return f"in_specs take {named} as {now}, placed as {spec_text(first.spec or ())}, which costs {cost}"
+    if site.kind == MESH:
+        return f"the mesh has {specs_of(first)[0]}, which costs {cost}"
     if site.kind == CAST:
         return f"{named}, of {site.array.element}, is cast to a wider type before it is moved, which costs {cost}"
     if site.kind == VALUE:
@@ -57,6 +62,17 @@ def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", help
     if missing and axes_of(site.spec) < axes_of(first.spec):
         return f"{role} do not split {named} over {' and '.join(sorted(missing))}, which costs {cost}"
     return f"{role} have {named} as {now}, which costs {cost}"
+
+
+def specs_of(change: Change) -> tuple[str, str]:
+    """Return the texts of the annotation before and after ``change``, "" for none; of a mesh the sizes of its axes."""
+    specs = change.site.spec, change.spec
+    if change.site.kind == MESH:
+        sizes = (mesh_sizes(replace(change, spec=spec)) for spec in specs)
+        before, after = (", ".join(f"{name}={size}" for name, size in some) for some in sizes)
+    else:
+        before, after = ("" if spec is None else spec_text(spec) for spec in specs)
+    return before, after
 
 
 def cost_of(before: Figures, after: Figures) -> str:

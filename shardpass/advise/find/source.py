@@ -20,6 +20,7 @@ from shardpass.ir.frames import Frame, is_library
 from shardpass.report.naming import Sources
 
 _CONSTRAINT = "with_sharding_constraint"
+_MESHES = ("make_mesh", "create_device_mesh", "reshape")
 _CONTEXT = 2  # lines of a diff around a change
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _SPECS, _NAMED = ("P", "PartitionSpec"), "NamedSharding"
@@ -134,6 +135,13 @@ class SourceFile:
             return True
         parent = self.parents.get(call)
         return isinstance(parent, ast.FunctionDef) and parent.name == function and call in parent.decorator_list
+
+    def mesh_sizes(self, sizes: Sequence[int]) -> Iterator[list[ast.expr]]:
+        """Yield the numbers of each call that makes a mesh, or arranges its devices, with ``sizes``."""
+        for call in self._calls():
+            if getattr(call.func, "attr", getattr(call.func, "id", "")) in _MESHES:
+                given = [call.args, *(one.elts for one in call.args if isinstance(one, ast.Tuple | ast.List))]
+                yield from (some for some in given if [getattr(one, "value", None) for one in some] == list(sizes))
 
     def parameters(self, function: str) -> tuple[str, ...]:
         """Return the names of a function's positional parameters; () unless exactly one function has that name."""

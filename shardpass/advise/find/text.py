@@ -21,9 +21,21 @@ from dataclasses import dataclass, replace
 
 from shardpass.advise.find.propose.program import Edit
 from shardpass.advise.find.source import Edits, Files, Replacement, SourceFile, called, overlap, sharding_of
-from shardpass.advise.place.sites import ARGUMENT, BORDER, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, VALUE, Site, Sites
+from shardpass.advise.place.sites import (
+    ARGUMENT,
+    BORDER,
+    CAST,
+    CHUNKS,
+    CONSTRAINT,
+    CUT,
+    MESH,
+    RESULT,
+    VALUE,
+    Site,
+    Sites,
+)
 from shardpass.advise.place.specs import Spec, spec_text
-from shardpass.advise.place.write import Change
+from shardpass.advise.place.write import Change, mesh_sizes
 from shardpass.diagnostics import Place
 from shardpass.ir.frames import Frame
 from shardpass.report.naming import Sources
@@ -87,6 +99,8 @@ def code_of(change: Change) -> str:
         return f"out_shardings: {name} = {spec or 'None'}{padded}"
     if site.kind == BORDER:
         return f"in_specs: {name} = {spec}, and a body that works on this part"
+    if site.kind == MESH:
+        return f"mesh: {', '.join(f'{name}={size}' for name, size in mesh_sizes(change))}"
     if site.kind == CAST:
         return f"with_sharding_constraint({name}, {spec}) before the cast"
     if site.kind == VALUE:
@@ -114,7 +128,7 @@ class JaxText:
             return None
         kinds = {change.site.kind for change in edit}
         parts: list[_Part | None]
-        if kinds <= {CONSTRAINT, VALUE, BORDER}:
+        if kinds <= {CONSTRAINT, VALUE, BORDER, MESH}:
             parts = [self._in_the_body(edit, change) for change in edit]
         elif kinds <= {ARGUMENT, RESULT}:
             parts = [self._in_the_signature(edit)]
@@ -142,6 +156,8 @@ class JaxText:
 
     def _in_the_body(self, edit: Edit, change: Change) -> _Part | None:
         site = change.site
+        if site.kind == MESH:
+            return self._of_the_mesh(change)
         if site.kind == BORDER:
             file = self._files.at(site.place.file)
             entry = None if file is None else file.in_spec(site.frame, *site.pieces[0])
@@ -160,6 +176,21 @@ class JaxText:
             return None
         made = self._constraint(file, site.frame, change) if not level else self._call(file, frames, level, change)
         return None if made is None else _Part(file, made, is_certain=not level)
+
+    def _of_the_mesh(self, change: Change) -> _Part | None:
+        """Return the replacement of the sizes of the mesh, where they are written once as numbers."""
+        now, new = (
+            [size for _, size in mesh_sizes(replace(change, spec=spec))] for spec in (change.site.spec, change.spec)
+        )
+        names = self.sites.names
+        paths = (names.frame(op).place.file for op in self.sites.program.body.every_op())
+        files = filter(None, map(self._files.at, dict.fromkeys(paths)))
+        found = [(file, some) for file in files for some in file.mesh_sizes(now)]
+        if len(found) != 1:
+            return None
+        ((file, numbers),) = found
+        made = [Replacement(*file.span(node), str(size)) for node, size in zip(numbers, new, strict=True)]
+        return _Part(file, made, is_certain=False)
 
     def _level(self, edit: Edit, site: Site) -> int | None:
         """Return the number of the frame of ``site``, from the inside, at which an edit changes no others."""

@@ -35,7 +35,7 @@ from shardpass.program.read import Handles, read_program
 from shardpass.report.naming import GRADIENT, Names, Sources
 
 ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT, CHUNKS = "argument", "result", "constraint", "value", "cut", "chunks"
-CAST, BORDER = "cast", "in_specs"
+CAST, BORDER, MESH = "cast", "in_specs", "mesh"
 
 _CONSTRAINTS = ("sdy.sharding_constraint", "sdy.reshard")
 _INDEX = re.compile(r"(?<!^result)\[\d+\]")  # that of a result in the tuple of results stays
@@ -50,7 +50,8 @@ class Site:
     Attributes:
         kind: ARGUMENT, RESULT, CONSTRAINT, VALUE, CUT: the slices that cut one value along one dimension, CHUNKS: the
             reshapes, and those of the gradients, that divide the first dimension by one number, CAST: an operand
-            of casts, ``array``, or BORDER: an array that the shard_map at ``frame`` takes.
+            of casts, ``array``, BORDER: an array that the shard_map at ``frame`` takes, or MESH: the sizes of the
+            axes, ``spec`` has which axis' size each axis has.
         names: the paths of arguments or results; of a constraint or a value, the array's name in the user's text.
         array: the type of each of the values.
         spec: the annotation; None without an annotation.
@@ -61,7 +62,7 @@ class Site:
         calls: of a constraint, the user's frames around ``frame``, from the inside.
         pieces: of a cut, where each slice starts and ends; ``cut``: the dimension; ``array``: the type of the whole. Of
             chunks, the pair (0, their number), and the dimension along which they can be cut instead. Of a border, the
-            pair (its place among those of its line, their number).
+            pair (its place among those of its line, their number). Of a mesh, pairs of the axes' sizes.
     """
 
     kind: str

@@ -12,15 +12,16 @@ from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo
+from jaxlib.mlir.dialects import sdy, stablehlo
 
 from shardpass.advise.place.marks import numbered_ops
 from shardpass.advise.place.padding import pad_argument, pad_result
-from shardpass.advise.place.sites import ARGUMENT, BORDER, CAST, CHUNKS, CONSTRAINT, CUT, RESULT, Site, piece_of
+from shardpass.advise.place.sites import ARGUMENT, BORDER, CAST, CHUNKS, CONSTRAINT, CUT, MESH, RESULT, Site, piece_of
 from shardpass.advise.place.specs import Spec
 from shardpass.ir.annotations import Signature, main_of
 from shardpass.ir.constraints import Notation
 from shardpass.ir.context import copy_module
+from shardpass.ir.replica_groups import mesh_parts
 from shardpass.ir.tensors import operation
 from shardpass.ir.written import bytecode
 from shardpass.ops.splits.factors import DimAxes
@@ -53,6 +54,13 @@ class Change:
         return None if self.spec is None or None in dims else tuple(one for one in dims if one is not None)
 
 
+def mesh_sizes(change: Change) -> tuple[tuple[str, int], ...]:
+    """Return the axes of the mesh with their sizes after ``change``, of a site of kind MESH."""
+    names = [name for (name,) in change.site.spec or ()]
+    sizes = dict(zip(names, (size for size, _ in change.site.pieces), strict=True))
+    return tuple((name, sizes[other]) for name, (other,) in zip(names, change.spec or (), strict=True))
+
+
 def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
     """Return a copy of ``module`` with ``changes``, as bytecode."""
     copy = copy_module(module)
@@ -60,6 +68,8 @@ def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
         writer = Writer(copy, mesh)
         writer.sign(signed(changes, mesh))
         for change in changes:
+            if change.site.kind == MESH:
+                resize(copy, mesh_sizes(change))
             sharding = change.sharding(mesh)
             for number, place in change.site.origins:
                 if change.site.kind == CONSTRAINT:
@@ -80,6 +90,15 @@ def with_changes(module: Any, mesh: Mesh, changes: Sequence[Change]) -> bytes:
         return bytecode(copy)
 
 
+def resize(module: Any, sizes: Sequence[tuple[str, int]]) -> None:
+    """Give the axes of the mesh of ``module`` other sizes, in the order of their names there."""
+    for op in map(operation, module.body.operations):
+        if op.name == "sdy.mesh":
+            axes, ids = mesh_parts(op.attributes["mesh"])
+            if [name for name, _ in axes] == [name for name, _ in sizes]:
+                op.attributes["mesh"] = sdy.MeshAttr.get([sdy.MeshAxisAttr.get(*one) for one in sizes], list(ids))
+
+
 def on_values(imported: Any, changes: Sequence[Change]) -> Any:
     """Return a copy of an imported module with ``changes`` applied.
 
@@ -93,7 +112,7 @@ def on_values(imported: Any, changes: Sequence[Change]) -> Any:
         writer = Writer(module, mesh)
         for change in changes:
             sharding = change.sharding(mesh)
-            if change.site.kind not in (ARGUMENT, RESULT, CHUNKS, BORDER) and sharding is not None:
+            if change.site.kind not in (ARGUMENT, RESULT, CHUNKS, BORDER, MESH) and sharding is not None:
                 for number in change.site.values:
                     writer.constrain(handles.values[number], sharding)
         writer.sign(signed(changes, mesh))

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shardpass.advise.find.propose import alike, borders, casts, cuts, decided, names, states, unplaced, values, written
+from shardpass.advise.find.propose import (
+    alike,
+    borders,
+    casts,
+    cuts,
+    decided,
+    mesh,
+    names,
+    states,
+    unplaced,
+    values,
+    written,
+)
 from shardpass.advise.find.propose.program import Context, Edit
 
 
@@ -17,30 +29,30 @@ class Kind:
         name: of the kind.
         rank: of edits that save about the same, that of the lowest rank comes first.
         propose: yields the edits.
-        always: whether the best edits are compiled whatever the model says of their price.
         together: whether, of edits of one price, that of the most places is tried first.
         trades: how many times the part of the memory that the edit saves it may take more time.
+        least: the part of the time, of what is received or of the memory that an edit has to save.
     """
 
     name: str
     rank: int
     propose: Callable[[Context], Iterator[Edit]]
-    always: bool = False
     together: bool = False
     trades: float = 0.0
+    least: float = 0.1
 
 
 KINDS = (
-    Kind("batch", 0, unplaced.batches, always=True),
-    Kind("in_specs", 0, borders.borders, always=True),
+    Kind("batch", 0, unplaced.batches),
+    Kind("in_specs", 0, borders.borders),
     Kind("drop", 1, written.drops),
-    Kind("lookup", 3, values.lookups, always=True),
-    Kind("state", 1, states.counterparts, always=True, together=True),
-    Kind("twin", 1, states.twins, always=True, together=True),
-    Kind("stacked", 1, states.stacked, always=True, together=True, trades=1.5),
-    Kind("frozen", 3, states.frozen, always=True, together=True, trades=10.0),
-    Kind("cut", 2, cuts.cuts, always=True),
-    Kind("chunks", 1, cuts.chunks, always=True),
+    Kind("lookup", 3, values.lookups),
+    Kind("state", 1, states.counterparts, together=True),
+    Kind("twin", 1, states.twins, together=True),
+    Kind("stacked", 1, states.stacked, together=True, trades=1.5),
+    Kind("frozen", 3, states.frozen, together=True, trades=10.0),
+    Kind("cut", 2, cuts.cuts),
+    Kind("chunks", 1, cuts.chunks),
     Kind("rename", 2, names.renames),
     Kind("order", 2, names.orders),
     Kind("result", 2, written.results),
@@ -49,11 +61,12 @@ KINDS = (
     Kind("shared", 2, alike.shared),
     Kind("family", 2, alike.families),
     Kind("aligned", 2, alike.aligned, together=True),
-    Kind("cast", 2, casts.casts, always=True),
+    Kind("cast", 2, casts.casts),
     Kind("zero", 3, states.zero),
     Kind("size", 3, states.sizes, together=True),
     Kind("value", 4, values.values),
-    Kind("decided", 4, decided.decided, always=True),
+    Kind("decided", 4, decided.decided),
     Kind("bank", 4, unplaced.banks),
+    Kind("mesh", 5, mesh.shapes, least=1 / 3),
 )
 SPREAD = Kind("spread", 4, states.spread)  # of memory alone

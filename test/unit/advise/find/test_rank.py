@@ -74,6 +74,40 @@ def test_an_edit_that_moves_arrays_does_not_receive_more_and_hold_more(after: Fi
     assert Trial((), KIND["argument"], 0.5, moves=True).saves(BASE, after) is worth
 
 
+@pytest.mark.parametrize(
+    ("after", "worth"),
+    [
+        (Figures(920, 1000, 0, 0.95), False),  # less than a tenth of anything
+        (Figures(890, 1000, 0, 1.0), True),
+        (Figures(1000, 1000, 0, 0.85), False),  # modelled time alone
+        (Figures(1000, 1000, 0, 0.75), True),
+        (Figures(970, 1000, 0, 0.85), True),
+    ],
+)
+def test_an_edit_saves_a_tenth_and_of_time_alone_a_fifth(after: Figures, worth: bool) -> None:
+    assert trial("value", 0.0).saves(BASE, after) is worth
+
+
+@pytest.mark.parametrize(
+    ("after", "worth"),
+    [
+        (Figures(450, 1000, 0, 0.5), True),
+        (Figures(700, 1000, 0, 0.5), False),  # less than half of the bytes
+        (Figures(450, 1030, 0, 0.5), False),  # for memory
+        (Figures(1000, 450, 0, 1.0), True),
+    ],
+)
+def test_a_batch_moves_to_a_dimension_of_its_own_for_half(after: Figures, worth: bool) -> None:
+    edit = Trial((), KIND["aligned"], 0.5, moves=True, unfounded=True)
+    assert edit.saves(BASE, after) is worth
+    assert not edit.saves_memory(BASE, after)
+
+
+def test_another_mesh_saves_a_third() -> None:
+    assert not Trial((), KIND["mesh"], 0.5, moves=True).saves(BASE, Figures(700, 900, 0, 0.7))
+    assert Trial((), KIND["mesh"], 0.5, moves=True).saves(BASE, Figures(600, 900, 0, 0.7))
+
+
 def test_memory_is_bought_with_time_by_edits_of_stacked_parameters_alone() -> None:
     dearer = Figures(1000, 400, 0, 1.2)
     assert trial("stacked", 0.0).saves_memory(BASE, dearer)

@@ -8,12 +8,15 @@ from shardpass.advise.find.propose import KINDS
 from shardpass.advise.find.propose.alike import aligned
 from shardpass.advise.find.propose.borders import borders
 from shardpass.advise.find.propose.decided import decided
+from shardpass.advise.find.propose.mesh import shapes
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.states import frozen
 from shardpass.advise.find.rank import Trial, best
-from shardpass.advise.find.scheme import is_unfounded
+from shardpass.advise.find.scheme import is_unfounded, moves
+from shardpass.advise.find.sentences import sentence, specs_of
 from shardpass.advise.place.sites import Sites, read
-from shardpass.advise.place.write import Change
+from shardpass.advise.place.write import Change, with_changes
+from shardpass.ir.context import parse_module
 from shardpass.report.findings import Figures
 from shardpass.report.naming import Sources
 from shardpass.sharding import Sharding
@@ -28,6 +31,9 @@ module @step attributes {{mhlo.num_partitions = 8 : i32}} {{
   }}
 }}
 """
+
+
+BASE, SAVED = Figures(1000, 1000, 0, 1.0), Figures(500, 1000, 0, 0.5)
 
 
 def argument(place: int, name: str, shape: str, *dims: str) -> str:
@@ -98,6 +104,22 @@ def test_a_decided_spec_is_proposed_where_propagation_has_another() -> None:
         edits = list(decided(Context(Sites(reading), now=now, decided=there)))
         assert [[(one.site.pattern, one.spec) for one in edit] for edit in edits] == [[("x", (("data",), ()))]]
         assert not list(decided(Context(Sites(reading), now=there, decided=there)))
+
+
+def test_the_axes_of_the_mesh_exchange_their_sizes_where_all_arrays_divide() -> None:
+    x, w = argument(0, "x", "32x16", "data", ""), argument(1, "w", "6x16", "", "model")
+    text = MODULE.format(arguments=f"{x}, {w}", body="")
+    reading = read(text, "step.mlir", Sources(()))
+    with reading.module.context:
+        (edit,) = shapes(Context(Sites(reading)))
+        assert specs_of(edit[0]) == ("data=4, model=2", "data=2, model=4")
+        assert sentence(edit, BASE, SAVED).startswith("the mesh has data=4, model=2, which costs")
+        assert moves(Context(Sites(reading)), edit)
+        module = parse_module(text)
+        with module.context:
+            changed = str(parse_module(with_changes(module, reading.program.mesh.mesh, edit)))
+    assert '<["data"=2, "model"=4]>' in changed
+    assert not edits_of(shapes, x, argument(1, "w", "16x6", "", "model"))
 
 
 REGION = """
