@@ -185,10 +185,10 @@ class JaxText:
         names = self.sites.names
         paths = (names.frame(op).place.file for op in self.sites.program.body.every_op())
         files = filter(None, map(self._files.at, dict.fromkeys(paths)))
-        found = [(file, some) for file in files for some in file.mesh_sizes(now)]
-        if len(found) != 1:
+        places = [(file, some) for file in files for some in file.mesh_sizes(now)]
+        if len(places) != 1:
             return None
-        ((file, numbers),) = found
+        ((file, numbers),) = places
         made = [Replacement(*file.span(node), str(size)) for node, size in zip(numbers, new, strict=True)]
         return _Part(file, made, is_certain=False)
 

@@ -8,7 +8,8 @@ annotations. What belongs together is seen from the program:
 3. arguments and constraints of one type and one spec; what a loop takes a slice of has one dimension more, in front;
 4. arguments of one rank and one spec, as the weights of all experts and their moments;
 5. arguments that one axis splits and that share the size of another dimension, as experts' weights of (experts, width,
-   hidden) and (experts, hidden, width) that are split over hidden, or the leaves of a batch that is time-major.
+   hidden) and (experts, hidden, width) that are split over hidden, or the leaves of a batch that is time-major; all of
+   these, and those that the axis splits along a dimension of one size, as both factors of an adapter of low rank.
 
 All get the same other spec (``variants``), where it divides them; those that share a size have the axis moved there.
 Arguments are left out where their tiles would grow.
@@ -62,7 +63,9 @@ def aligned(context: Context) -> Iterator[Edit]:
                     for place, some in enumerate(site.spec or ())
                 )
                 if not (site.spec or ())[dim] and divides(spec, site.array.shape, context.axes):
-                    groups[names, size].setdefault(site, spec)
+                    before = site.array.shape[(site.spec or ()).index(names)]
+                    for key in ((names, size), (names, size, before)):
+                        groups[key].setdefault(site, spec)
     for some in sorted(groups.values(), key=lambda some: -sum(site.bytes for site in some)):
         yield joined(context.with_results(*one) for one in some.items())
 

@@ -70,6 +70,13 @@ def test_a_batch_that_is_time_major_is_split_along_the_other_dimension() -> None
     assert other in edits_of(aligned, rows, done, first)
 
 
+def test_both_factors_of_an_adapter_are_moved_without_the_square_weight() -> None:
+    weight = argument(0, "p['w']", "64x64", "model", "")
+    first, second = argument(1, "p['a']", "64x8", "", "model"), argument(2, "p['b']", "8x64", "model", "")
+    moved = {"p['a']": (("model",), ()), "p['b']": ((), ("model",))}
+    assert moved in edits_of(aligned, weight, first, second)
+
+
 def test_a_batch_is_moved_to_a_dimension_over_which_others_are_split() -> None:
     """Of (time, environments, ...) the environments are split in another array; the features nowhere."""
     rows, first = argument(0, "rows", "32x16x64", "data", "", ""), argument(1, "first", "16x48", "data", "")
