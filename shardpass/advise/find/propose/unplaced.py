@@ -1,7 +1,9 @@
 """Edits of arrays that were never placed: batches, targets and banks without an annotation, or replicated.
 
 1. Arguments with one size of the first dimension are split there together, as a batch with its targets.
-2. Arguments that share the size of another dimension are split there together: a bank of adapters of which each step
+2. An argument of several dimensions is split along each as others are that have a dimension of its size: soft targets
+   of (batch, vocabulary) as the batch and the head.
+3. Arguments that share the size of another dimension are split there together: a bank of adapters of which each step
    uses one, a table of features.
 
 The axes are each axis, those that no annotation uses, all, and those that split a dimension of this size elsewhere.
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import product
 
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.specs import axes_of, divides, over
@@ -22,7 +25,21 @@ from shardpass.advise.place.write import Change
 
 def batches(context: Context) -> Iterator[Edit]:
     """Yield edits that split arguments which no result updates by their first dimension."""
+    yield from _alike(context)
     yield from _split(context, ((site, 0) for site in context.sites.arguments))
+
+
+def _alike(context: Context) -> Iterator[Edit]:
+    """Yield edits that split an argument along several dimensions, each as others with a dimension of its size."""
+    split: dict[int, dict[tuple[str, ...], None]] = defaultdict(dict)
+    for site in (*context.sites.arguments, *context.sites.constraints):
+        for size, names in zip(site.array.shape, site.spec or (), strict=False):
+            if names:
+                split[size].setdefault(names)
+    for site in filter(context.is_batch, context.sites.arguments):
+        for spec in product(*([*split[size], ()] if size in split else [()] for size in site.array.shape)):
+            if sum(map(bool, spec)) > 1 and divides(spec, site.array.shape, context.axes):
+                yield (Change(site, spec),)
 
 
 def banks(context: Context) -> Iterator[Edit]:

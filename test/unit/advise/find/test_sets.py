@@ -11,6 +11,7 @@ from shardpass.advise.find.propose.decided import decided
 from shardpass.advise.find.propose.mesh import shapes
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.states import frozen
+from shardpass.advise.find.propose.unplaced import batches
 from shardpass.advise.find.rank import Trial, best
 from shardpass.advise.find.scheme import is_unfounded, moves
 from shardpass.advise.find.sentences import sentence, specs_of
@@ -87,6 +88,12 @@ def test_a_batch_is_moved_to_a_dimension_over_which_others_are_split() -> None:
         assert not is_unfounded(context, (Change(site, ((), ("data",), ())),))
         assert is_unfounded(context, (Change(site, ((), (), ("data",))),))
         assert not is_unfounded(context, (Change(site, (("model",), (), ())),))
+
+
+def test_soft_targets_are_split_as_the_batch_and_the_head() -> None:
+    rows, head = argument(0, "x", "32x16", "data", ""), argument(1, "head", "16x64", "", "model")
+    soft = argument(2, "soft", "32x64", "", "")
+    assert {"soft": (("data",), ("model",))} in edits_of(batches, rows, head, soft)
 
 
 def test_a_teacher_is_split_as_the_student() -> None:
