@@ -284,6 +284,8 @@ class _Search:
         )
         if not edit or key in seen or all(change.spec == change.site.spec for change in edit):
             return False
+        if harm(self.context, edit) and not moves(self.context, edit):
+            return False  # ``Trial.saves`` reports none of these
         seen.add(key)
         return True
 

@@ -41,7 +41,7 @@ func.func @main(%x: tensor<256x128xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 
 @dataclass
 class Compiles:
-    """A compiler whose every program is a tenth faster than the one before; each compile takes a second.
+    """A compiler whose every program is a quarter faster than the one before; each compile takes a second.
 
     ``interrupt``: what the compile of that number raises, KeyboardInterrupt where it is given.
     """
@@ -69,7 +69,7 @@ class Compiles:
 
 
 def program_of(number: int) -> Any:
-    made = Figures(1000, 1000, 1000, 0.9**number)
+    made = Figures(1000, 1000, 1000, 0.75**number)
     return SimpleNamespace(rows=(), figures=made, file="m.mlir:step")
 
 
@@ -107,6 +107,20 @@ def test_a_search_with_time_ends_by_itself() -> None:
     assert len(found) > 1
     assert list(found) == compiles.shown
     assert found.compiled == compiles.in_full
+
+
+def test_edits_that_only_give_up_a_split_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials, drafted = list[rank.Trial](), search._Search._drafted
+
+    def noted(self: Any, some: Any, *more: Any) -> list[rank.Trial]:
+        made = list(some)
+        trials.extend(made)
+        return drafted(self, made, *more)
+
+    monkeypatch.setattr(search._Search, "_drafted", noted)
+    run(Compiles(), 1000.0)
+    assert trials
+    assert not [trial for trial in trials if trial.harm and not trial.moves]
 
 
 @pytest.mark.parametrize("seconds", [1, 2, 4])

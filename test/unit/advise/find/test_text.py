@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from shardpass.advise.find.propose.mesh import shapes
 from shardpass.advise.find.propose.program import Context
 from shardpass.advise.find.propose.specs import variants
 from shardpass.advise.find.propose.written import arguments
@@ -317,3 +318,34 @@ def test_a_call_of_a_lambda_is_edited_as_that_of_a_helper() -> None:
         one = text.written((Change(sites.constraints[1], None),))
     assert one is not None
     assert applied(source, one.diff) == source.replace('shard(x @ w, None, "data")', "x @ w")
+
+
+MESH_MODULE = """
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x")) -> tensor<8x8xf32> {
+  %0 = stablehlo.negate %x : tensor<8x8xf32> loc("jit(step)/neg"("FILE":2:4))
+  return %0 : tensor<8x8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "mended"),
+    [
+        ("jax.make_mesh((2, 4), ('data', 'model'))", "jax.make_mesh((4, 2), ('data', 'model'))"),
+        ("Mesh(np.array(devices()).reshape(2, 4), names)", "Mesh(np.array(devices()).reshape(4, 2), names)"),
+        ("jax.make_mesh((DATA, MODEL), ('data', 'model'))", ""),
+        ("jax.make_mesh((2, 4), names) or jax.make_mesh((2, 4), others)", ""),  # which of both
+    ],
+)
+def test_the_sizes_of_a_mesh_are_edited_where_they_are_written_once(tmp_path: Path, made: str, mended: str) -> None:
+    file = tmp_path / "train.py"
+    source = f"mesh = {made}\nstep = lambda x: -x\n"
+    file.write_text(source)
+    sources = Sources((tmp_path,))
+    reading = read(MESH_MODULE.replace("FILE", str(file)), "step.mlir", sources)
+    with reading.module.context:
+        sites = Sites(reading)
+        (edit,) = shapes(Context(sites))
+        written = JaxText(sites, sources, "step").written(edit)
+    assert (applied(source, written.diff) if written else "") == (source.replace(made, mended) if mended else "")
