@@ -6,14 +6,14 @@ of an annotated array stay on each device saves communication by giving up what 
 batch, or undoes ZeRO or FSDP.
 
 1. An edit breaks the scheme where ``scheme.harm`` counts bytes, where more bytes are received, or where the mesh is
-   another. One for which bytes
-   are counted is left out unless other axes split the array then, and it saves HALF of what is received or of the
-   memory: nothing is a reason to give up a split. Where these bytes are less than SMALL of the memory, a FIFTH is
-   enough. Every other edit saves a tenth (``Kind.least``) of the time, of what is received, or of the memory, as a
-   program without a mistake has edits that save less; one with which a device receives or holds more, a THIRD, and none
-   that splits an annotated array otherwise and with which it does both. Where neither is less, the time is a FIFTH
-   less: a model's time alone is a weak reason. One that moves a batch to a dimension over which nothing else is split
-   (``scheme.is_unfounded``) saves HALF. What is dropped saves no time for memory.
+   another. Another mesh saves a THIRD of the time and of what is received. An edit for which bytes are counted is left
+   out unless other axes split the array then, and it saves HALF of what is received or of the memory: nothing is a
+   reason to give up a split. Where these bytes are less than SMALL of the memory, a FIFTH is enough. Every other edit
+   saves a TENTH of the time, of what is received, or of the memory, as a program without a mistake has edits that save
+   less; one with which a device receives or holds more, a THIRD, and none that splits an annotated array otherwise and
+   with which it does both. Where neither is less, the time is a FIFTH less: a model's time alone is a weak reason. One
+   that moves a batch to a dimension over which nothing else is split (``scheme.is_unfounded``) saves HALF. What is
+   dropped saves no time for memory.
 2. Edits that keep the scheme come first, unless the best of them is worth less than half (``HALF``) of an edit that
    breaks the scheme.
 3. Of these, all that are worth NEAR of the best count as equal. The order is then the rank of the kind, the number of
@@ -35,7 +35,7 @@ from shardpass.advise.place.sites import MESH
 from shardpass.report.findings import Figures
 
 HALF = 0.5
-THIRD, FIFTH = 1 / 3, 0.2
+THIRD, FIFTH, TENTH = 1 / 3, 0.2, 0.1
 SMALL = 0.02
 NEAR = 0.85
 STEP = 0.05  # of the price: an edit is drafted later by so much for each edit of its kind before it
@@ -60,14 +60,18 @@ class Trial:
         """The number of places that a user has to change."""
         return len({(change.site.kind, change.site.pattern, change.site.place) for change in self.edit})
 
+    @property
+    def is_mesh(self) -> bool:
+        """Whether the edit gives the mesh another shape."""
+        return any(change.site.kind == MESH for change in self.edit)
+
     def with_figures(self, after: Figures) -> Trial:
         return replace(self, after=after)
 
     def breaks(self, base: Figures) -> bool:
         """Return whether the edit breaks the user's scheme; ``base``: the program without it."""
         assert self.after is not None
-        is_mesh = any(change.site.kind == MESH for change in self.edit)
-        return self.harm > 0 or is_mesh or self.after.bytes > base.bytes * MORE_BYTES
+        return self.harm > 0 or self.is_mesh or self.after.bytes > base.bytes * MORE_BYTES
 
     def worth(self, base: Figures) -> float:
         """Return the saving of the edit: the fractions of time and of received bytes, and half the fraction of
@@ -88,9 +92,11 @@ class Trial:
             return False
         if self.moves and after.bytes > base.bytes * MORE_BYTES and memory < -LEAST_MEMORY:
             return False
+        if self.is_mesh:
+            return min(time, sent) >= THIRD and not worsens(base, after)
         if self.unfounded:
             return max(sent, memory) >= HALF and not worsens(base, after)
-        least = max(THIRD if worsens(base, after) else 0.0, self.kind.least)
+        least = THIRD if worsens(base, after) else TENTH
         return max(sent, memory) >= least or time >= max(least, FIFTH if max(sent, memory) < LEAST else 0.0)
 
     def saves_memory(self, base: Figures, after: Figures) -> bool:

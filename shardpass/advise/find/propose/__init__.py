@@ -31,7 +31,6 @@ class Kind:
         propose: yields the edits.
         together: whether, of edits of one price, that of the most places is tried first.
         trades: how many times the part of the memory that the edit saves it may take more time.
-        least: the part of the time, of what is received or of the memory that an edit has to save.
     """
 
     name: str
@@ -39,7 +38,6 @@ class Kind:
     propose: Callable[[Context], Iterator[Edit]]
     together: bool = False
     trades: float = 0.0
-    least: float = 0.1
 
 
 KINDS = (
@@ -67,6 +65,6 @@ KINDS = (
     Kind("value", 4, values.values),
     Kind("decided", 4, decided.decided),
     Kind("bank", 4, unplaced.banks),
-    Kind("mesh", 5, mesh.shapes, least=1 / 3),
+    Kind("mesh", 5, mesh.shapes),
 )
 SPREAD = Kind("spread", 4, states.spread)  # of memory alone

@@ -10,6 +10,8 @@ import pytest
 from shardpass.advise.find.budget import Budget
 from shardpass.advise.find.gap import _read
 from shardpass.advise.find.propose import KINDS, SPREAD
+from shardpass.advise.find.propose.mesh import shapes
+from shardpass.advise.find.propose.program import Context
 from shardpass.advise.find.rank import Trial, best, in_turn
 from shardpass.advise.place.sites import Sites, read
 from shardpass.advise.place.write import Change
@@ -103,9 +105,20 @@ def test_a_batch_moves_to_a_dimension_of_its_own_for_half(after: Figures, worth:
     assert not edit.saves_memory(BASE, after)
 
 
-def test_another_mesh_saves_a_third() -> None:
-    assert not Trial((), KIND["mesh"], 0.5, moves=True).saves(BASE, Figures(700, 900, 0, 0.7))
-    assert Trial((), KIND["mesh"], 0.5, moves=True).saves(BASE, Figures(600, 900, 0, 0.7))
+@pytest.mark.parametrize(
+    ("after", "worth"),
+    [
+        (Figures(500, 800, 0, 0.9), False),  # too little of the time
+        (Figures(600, 900, 0, 0.6), True),
+        (Figures(600, 1100, 0, 0.6), False),  # for memory
+    ],
+)
+def test_another_mesh_saves_a_third_of_time_and_bytes(after: Figures, worth: bool) -> None:
+    reading = read((Path(__file__).parent / "states.txt").read_text(), "step.mlir", Sources(()))
+    with reading.module.context:
+        edit = Trial(next(shapes(Context(Sites(reading)))), KIND["mesh"], 0.5, moves=True, after=after)
+    assert edit.saves(BASE, after) is worth
+    assert edit.breaks(BASE)
 
 
 def test_memory_is_bought_with_time_by_edits_of_stacked_parameters_alone() -> None:
