@@ -24,6 +24,7 @@ from shardpass.cli.common import (
 )
 from shardpass.cli.findings import FORMATS, summary, written
 from shardpass.cli.onnx_input import add_onnx_options, is_model, model_of
+from shardpass.cli.progress import progress
 from shardpass.diagnostics import Diagnostic, Severity, ShardpassError, collect
 from shardpass.diagnostics.printable import joined, on_one_line
 from shardpass.ir.whole_file import Pieces
@@ -164,7 +165,8 @@ def _check_module(data: Given, file: str, args: argparse.Namespace) -> Sequence[
     if args.perf and (args.partitioner or args.target) and checked.module is not None:
         from shardpass.cli.check_module import edits_that_save
 
-        edits = edits_that_save(data, file, args.partitioner or "xla", args.target)
+        with progress("looking for edits", passes=False):
+            edits = edits_that_save(data, file, args.partitioner or "xla", args.target)
     if args.print_inferred:
         print(joined(checked.inferred))
     if args.output is not None and checked.module is not None:

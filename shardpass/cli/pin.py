@@ -18,6 +18,7 @@ from shardpass.cli.common import (
     use_target,
     write_output,
 )
+from shardpass.cli.progress import progress
 
 DESCRIPTION = """Write MODULE with shardpass's decisions as sharding constraints, in its own notation (sdy or
 mhlo.sharding), so that XLA's partitioner follows them, and print the constraints as JAX code on stderr. A child
@@ -58,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
 
     module = parse_module(data, file)
     with module.context:
-        with collect():
+        with collect(), progress("compiling variants" if not args.no_verify else "deciding", passes=False):
             options = {"machine": args.machine, "most": args.trials, "target": args.target}
             options["named"] = args.machine is not None
             pinned, pins = pin_module(module, verify=not args.no_verify, **options)

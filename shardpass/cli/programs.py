@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardpass.cli.common import module_at, read_axes, read_input
+from shardpass.cli.progress import progress
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -63,7 +64,8 @@ def program_at(path: str, asked: Asked) -> Collectives:
     folders = [Path.cwd(), *map(Path, script_folder(path))]
     mesh = None if asked.mesh is None else read_axes(asked.mesh)
     made: dict[str, Any] = {"partitioner": asked.partitioner, "machine": asked.machine, "target": asked.target}
-    program = collectives_of(explain(data, file, folders=folders, mesh=mesh, **made))
+    with progress(f"compiling {file} by {asked.partitioner}"):
+        program = collectives_of(explain(data, file, folders=folders, mesh=mesh, **made))
     return program if is_compiled(data) else replace(program, annotations=annotations_of(data, file, folders))
 
 

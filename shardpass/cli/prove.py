@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from shardpass.cli.color import show
 from shardpass.cli.common import MODULE_HELP, add_target, add_timeout, argument_parser, command, module_at, use_target
 from shardpass.cli.findings import written
+from shardpass.cli.progress import progress
 
 PROVED, REFUTED, UNKNOWN = 0, 1, 3
 
@@ -63,12 +64,14 @@ def main(argv: Sequence[str]) -> int:
 
     whole = parse_module(*module_at(args.whole, args.timeout, args.target))
     if args.local is None:
-        local = partitioned_by_xla(whole, args.target)
+        with progress("compiling by xla"):
+            local = partitioned_by_xla(whole, args.target)
     else:
         given, *more = module_at(args.local, args.timeout)
         text = given.decode(errors="replace") if isinstance(given, bytes) else ""
         local = from_hlo(text, whole) if is_hlo(text) else parse_module(given, *more)
-    verdict = prove(whole, local, refute=not args.no_run, strict=args.strict)
+    with progress("proving", passes=False):
+        verdict = prove(whole, local, refute=not args.no_run, strict=args.strict)
     if args.format == "json":
         print(json.dumps(verdict.json(), indent=1))
     elif args.format == "sarif":

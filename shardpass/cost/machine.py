@@ -226,10 +226,10 @@ def switched(
     about: str = "",
     **local: Any,
 ) -> Machine:
-    """Make a machine whose devices are joined by switches. ``copies``: bytes per second through memory. ``blocks``:
-    (devices, latency, bandwidth) of each tier, the innermost first.
+    """Make a machine whose devices are joined by switches.
 
-    ``blocks``: (devices, latency, bandwidth) of tiers of neighbouring device ids, the innermost first.
+    ``copies``: bytes per second through memory. ``blocks``: (devices, latency, bandwidth) of tiers of neighboring
+    device ids, the innermost first.
     """
     links = (*[Switch(*block) for block in blocks], Switch(None, latency, bandwidth))
     return Machine(name, about, math.inf, copies, {"f32": flops}, links, local, ())

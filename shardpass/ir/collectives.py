@@ -41,19 +41,20 @@ _LOOP = "stablehlo.while"
 
 @dataclass(frozen=True, slots=True)
 class CollectiveUse:
-    """A collective op with its traffic. ``axes``: "" if its groups are not along axes of the module's mesh.
+    """A collective op with its traffic.
 
     Attributes:
-        axes: 'x', or 'x,y', major to minor; sub-axes as x:(2)4.
-        operand, result: types of the tiles, 'tensor<4x8xf32>'; several are joined with ', '.
-        group_size: of the greatest group; for a permute 2 where anything is moved.
-        bytes_each: what a device receives each time that it runs.
-        receivers: the devices that receive; None: every device.
+        axes: 'x', or 'x,y', major to minor; sub-axes as x:(2)4; "" if the groups are not along axes of the module's
+            mesh.
+        operand, result: the types of the tiles, 'tensor<4x8xf32>'; several are joined with ', '.
+        group_size: the size of the largest group; for a permute 2 if anything moves.
+        bytes_each: the bytes that a device receives in one execution.
+        receivers: the receiving devices; None for every device.
         place: the user's line.
-        reason: "" where the op has none.
-        times: how often it runs; a loop whose trips are not known counts once.
-        unknown_loops: the number of such loops around it.
-        counted: False in a branch of a conditional of which another branch receives more.
+        reason: the reason of the op; "" without one.
+        times: the number of executions; a loop with an unknown trip count counts once.
+        unknown_loops: the number of enclosing loops with unknown trip counts.
+        counted: False in a branch of a conditional if another branch receives more.
     """
 
     kind: str

@@ -44,9 +44,9 @@ def trees(
     holders: Sequence[int], receivers: Sequence[int], ports: Ports, *, relay: bool, wide: bool = False
 ) -> list[Tree]:
     """List the trees for every level, holder and turn, simple trees first; with many holders and turns, one turn for
-    each holder. ``wide``: include the trees of case 4.
+    each holder.
 
-    ``wide``: those of case 4, too.
+    ``wide``: include the trees of case 4.
     """
     result = [_tree(holder, receivers, ports, -1, 0) for holder in holders]
     if not relay or len(receivers) < 2:

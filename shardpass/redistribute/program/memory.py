@@ -38,10 +38,10 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The memory that one op needs. ``shape``: of the local array after the op. ``scratch``: elements of temporary
-    buffers. ``copied``: elements that the op copies. ``in_place``: whether both arrays share one buffer.
+    """The memory that one op needs.
 
-    ``in_place``: the array before and the one after are one buffer.
+    ``shape``: the shape of the local array after the op. ``scratch``: elements of temporary buffers. ``copied``:
+    elements that the op copies. ``in_place``: whether the arrays before and after share one buffer.
     """
 
     shape: Shape

@@ -64,10 +64,9 @@ class DynamicSlice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllGather:
-    """Concatenate the arrays of a group along ``axis``, in the order of the group. ``by_pieces``: sent by an all_to_all
-    of copies, which leaves each array in a separate buffer.
+    """Concatenate the arrays of a group along ``axis``, in the order of the group.
 
-    ``by_pieces``: sent by an all_to_all of copies, which leaves each array in a buffer of its own.
+    ``by_pieces``: sent by an all_to_all of copies, which leaves each array in a separate buffer.
     """
 
     axis: int
