@@ -7,6 +7,7 @@ of the day is no fault of the code.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Any
 
@@ -25,10 +26,12 @@ class Shares:
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
         self.marked: set[str] = set()
+        self.ends: dict[str, float] = {}  # of each worker, by its name
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Adds the setup, the call and the teardown of a test."""
         self.seconds[report.nodeid] += report.duration
+        self.ends[getattr(report, "worker_id", "")] = time.monotonic()
         if "long" in report.keywords or "slow" in report.keywords:
             self.marked.add(report.nodeid)
 
@@ -38,6 +41,11 @@ class Shares:
         if len(self.seconds) < ENOUGH:
             return []
         return [test for test, seconds in self.seconds.items() if seconds > MOST * whole and test not in self.marked]
+
+    def alone(self) -> float:
+        """Returns how long the last worker ran when the others had no test left."""
+        ends = sorted(self.ends.values())
+        return ends[-1] - ends[-2] if len(ends) > 1 else 0.0
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -53,6 +61,8 @@ class Shares:
         terminalreporter.section(f"slowest {SHOWN} of {len(self.seconds)} tests, {whole:.0f} s")
         for test, seconds in self.seconds.most_common(SHOWN):
             terminalreporter.line(f"{seconds / whole:6.1%} {seconds:7.2f} s  {test}")
+        if len(self.ends) > 1:
+            terminalreporter.line(f"the last worker was alone for {self.alone():.1f} s")
         for test in self.too_long():
             terminalreporter.line(f"takes more than {MOST:.0%}: {test}; make it shorter, or mark it long", red=True)
 
