@@ -69,7 +69,7 @@ class Format(enum.Enum):
 class LargeFile:
     """A file of MLIR, ``BYTECODE`` or ``TEXT``, too large to be kept in memory together with its module.
 
-    ``kept``: the file itself, where it has no name and is gone once it is closed; ``path`` is that of its descriptor.
+    ``kept``: an open file that has no name and is deleted when it is closed; ``path`` then refers to its descriptor.
     """
 
     path: str

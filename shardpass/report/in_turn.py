@@ -1,13 +1,14 @@
-"""Permutes of products that alternate with a collective: the loop of each permute, and its time.
+"""Time the permutes of an overlapped loop, in which products alternate with a collective.
 
-Permutes pass while products are computed, so their own times, one after the other, are no part of a program's. What the
-loop takes beyond its products is (``planning.price.loops``), and its permutes share that by their bytes.
+The permutes run while products are computed, so their own times do not add to the program's time. What adds is the
+difference between the loop and its products alone (``planning.price.loops``), which the permutes share by their
+bytes.
 
-Example, 8 devices: 7 permutes of 24 us pass behind products of 168 us, which are 8 blocks of 21 us in the loop:
-21 + 7 * 24 = 189 us in place of 168, so each permute counts 3 us.
+Example, 8 devices: 7 permutes of 24 us overlap with products of 168 us, which are 8 blocks of 21 us in the loop. It
+takes 21 + 7 * 24 = 189 us instead of 168, so each permute counts 3 us.
 
-A permute is known by what its op says (``BESIDE``) and by the op of the plan for which its collective was there. An op
-may have two loops: of an operand, and of its result.
+A permute is identified by its op's note (``BESIDE``) and by the op of the plan that needed its collective. An op may
+have two loops: one for an operand, and one for its result.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ def _add(op: OpFact, values: dict[object, Plain]) -> None:
 def course(report: Report, numbers: Mapping[int, int]) -> Plain | None:
     """Return memory and traffic by op number; None for a module that was already partitioned.
 
-    ``memory``: [op, bytes alive], which hold until the next. ``traffic``: [op, row, bytes] of each collective, where
-    ``numbers`` has the row by the ``id`` of a ``Row``. ``places``: [op, place] where ops of another line begin.
+    ``memory``: [op, live bytes], valid until the next entry. ``traffic``: [op, row, bytes] of each collective;
+    ``numbers`` maps the ``id`` of a ``Row`` to its number. ``places``: [op, place] where the line changes.
     ``backward``, ``loops``: ranges of ops.
     """
     ops = [op for op in report.ops if op.number >= 0]

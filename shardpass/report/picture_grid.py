@@ -48,9 +48,9 @@ class Grid:
     """The tiles of an array, laid out in rows, columns and pages.
 
     Attributes:
-        sharding: of the array.
-        shape: of the array.
-        axes: the dimensions drawn as rows, as columns and as pages; None where none is.
+        sharding: the sharding of the array.
+        shape: the shape of the array.
+        axes: the dimensions drawn as rows, as columns and as pages; None for those not used.
         pages: ``pages[p][r][c]`` is a cell.
         left_out: sentences about the parts that are not drawn.
     """

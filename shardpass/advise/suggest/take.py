@@ -65,8 +65,8 @@ def jitted(f: Any, mesh: Any, **shardings: Any) -> Any:
 def take(given: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], platform: str | None = None) -> GivenProgram:
     """Read the program of a function, of the result of ``jax.jit`` or ``lower``, or of a module.
 
-    A string is MLIR's text, or the path of a file that holds it. ``platform``: for which a function is lowered, by
-    default that of its devices. Raises ShardpassError (SP801) for anything else.
+    A string is MLIR text, or the path of a file with a module. ``platform``: the platform for which a function is
+    lowered; by default that of its devices. Raises ShardpassError (SP801) for anything else.
     """
     if isinstance(given, os.PathLike) or (isinstance(given, str) and "\n" not in given and os.path.exists(given)):
         try:

@@ -88,14 +88,15 @@ class Floors(NamedTuple):
 
 
 class Pricing(NamedTuple):
-    """Prices, in seconds, of the parts of an op's split.
+    """Price, in seconds, the parts of an op's split.
 
     Attributes:
-        bring, deliver: of resharding an operand to a split, and a result from a split to its sharding.
-        own: of the op's own collectives and its work on one device, under a split of its factors.
-        complete: of a completion.
-        made: of computing so many elements of operand i, of an op whose operands have nothing to do with one another.
-        floors: by which candidates are left out before their moves are priced.
+        bring: the price to reshard an operand to a split.
+        deliver: the price to reshard a result from a split to its sharding.
+        own: the price of the op's own collectives and its work on one device, under a split of its factors.
+        complete: the price of a completion.
+        made: the price to compute so many elements of operand i, for an op whose operands are independent.
+        floors: lower bounds by which candidates are dropped before their moves are priced.
     """
 
     bring: Move

@@ -1,11 +1,11 @@
 """Choose the split of an op: the cheapest candidate of ``splits.assign``, by the price of its collectives and work.
 
-The price of a split is the time (``clock``) to bring the operands to it from their nearest copies, of the collectives
-of the op's own (``OpModel.plan``), to complete partial results and to bring the results to what they must be, and of
-the op's work on one device.
+The price of a split is the time (``clock``) to reshard the operands from their nearest copies, of the op's own
+collectives (``OpModel.plan``), to complete partial results and reshard the results, and of the op's work on one
+device.
 
-State: decisions on one machine by (model, what is at hand of each operand, what is wanted of each result), so that the
-layers of a program are decided once, and those that programs of one process share (``decided_on``).
+State: decisions on one machine by (model, available copies of each operand, required sharding of each result). So
+equal layers of a program are decided once, and programs of one process share decisions (``decided_on``).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Find the cheapest assignment of a cost function network, and a lower bound on all assignments.
 
-1. The network falls apart into components, which are solved each by itself.
-2. Where elimination solves a component in small tables, the answer is exact and no other solver is loaded: a chain of
-   products, most programs on one mesh axis.
-3. Of the others, variables with at most two neighbours go first, which makes no table of more than two variables. What
-   is left toulbar2 solves: its bounds and a short search prove most small ones. Of the others the values that no best
-   assignment has are left out (``reduce``), as the answer of the short search is near, and a longer search follows.
-   Where there is no wheel of toulbar2, HiGHS solves what is left after that, as an integer program.
+1. Independent components of the network are solved separately.
+2. If elimination solves a component with small tables, the answer is exact and no other solver is loaded. This is
+the case for chains of products, and for most programs on one mesh axis.
+3. In other components, variables with at most two neighbors are eliminated first, which makes no table of more than
+two variables. toulbar2 solves the rest: its bounds and a short search prove most small networks. For others, values
+that no optimal assignment has are removed (``reduce``), since the answer of the short search is close, and a longer
+search follows. Without toulbar2, HiGHS solves the reduced network as an integer program.
 4. The answer is never more expensive than the ``known`` assignment.
 
 Deterministic: budgets count entries and backtracks, never seconds.
@@ -33,9 +33,9 @@ SHORT, SMALL = 3, 1 << 20  # backtracks of a first search, and entries of networ
 class Budget:
     """Limits of the search.
 
-    ``entries``: of the greatest table that elimination makes, which takes about as long as loading toulbar2. ``pairs``:
-    the same for variables with two neighbours, whose elimination does not enlarge the network. ``backtracks``: of
-    toulbar2's search, after its bounds.
+    ``entries``: the size of the largest table that elimination may make; making it takes about as long as loading
+    toulbar2. ``pairs``: the same for variables with two neighbors, whose elimination does not enlarge the network.
+    ``backtracks``: the backtracks of toulbar2's search, after its bounds.
     """
 
     entries: int = 1 << 14

@@ -62,7 +62,9 @@ class Relaxed:
         return used is not None
 
     def _needed(self, pairs: Pairs) -> list[Law] | None:
-        """Return the laws that floats keep only in part and without which a pair differs; None where all do not do."""
+        """Return the laws, among those that floats keep only in part, that make all ``pairs`` equal; None if some
+        pair differs even with all laws.
+        """
         if any(map(self._are_constants, pairs)):
             return None
         used, left = set[Law](), list(pairs)
