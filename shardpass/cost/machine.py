@@ -47,13 +47,15 @@ IN_TURN = (ALL_GATHER, REDUCE_SCATTER)
 @dataclass(frozen=True, slots=True)
 class Work:
     """The work of a device. ``flops``: additions and multiplications. ``bytes``: memory reads and writes. ``elements``:
-    of the largest array of a kernel; 1.0 for a product, 0.0 for a part of another kernel.
+    of the largest array of a kernel; 1.0 for a product, 0.0 for a part of another kernel. ``waits``: how often a
+    kernel waits for the memory of the device before or after all of its work.
     """
 
     flops: float
     element: str  # as MLIR or HLO spells it
     bytes: float
     elements: float = 0.0
+    waits: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,9 @@ class Machine:
     def seconds(self, what: Collective | Work) -> float:
         """Model the seconds that a device takes for a collective or for work."""
         if isinstance(what, Work):
-            least = max(self.kernel, what.elements / self.elements) if what.elements else 0.0
-            return max(what.flops / self.rate(what.element), what.bytes / self.memory_bandwidth, least)
+            through = max(what.bytes / self.memory_bandwidth, what.elements / self.elements)
+            busy = max(what.flops / self.rate(what.element), through) + what.waits * self.kernel
+            return max(busy, self.kernel) if what.elements else busy
         if not what.received:
             return 0.0
         stages = tuple(self._stages(what.axes))

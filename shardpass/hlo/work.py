@@ -5,10 +5,15 @@
 2. Bytes are read and written by ops that run by themselves: operands and results. What only names a buffer (tuples,
    bitcasts, parameters) moves nothing. An op that reads or writes a part of an array (dynamic-slice, gather,
    dynamic-update-slice), by itself or as the way in which a fusion takes an operand, moves that part.
-   The elements of the largest array count too, unless they go through a product.
-3. On a TPU, copies between the memories of a device run beside the work. A fusion that starts, ends or runs a
+   The elements of the largest array count too; of a product those of a result that is packed, as bf16.
+3. On a TPU, products, sums over windows, and copies to another minor dimension have all that they read before they
+   start, and write at the end: a kernel waits for the device's memory once for operands that lie there, and once for
+   results. A product waits for a result in vector memory too, unless it is of whole tiles, and takes ``_PRODUCT``
+   itself; a sum over windows waits twice wherever its result lies. What a product has in vector memory takes none of
+   the time of the device's memory.
+4. On a TPU, copies between the memories of a device run beside the work. A fusion that starts, ends or runs a
    collective only passes its arrays on.
-4. A loop's body runs as often as ``trip_counts`` says, else once; each branch of a conditional once.
+5. A loop's body runs as often as ``trip_counts`` says, else once; each branch of a conditional once.
 
 Example: ``f32[8,16] dot(f32[8,32], f32[32,16])`` in a loop of 12 trips: 12 * 2 * 8 * 32 * 16 operations.
 
@@ -41,6 +46,9 @@ _WINDOW = re.compile(r"\b(stride|pad|lhs_dilate|rhs_dilate)=([-\dx_]+)")
 _BESIDE = frozenset({"copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"})
 _NAMED = re.compile(r'custom_call_target="(?:ConcatBitcast|AllocateBuffer|(?:Prepare)?Async\w+|Sharding)"')
 _PRODUCTS = frozenset({"dot", "convolution"})
+_MINOR = re.compile(r"\{(\d+)")
+_WHOLE = re.compile(r":T\(8,128\)S\(1\)\}[^{]*$")
+_PRODUCT = 0.13  # of a wait
 _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
 
@@ -69,15 +77,34 @@ def _works(program: HloProgram) -> Iterator[OpWork]:
             flops = float(_flops(program, computation, op))
             element = op.shapes[0].element if flops and op.shapes else "f32"  # what computes nothing may be a token
             moved = list(_moved(program, computation, op))
-            through = sum(part.bytes for part in moved)
-            yield OpWork(op, Work(flops, element, float(through), _elements(op, flops, moved)), times)
+            through = sum(part.bytes for part in moved if not (flops and part.memory))
+            waits = _waits(program, computation, op, flops > 0)
+            yield OpWork(op, Work(flops, element, float(through), _elements(op, flops, moved), waits), times)
 
 
 def _elements(op: HloOp, flops: float, moved: Sequence[Shape]) -> float:
-    """Count the elements of a kernel's largest array; 1 for products, 0 for copies within vector memory."""
+    """Count the elements of a kernel's largest array; of a product the results that are packed from f32, and 0 for
+    copies within vector memory.
+    """
+    if flops:
+        return float(sum(part.elements for part in op.shapes[-1:] if part.bytes < 4 * part.elements))
     if op.opcode == "copy" and all(part.memory for part in moved):
         return 0.0
-    return 1.0 if flops else float(max((part.elements for part in moved), default=0))
+    return float(max((part.elements for part in moved), default=0))
+
+
+def _waits(program: HloProgram, computation: Computation, op: HloOp, product: bool) -> float:
+    """Count how often a kernel waits for the device's memory before or after its work."""
+    inner = _inside(program, op)
+    sides = [shape for name in op.operands for shape in _shapes(computation, name)], op.shapes
+    reads, writes = (any(shape.elements > 1 and not shape.memory for shape in side) for side in sides)
+    if product:
+        return reads + (writes or not _WHOLE.search(op.type)) + _PRODUCT
+    if any(one.opcode == "reduce-window" for one in ([op] if inner is None else inner.ops.values())):
+        return reads + 2
+    given = computation.ops.get(op.operands[0]) if op.opcode == "copy" else None
+    turns = given is not None and _MINOR.findall(given.type)[:1] != _MINOR.findall(op.type)[:1]
+    return turns * (reads + writes)
 
 
 def _times(program: HloProgram) -> dict[str, int]:

@@ -47,8 +47,8 @@ def pairs(text: str, chip: str) -> Iterator[tuple[str, float, float]]:
         cycles = estimated_cycles(one.op)
         if cycles is not None:
             modelled, kind = machine.seconds(one.work), kind_of(program, one.op)
-            least = "least " if one.work.flops and modelled <= machine.kernel else ""
-            yield "small" if modelled < SMALL else f"{least}{kind}", modelled, cycles / clock
+            least = "least " if one.work.flops and modelled <= machine.kernel * (1 + one.work.waits) else ""
+            yield "small" if modelled < SMALL and not least else f"{least}{kind}", modelled, cycles / clock
 
 
 def _text(path: Path) -> str:
