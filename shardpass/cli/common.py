@@ -408,7 +408,8 @@ def _no_function(path: str) -> Exception:
     jitted, defined = functions_of(path)
     known = jitted or defined
     shown = f"{'jitted' if jitted else 'defined'} here: {', '.join(known[:10]) or 'none'}"
-    return NO_FUNCTION.error(Place(path), file=path, example=(known or ["step"])[-1], known=shown)
+    example = next((name for name in known if "step" in name), (known or ["step"])[-1])
+    return NO_FUNCTION.error(Place(path), file=path, example=example, known=shown)
 
 
 def read_axes(text: str) -> Mesh:

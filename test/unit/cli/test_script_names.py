@@ -119,3 +119,9 @@ def test_a_script_alone_is_refused_with_its_jitted_functions(folder, capsys):
     Path("train.py").write_text("def loss(x): pass\n")
     assert explain.main(["train.py"]) == 1
     assert "as in train.py:loss; defined here: loss\n" in capsys.readouterr().err
+
+
+def test_the_example_is_a_step_where_several_functions_are_jitted(folder, capsys):
+    Path("train.py").write_text(f"{JIT}@jax.jit\ndef evaluate(x): pass\n")
+    assert explain.main(["train.py"]) == 1
+    assert "as in train.py:step; jitted here: step, evaluate\n" in capsys.readouterr().err
