@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import inspect
 import io
 import json
 import os
@@ -22,6 +23,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
+from types import CellType
 from typing import Any, NoReturn
 
 import jax
@@ -138,7 +140,7 @@ def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], 
 
     def compile(backend: Any, computation: Any, *rest: Any, **more: Any) -> Any:
         name = computation.operation.attributes["sym_name"].value.removeprefix("jit_").removeprefix("pmap_")
-        if name in (wanted, _jitted_as(function)):
+        if name == wanted or _is_meant(function, name):
             file = io.BytesIO()
             try:
                 _lowered(computation).operation.write_bytecode(file)
@@ -155,10 +157,18 @@ def _watch(function: str, compiled: list[str], folder: Path, look: Callable[[], 
     jax.config.update("jax_enable_compilation_cache", False)  # nothing of this run is kept
 
 
-def _jitted_as(function: str) -> str:
-    """Return JAX's name for the program of a variable of the script: ``f`` where ``step = jax.jit(f)``."""
+def _is_meant(function: str, name: str) -> bool:
+    """Return whether the program ``name`` that is compiled is that of a variable ``function`` of the script, as where
+    ``step = jax.jit(f)``, or of a function that a library made around one of that name.
+    """
     value = vars(sys.modules["__main__"]).get(function)
-    return re.sub(r"\W", "_", getattr(value, "__name__", "") if hasattr(value, "lower") else "").rstrip("_")
+    call = jax_private.call_being_compiled()
+    if value is not None and hasattr(value, "lower"):
+        named = re.sub(r"\W", "_", getattr(value, "__name__", "")).rstrip("_")
+        return name == named and (call is None or inspect.unwrap(call[0]) is inspect.unwrap(value))
+    cells = () if call is None else getattr(inspect.unwrap(call[0]), "__closure__", None) or ()
+    inner = [cell.cell_contents for cell in cells if cell != CellType()]
+    return any(getattr(one, "__name__", "") == function.rpartition(".")[2] for one in inner)
 
 
 def _watch_meshes(refused: Callable[[Exception], None]) -> None:

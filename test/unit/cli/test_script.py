@@ -76,6 +76,38 @@ def test_a_variable_that_is_a_jitted_function_of_another_name(script: Path, jitt
     assert not (script.parent / "ran").exists(), "the step ran"
 
 
+LIBRARY = """
+import jax, jax.numpy as jnp
+
+def jitted(function):
+    def around(*arguments):
+        return function(*arguments)
+    made = jax.jit(around)
+    return WRAPPED
+
+@jitted
+def init(x):
+    return x + 1
+
+@jitted
+def step(x):
+    return x * 2
+
+step(init(jnp.ones(3)))
+"""
+
+
+@pytest.mark.parametrize("wrapped", ["made", "lambda *arguments: made(*arguments)"])
+def test_a_function_that_a_library_wraps_is_known_by_its_own_name(wrapped: str, tmp_path: Path) -> None:
+    """JAX calls the programs of ``init`` and ``step`` by the name of the function around them."""
+    path = tmp_path / "train.py"
+    path.write_text(LIBRARY.replace("WRAPPED", wrapped))
+    done = command(path, "opt", "train.py:step")
+    assert done.returncode == 0, done.stderr
+    assert "stablehlo.multiply" in done.stdout
+    assert "stablehlo.add" not in done.stdout
+
+
 def test_faults_of_the_script_have_places(script: Path) -> None:
     done = command(script, "explain", "train.py:step", devices=1)
     line = SCRIPT[: SCRIPT.index("make_mesh")].count("\n") + 1
