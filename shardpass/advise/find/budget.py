@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable
 
@@ -46,3 +47,9 @@ class Budget:
     def is_over(self, part: float = 1.0) -> bool:
         """Return whether ``part`` of the seconds is spent."""
         return self.seconds - self.left >= self.seconds * part
+
+
+def spent_by_children() -> float:
+    """Return the processor seconds of the processes of this one that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

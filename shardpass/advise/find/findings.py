@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from shardpass.advise.find.budget import IN_FULL, Budget
+from shardpass.advise.find.budget import IN_FULL, Budget, spent_by_children
 from shardpass.advise.find.gap import others
 from shardpass.advise.find.planned import find_decided
 from shardpass.advise.find.search import Again, Asked, find_edits
+from shardpass.advise.find.source import Edits
 from shardpass.advise.find.verify import figures
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
@@ -87,7 +88,15 @@ def _findings(
     local = shared(explanation.built.target if explanation.partitioner == XLA else cpu(explanation.devices))
     quick = local if local.target.platform == CPU else Compiler(cpu(explanation.devices))
     drafts = quick
-    budget = Budget(wanted.seconds, lambda: local.spent + (drafts.spent if drafts is not local else 0.0))
+    runs: list[float] = []  # processor seconds of the script, traced again
+    budget = Budget(wanted.seconds, lambda: sum(runs, local.spent) + (drafts.spent if drafts is not local else 0.0))
+
+    def again(edits: Edits) -> bytes | None:
+        before = spent_by_children()
+        try:
+            return None if wanted.again is None else wanted.again(edits)
+        finally:
+            runs.append(spent_by_children() - before)
 
     def explained(program: Compiled | PeerProgram) -> Explanation:
         asked = explanation.partitioner, mesh, machine, folders, explanation.compiler
@@ -112,8 +121,8 @@ def _findings(
             program = thread.submit(copy_context().run, compiled, module, draft)
             return lambda: explained(program.result())
 
-        asked = Asked(explanation.given, file, explanation, compiler, machine, sources, budget, wanted.again)
-        asked = dataclasses.replace(asked, whole=_whole(explanation))
+        asked = Asked(explanation.given, file, explanation, compiler, machine, sources, budget)
+        asked = dataclasses.replace(asked, again=wanted.again and again, whole=_whole(explanation))
         if wanted.show is not None:
             asked = dataclasses.replace(asked, show=wanted.show, interruptible=True)
         return find_edits(asked)

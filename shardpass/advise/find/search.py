@@ -55,12 +55,14 @@ from shardpass.advise.find.scheme import harm, is_unfounded, label, moves
 from shardpass.advise.find.sentences import action_of, sentence, specs_of
 from shardpass.advise.find.source import Edits
 from shardpass.advise.find.text import JaxText, Written, code_of
+from shardpass.advise.find.types import untyped
 from shardpass.advise.find.verify import LEAST_MEMORY, changed_lines, figures
 from shardpass.advise.place.sites import ARGUMENT, BORDER, CONSTRAINT, MESH, RESULT, VALUE, Site, Sites, read
 from shardpass.advise.place.write import Change, with_changes
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.annotations import Signature, main_of
+from shardpass.ir.bodies import ANNOTATIONS
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
 from shardpass.ir.frames import Frame
@@ -129,26 +131,32 @@ class Asked:
 
 def find_edits(asked: Asked) -> Findings:
     """Return the findings of a program."""
+    free = None if asked.again is None else untyped(asked.data, lambda data: _compiled(asked.compiler(data, True)))
+    asked = asked if free is None else replace(asked, data=free)
     try:
         reading = read(asked.data, asked.file, asked.sources)
     except ShardpassError as error:
         return Findings(why_not=f"the program cannot be imported: {error.diagnostics[0].message}")
     with reading.module.context:
-        return _Search(asked, Sites(reading)).run()
+        return _Search(asked, Sites(reading), is_text=free is not None).run()
 
 
 class _Search:
-    """One search for edits. State: the findings so far, their changes, and the program with them."""
+    """One search for edits. State: the findings so far, their changes, and the program with them.
 
-    def __init__(self, asked: Asked, sites: Sites) -> None:
-        self.asked = asked
+    ``is_text``: whether an edit of the body counts only as text that is traced again (``find.types``).
+    """
+
+    def __init__(self, asked: Asked, sites: Sites, *, is_text: bool = False) -> None:
+        self.asked, self.is_text, self.before = asked, is_text, asked.budget.elsewhere
         self.module = parse_module(asked.data, asked.file, trusted=True)  # of this process's making
         meshes = [mesh for mesh in meshes_of(self.module).values() if isinstance(mesh, Mesh)]
         self.axes = {name for mesh in meshes for name, _ in mesh.axes}  # of the user's; none in GSPMD's notation
         self.sites = sites
         self.has_regions = any(op.is_manual or op.mesh.manual for op in sites.program.body.every_op())
         self.kinds = Kinds(sites)
-        self.text = JaxText(sites, asked.sources, asked.base.file.rpartition(":")[2])
+        script, _, function = asked.base.file.rpartition(":")
+        self.text = JaxText(sites, asked.sources, function, script)
         self.rows, self.figures = asked.base.rows, figures(asked.base)
         self.changes: list[Change] = []
         self.findings: list[Finding] = []
@@ -209,7 +217,7 @@ class _Search:
         """Look for all findings. ``plain``: the draft of the program itself."""
         trials = self._priced()
         draft = self._figures(plain)
-        self.asked.budget.allow(max(COMPILES * self.asked.budget.elsewhere, IN_FULL * self.asked.whole))
+        self.asked.budget.allow(max(COMPILES * (self.asked.budget.elsewhere - self.before), IN_FULL * self.asked.whole))
         if draft is None:
             return
         most = max(FEWEST_DRAFTED, min(MOST_DRAFTED, DRAFTS // max(1, self.model.task.folded.program.count)))
@@ -468,7 +476,7 @@ class _Search:
             rows = explanation.rows
             if kept is not None and is_text:
                 rows = tuple(replace(row, place=kept.before(row.place)) for row in rows)
-            finding = self._finding(edit, explanation, rows, "" if kept is None else kept.diff)
+            finding = self._finding(edit, explanation, rows, kept)
             self.findings.append(finding)
             self.changes += edit
             self.rows, self.figures = rows, finding.after
@@ -482,19 +490,30 @@ class _Search:
         The text is traced again where that can be done, else the edit is written into the module. No text is kept that
         JAX refuses, or that may change more than the edit.
         """
-        traced = b""
+        traced, refused = b"", False
         if written is not None and self.asked.again is not None:
             made = self.asked.again(written.edits)
-            traced, written = made or b"", None if made is None else written
+            refused = made is None
+            traced, written = made or b"", None if refused else written
+            if traced and written is not None and not written.is_certain and not self._is_placed(edit, traced):
+                traced, written = b"", None  # the text places other arrays
         if traced:
             yield traced, written, True
             written = None  # it is another program than the edit's
+        if self.is_text and (refused or any(change.site.kind not in (ARGUMENT, RESULT) for change in edit)):
+            return  # types do not follow what is written into the module
         module = self._module(edit)
         if module is not None:
             yield module, written if written is not None and written.is_certain else None, False
 
-    def _finding(self, edit: Edit, explanation: Explanation, rows: Sequence[Row], diff: str) -> Finding:
-        before, after = self.figures, figures(explanation)
+    def _is_placed(self, edit: Edit, traced: bytes) -> bool:
+        """Return whether the arguments of ``edit`` have its annotations in a program that was traced again."""
+        module = self._module(edit)
+        places = [place for change in edit if change.site.kind == ARGUMENT for place in change.site.positions]
+        return module is not None and _annotations(module, places) == _annotations(traced, places)
+
+    def _finding(self, edit: Edit, explanation: Explanation, rows: Sequence[Row], kept: Written | None) -> Finding:
+        before, after, place = self.figures, figures(explanation), self.text.place_of(edit)
         kind, clause = self.kinds.of(edit)
         sizes = "" if self.findings else misfit(self.sites, {(row.place.file, row.place.line) for row in self.rows})
         mistake = sentence(edit, before, after, clause, self.text.helper_of(edit))
@@ -516,11 +535,19 @@ class _Search:
             tuple(dict.fromkeys(map(code_of, edit))),
             before,
             after,
-            diff,
-            self.text.place_of(edit),
+            "" if kept is None else kept.diff,
+            kept.place if kept is not None and place == NOWHERE else place,
             changed_lines(self.rows, rows),
             kind,
         )
+
+
+def _annotations(data: bytes, places: Sequence[int]) -> list[str]:
+    """Return the annotations of main's arguments at ``places``."""
+    module = parse_module(data, trusted=True)
+    with module.context:
+        rows = Signature(main_of(module)).arguments
+        return [str(rows[place].get(name)) for place in places if place < len(rows) for name in ANNOTATIONS]
 
 
 def _that_save(draft: Figures, trials: Iterable[Trial], least: float = 0.0) -> list[Trial]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 import difflib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TypeGuard
 
@@ -24,6 +25,8 @@ _MESHES = ("make_mesh", "create_device_mesh", "reshape")
 _CONTEXT = 2  # lines of a diff around a change
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _SPECS, _NAMED = ("P", "PartitionSpec"), "NamedSharding"
+_SPECS_IN = re.compile(r"PartitionSpec|\bP\(|partition")  # the text of a file that may name specs
+_MOST_BESIDE = 200  # files that are looked at
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,10 @@ class SourceFile:
     def line_end(self, node: ast.AST) -> int:
         """Return the byte offset just past the node's last line, including its line break."""
         return self._starts[min(node.end_lineno, len(self._starts) - 1)]  # type: ignore[attr-defined]
+
+    def line_at(self, start: int) -> int:
+        """Return the number of the line of a byte."""
+        return self.raw[:start].count(b"\n") + 1
 
     def indent(self, node: ast.AST) -> str:
         columns: int = node.col_offset  # type: ignore[attr-defined]
@@ -278,10 +285,29 @@ class SourceFile:
         if helper in self._helpers and (instead_of is None or not self.is_spec(instead_of)):
             return helper + spec.removeprefix("P")
         if instead_of is not None and self.is_spec(instead_of):
-            return written
+            return called(instead_of) + spec.removeprefix("P")
         if isinstance(instead_of, ast.Call) and called(instead_of).endswith(_NAMED) and len(instead_of.args) == 2:
             return f"{called(instead_of)}({self.text(instead_of.args[0])}, {written})"
         return f"{self._named}{written})" if self._named else written
+
+    def handed_over(
+        self, call: ast.Call, helper: Function, sharding: ast.expr | None, kept: ast.expr, spec: str
+    ) -> Replacement | None:
+        """Return the replacement of what ``call`` hands to ``helper`` as the spec of ``sharding``: the entries that
+        follow its parameters, or one argument; None where it hands none over. ``kept``: what is constrained.
+        """
+        used = {node.id for node in ast.walk(sharding or ast.Constant(None)) if isinstance(node, ast.Name)}
+        names, rest = [one.arg for one in helper.args.args], helper.args.vararg
+        if rest is not None and rest.arg in used and not call.keywords:
+            entries = requoted(spec, self.quote(call))[len("P(") : -1]
+            texts = [*map(self.text, call.args[: len(names)]), *filter(None, [entries])]
+            return Replacement(*self.span(call), f"{self.text(call.func)}({', '.join(texts)})")
+        places = [place - (names[0] == "self") for place, name in enumerate(names) if name in used]
+        given = [call.args[place] for place in places if place < len(call.args)]
+        given += [one.value for one in call.keywords if one.arg in used]
+        if len(given) == 1 and given[0] is not kept and self.is_sharding(given[0]):
+            return Replacement(*self.span(given[0]), self.sharding(spec, given[0]))
+        return None
 
     def quote(self, near: ast.AST | None = None) -> str:
         """Return the quotation mark of the strings in ``near``, or the most frequent of the file if it has no
@@ -362,7 +388,7 @@ class SourceFile:
         moved = 0
         for one in sorted(set(replacements), key=lambda one: one.start):
             added = one.text.count("\n") - self.raw[one.start : one.end].count(b"\n")
-            first = self.raw[: one.start].count(b"\n") + 1
+            first = self.line_at(one.start)
             if added <= 0 or line < first + moved:
                 continue
             if line < first + moved + added:
@@ -412,6 +438,19 @@ class Files:
             except (SyntaxError, ValueError, RecursionError):
                 self._known[path] = None
         return self._known[path]
+
+    def beside(self, paths: Sequence[str]) -> Iterator[SourceFile]:
+        """Yield the files at ``paths``, and those in their folders, and one level below, that may name specs."""
+        folders = dict.fromkeys(Path(path).parent for path in paths if self.at(path) is not None)
+        others = (str(file) for folder in folders for way in ("*.py", "*/*.py") for file in sorted(folder.glob(way)))
+        by_file: dict[str, str] = {}
+        for path in (*paths, *others):
+            by_file.setdefault(os.path.abspath(path), path)
+        for path in islice(by_file.values(), _MOST_BESIDE):
+            if path in self._known or (not is_library(path) and _SPECS_IN.search(self._sources.text(path))):
+                file = self.at(path)
+                if file is not None:
+                    yield file
 
 
 def overlap(replacements: Sequence[Replacement]) -> bool:

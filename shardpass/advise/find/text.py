@@ -8,6 +8,7 @@
    function: tuples, lists, dicts and calls with keywords are followed by the path, names to their one assignment, maps
    over a tree to the tree. A leaf may stand for a whole tree; the edit is then written only if it is about all arrays
    of that tree, with one spec or with those of another argument, whose expression takes its place.
+4. Arguments of any other function have the split that a literal of the script says (``literals``).
 
 Where any part of an edit cannot be placed, there is no diff, and the text has path and spec.
 """
@@ -15,10 +16,12 @@ Where any part of an edit cannot be placed, there is no diff, and the text has p
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from shardpass.advise.find.literals import literal
 from shardpass.advise.find.propose.program import Edit
 from shardpass.advise.find.source import Edits, Files, Replacement, SourceFile, called, overlap, sharding_of
 from shardpass.advise.place.sites import (
@@ -66,11 +69,14 @@ class _Part:
 
 @dataclass(frozen=True)
 class Written:
-    """An edit as a diff, with all edits of the files that it belongs to. ``is_certain``: every part is."""
+    """An edit as a diff, with all edits of the files that it belongs to, and its first line. ``is_certain``: every part
+    is.
+    """
 
     diff: str
     edits: Edits
     is_certain: bool
+    place: Place
 
     def before(self, place: Place) -> Place:
         """Return the line of the user's file at which ``place``, of the traced text, stands."""
@@ -112,11 +118,15 @@ def code_of(change: Change) -> str:
 
 
 class JaxText:
-    """Writes edits as diffs, each on top of the previous ones. ``function``: the name of the jitted function."""
+    """Writes edits as diffs, each on top of the previous ones.
 
-    def __init__(self, sites: Sites, sources: Sources, function: str) -> None:
+    ``function``: the name of the jitted function; ``script``: the file that calls it, "" where none is known.
+    """
+
+    def __init__(self, sites: Sites, sources: Sources, function: str, script: str = "") -> None:
         self.sites, self.function = sites, function
-        self._files = Files(sources)
+        self._script = os.path.abspath(script)
+        self._sources, self._files = sources, Files(sources)
         self._made: dict[SourceFile, list[Replacement]] = {}
 
     def written(self, edit: Edit) -> Written | None:
@@ -130,12 +140,13 @@ class JaxText:
         parts: list[_Part | None]
         if kinds <= {CONSTRAINT, VALUE, BORDER, MESH}:
             parts = [self._in_the_body(edit, change) for change in edit]
-        elif kinds <= {ARGUMENT, RESULT}:
-            parts = [self._in_the_signature(edit)]
+            parts = parts if None not in parts else [self._of_types(edit)]
         else:
             signature = tuple(change for change in edit if change.site.kind in (ARGUMENT, RESULT))
+            whole = self._in_the_signature(signature)
             body = [change for change in edit if change not in signature]
-            parts = [self._in_the_signature(signature), *(self._in_the_body(edit, change) for change in body)]
+            parts = [whole] if whole is not None else [*self._where_placed(signature)]
+            parts += [self._in_the_body(edit, change) for change in body]
         new: dict[SourceFile, list[Replacement]] = {}
         for part in parts:
             if part is None:
@@ -146,7 +157,9 @@ class JaxText:
             return None
         diff = "".join(file.diff(here, made[file]) for file, here in new.items())
         every = {file: [*before, *new.get(file, [])] for file, before in made.items()}
-        return Written(diff, every, all(part is not None and part.is_certain for part in parts))
+        first = next(iter(new))
+        place = Place(first.path, first.line_at(min(one.start for one in new[first])))
+        return Written(diff, every, all(part is not None and part.is_certain for part in parts), place)
 
     def keep(self, written: Written) -> None:
         """Keep an edit, so that further edits are written on top of it."""
@@ -176,6 +189,18 @@ class JaxText:
             return None
         made = self._constraint(file, site.frame, change) if not level else self._call(file, frames, level, change)
         return None if made is None else _Part(file, made, is_certain=not level)
+
+    def _of_types(self, edit: Edit) -> _Part | None:
+        """Return the text of the one spec that lines give to the types of what they make (``out_sharding=``)."""
+        splits = {
+            (change.site.kind, _full(change.site, change.site.spec), _full(change.site, change.spec)) for change in edit
+        }
+        lines = [self._sources.line(change.site.place) for change in edit]
+        ((kind, old, new), *others) = splits
+        if others or kind != CONSTRAINT or edit[0].spec is None:
+            return None
+        made = literal(self._files.beside(self._paths()), lines, old, new)
+        return None if made is None else _Part(made[0], [made[1]], is_certain=False)
 
     def _of_the_mesh(self, change: Change) -> _Part | None:
         """Return the replacement of the sizes of the mesh, where they are written once as numbers."""
@@ -234,7 +259,8 @@ class JaxText:
             return None
         if change.spec is None:
             return _unwrapped(file, call, kept)
-        return [_with_sharding(file, call, kept, None, change.spec)]
+        handed = file.handed_over(call, helper, sharding_of(constraint), kept, spec_text(change.spec))
+        return [handed or _with_sharding(file, call, kept, None, change.spec)]
 
     def helper_of(self, edit: Edit) -> tuple[str, int]:
         """Return the name of the function whose one constraint ``edit`` changes for several calls, and their number.
@@ -276,9 +302,7 @@ class JaxText:
 
     def _signature_file(self) -> SourceFile | None:
         """Return the file with the in_shardings or out_shardings of the function; None without such a file."""
-        names = self.sites.names
-        places = (names.frame(op).place.file for op in self.sites.program.body.every_op())
-        for path in dict.fromkeys(places):
+        for path in self._paths():
             file = self._files.at(path)
             if file is not None and any(
                 file.shardings(self.function, keyword) is not None for keyword in ("in_shardings", "out_shardings")
@@ -307,6 +331,24 @@ class JaxText:
             if texts is not None:
                 return _Part(file, [Replacement(*file.span(node), text) for node, text in texts.items()])
         return None
+
+    def _where_placed(self, edit: Edit) -> Iterator[_Part | None]:
+        """Yield the texts by which the script places the arguments of an edit; results follow these."""
+        alike: dict[tuple[Spec, Spec], list[str]] = {}
+        for change in edit:
+            if change.site.kind == ARGUMENT:
+                old, new = (_full(change.site, spec) for spec in (change.site.spec, change.spec))
+                alike.setdefault((old, new), []).extend(change.site.names)
+        if not alike or any(change.site.spec is None for change in edit):
+            yield None
+        for (old, new), names in alike.items():
+            made = literal(self._files.beside(self._paths()), names, old, new)
+            yield None if made is None else _Part(made[0], [made[1]], is_certain=False)
+
+    def _paths(self) -> list[str]:
+        """List the files of the user's lines, and the script."""
+        names, body = self.sites.names, self.sites.program.body
+        return list(dict.fromkeys([*(names.frame(op).place.file for op in body.every_op()), self._script]))
 
     def _replaced(
         self, file: SourceFile, edit: Edit, trees: Mapping[str, _Tree], inside: bool
@@ -392,6 +434,11 @@ class JaxText:
             steps.append(int(index) if index is not None else attribute or single or double or "")
             position = step.end()
         return tuple(steps)
+
+
+def _full(site: Site, spec: Spec | None) -> Spec:
+    """Return a spec with an entry for each dimension of the array of ``site``."""
+    return (*(spec or ()), *((),) * site.array.rank)[: site.array.rank]
 
 
 def _leaf(

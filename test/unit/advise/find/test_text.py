@@ -6,6 +6,7 @@ import ast
 import subprocess
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -270,6 +271,69 @@ def test_one_call_of_a_helper_is_edited_at_the_call() -> None:
         assert applied(HELPER, both.diff) == HELPER.replace("jax.lax.with_sharding_constraint(v, on(*s))", "v")
         assert text.helper_of((Change(second, None),)) == ("", 0)
         assert text.helper_of((Change(first, None), Change(second, None))) == ("shard", 2)
+
+
+@pytest.mark.parametrize(
+    ("made", "call", "edited"),
+    [
+        ("v, *s):\n    return jax.lax.with_sharding_constraint(v, on(*s))", 'None, "data"', '"data"'),
+        ("v, s):\n    return jax.lax.with_sharding_constraint(v, s)", 'P(None, "data")', 'P("data")'),
+        ("v, s):\n    return jax.lax.with_sharding_constraint(v, on(s))", 's=P(None, "data")', 's=P("data")'),
+    ],
+    ids=["entries", "spec", "keyword"],
+)
+def test_a_helper_is_handed_another_spec(made: str, call: str, edited: str) -> None:
+    source = f'def shard({made}\n\n\ndef step(x, w):\n    x = shard(x, "data")\n    return shard(x @ w, {call})\n'
+    module = HELPERS_CALLS.replace(":11 to :37", f":11 to :{25 + len(call)}")
+    reading = read(module, "train.py", Sources(()))
+    with reading.module.context:
+        sites = Sites(reading)
+        text = JaxText(sites, Sources(()), "step")
+        text._files._known["train.py"] = SourceFile("train.py", source)
+        one = text.written((Change(sites.constraints[1], (("data",), ())),))
+    assert one is not None
+    assert applied(source, one.diff) == source.replace(f"@ w, {call}", f"@ w, {edited}")
+
+
+TYPED = """class Config:
+    act_seq: jax.P = jax.P(None, None)
+    act_hidden: jax.P = jax.P(None, None)
+
+
+def step(config, x, w):
+    return jnp.einsum("bd,de->be", x, w, out_sharding=config.act_seq)
+"""
+TYPE = """
+module @step attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["data"=8]>
+  func.func @main(%x: tensor<64x64xf32> loc("x"), %w: tensor<64x64xf32> loc("w")) -> tensor<64x64xf32> {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+        loc("jit(step)/dot_general"("train.py":7:11 to :69))
+    %1 = sdy.sharding_constraint %0 <@mesh, [{}, {}]> : tensor<64x64xf32>
+        loc("jit(step)/dot_general"("train.py":7:11 to :69))
+    return %1 : tensor<64x64xf32>
+  }
+}
+"""
+
+
+def test_the_spec_of_a_type_is_edited_where_the_line_has_it_from() -> None:
+    lines = TYPED.splitlines()
+    sources = SimpleNamespace(
+        line=lambda place: lines[place.line - 1], text=lambda file: TYPED if file == "train.py" else ""
+    )
+    reading = read(TYPE, "train.py", Sources(()))
+    with reading.module.context:
+        sites = Sites(reading)
+        text = JaxText(sites, sources, "step")  # type: ignore[arg-type]
+        one = text.written((Change(sites.constraints[0], (("data",), ())),))
+        assert text.written((Change(sites.constraints[0], None),)) is None
+    assert one is not None
+    assert not one.is_certain
+    assert applied(TYPED, one.diff) == TYPED.replace(
+        "act_seq: jax.P = jax.P(None, None)", 'act_seq: jax.P = jax.P("data")'
+    )
 
 
 NAMES = """import functools
