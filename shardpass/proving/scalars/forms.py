@@ -1,6 +1,7 @@
 """Values of terms as algebraic forms: sums, products and functions, simplified by the laws of real numbers.
 
 - 1 / (a * b) is (1 / a) * (1 / b), and c / c is 1 only where c > 0: 0 / 0 is none.
+- exp(log(a)) is a only where a >= 0: the logarithm of a negative number is NaN.
 - log(a) and 1 / a are those of a without its scale: log(a) = u + log(a * exp(-u)), where u is the mean exponent of
   what is added up in a. So the maximum that a softmax subtracts may be that of any part.
 - What may be infinite, as a choice of -inf, is in no sum, product or difference: it is a function like any other.
@@ -20,7 +21,7 @@ class Form:
     """The value of a term. ``loose``: it may be infinite; ``least``: it is -inf.
 
     ``mean``: the mean exponent of what is added up; ``scale``: what these are where all atoms are 1, None of an atom.
-    ``sign``: 1 where it is not less than 0, 2 where it is greater. ``power``: exp of what has a logarithm in it.
+    ``sign``: 1 where it is not less than 0, 2 where it is greater. ``power``: its exp, where a logarithm is in it.
     ``zeroed``: 0 was added, so that it is not -0; only where that counts.
     """
 
@@ -97,7 +98,7 @@ class Reals:
     def logarithm(self, form: Form) -> Form:
         mean = form.mean or self.field.zero
         rest = self.field.times(form.at, self._without(mean))
-        return Form(self.field.add((mean, self.field.hashed("log", rest[0]))), power=form)
+        return Form(self.field.add((mean, self.field.hashed("log", rest[0]))), power=form if form.sign else None)
 
     def inverse(self, form: Form) -> Form:
         field = self.field

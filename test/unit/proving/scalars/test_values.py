@@ -16,6 +16,8 @@ OPS = {
     "negated": lambda x: -x[0],
     "stablehlo.divide": lambda x: x[0] / x[1],
     "stablehlo.sqrt": lambda x: np.sqrt(x[0]),
+    "stablehlo.exponential": lambda x: np.exp(x[0]),
+    "stablehlo.log": lambda x: np.log(x[0]),
 }
 
 
@@ -59,6 +61,37 @@ def equal_pairs(seed):
 
 def test_terms_of_one_value_in_the_field_are_equal():
     assert sum(map(equal_pairs, range(60))) > 40
+
+
+def nan_together(seed):
+    """How many pairs of random terms of positive and negative numbers have one value in the field; none is NaN alone.
+
+    No term is negated or divided: a - a is 0 and a / a is 1 by laws that the proof states, and NaN where a is.
+    """
+    rng = np.random.default_rng(seed)
+    table, arrays = Scalars(), {"x": rng.uniform(-2, 2, 3)}
+    pool = table.fresh("x", (3,)).tolist()
+    for _ in range(40):
+        few = rng.choice(pool[-8:] + pool[:3], 2).reshape(1, -1)
+        name = rng.choice(["add", "multiply", "sqrt", "exponential", "log", "log"])
+        if name in ("add", "multiply"):
+            made = reduced(table, name, "f32", few)
+        else:
+            made = table.rows((f"stablehlo.{name}", (), "f32", ("f32",)), [few[:, 0]])
+        pool.append(int(made[0]))
+    fields, groups = Fields(table), {}
+    for number in dict.fromkeys(pool):
+        groups.setdefault(fields.value(number), []).append(number)
+    for group in groups.values():
+        with np.errstate(all="ignore"):
+            values = np.array([value(table, n, arrays) for n in group])
+        assert len(set(np.isnan(values))) == 1
+    return sum(len(group) - 1 for group in groups.values())
+
+
+def test_terms_of_one_value_are_nan_for_the_same_numbers():
+    """exp(log(a)) is a only where a is not less than 0: prod(x) is no exp(sum(log(x)))."""
+    assert sum(map(nan_together, range(60))) > 4
 
 
 def test_each_prime_is_one_more_than_a_multiple_of_the_next():
