@@ -3,7 +3,7 @@
     python -m tools.bench.estimates v5e FOLDER/v5e_*/*.plain.hlo.gz    HLO that tools/bench/targets.py stored
 
 A fusion has the kind of the heaviest op inside; those that are modelled to take less than ``SMALL`` are a kind of their
-own, and so are products that are modelled to take the least time of a kernel.
+own, and so are products whose work without waits is modelled to take less than a kernel's least time.
 Counted: modelled over estimated seconds, geometric mean and spread.
 """
 
