@@ -163,7 +163,7 @@ class Reasons:
                         value = plan.op.operands[place]
                         name = self.names.of(value) or "its operand"
                         whose = self._whose(self.provenance.at(value, dim, split[0]))
-                        splits = f"{axes_text(mesh, split)} split{'s' if len(split) == 1 else ''}"
+                        splits = f"{axes_text(mesh, split)} split{'s' if len(mesh.refs(split)) == 1 else ''}"
                         return f"{who} sums over a dimension that {splits} in {name}{whose}"
         return f"{who}: each device has a part of the result"
 
