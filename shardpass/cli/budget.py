@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from shardpass.testing.budget import Budget
     from shardpass.testing.expectation import Violation
 
-DESCRIPTION = """Writes the collectives and the memory of each PROGRAM into a budget file that people review, and fails
-when a program later needs more. With --check all programs of the budget file are compiled and compared, or those that
-are named."""
+DESCRIPTION = """Write the collectives and the memory of each PROGRAM to a budget file that people review, and fail
+if a program later needs more. --check compiles and compares all programs of the budget file, or only the named
+ones."""
 DEFAULT = "budget.toml"
 
 EXAMPLES = """examples:

@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     add("old", metavar="OLD")
     add("new", metavar="NEW")
     add("--format", choices=("text", "markdown", "json"), default="text", help="text (default), markdown, or json")
-    add("--fail", action="store_true", help="status 1 where NEW receives more bytes or needs more memory")
+    add("--fail", action="store_true", help="exit with status 1 if NEW receives more bytes or needs more memory")
     add_program(parser, "xla", "the mesh of modules that name none: data=4,model=2")
     args = parser.parse_args(argv)
     use_program(args)

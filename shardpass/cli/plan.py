@@ -26,11 +26,11 @@ from shardpass.diagnostics.table_redistribute import OVER_LIMIT, SHAPE
 if TYPE_CHECKING:
     from shardpass.redistribute import Plan
 
-DESCRIPTION = """Plans the redistribution of one array: from the sharding SOURCE to the sharding TARGET, over the same
-devices. Prints each step with its mesh axes, its tile, the bytes that the busiest device receives, and the memory that
-is alive; then the least number of bytes that any plan could receive, the rejected ways, and the other planner's plan.
-With --target-mesh or lists of devices, plans the messages from one set of devices to another, and prints who sends how
-many bytes to whom. With --show SHARDING TYPE, draws which device has which tile of an array instead of a plan."""
+DESCRIPTION = """Plan the redistribution of one array from the sharding SOURCE to the sharding TARGET, over the same
+devices. Prints each step with its mesh axes, its tile, the bytes received by the busiest device, and the live
+memory; then a lower bound on the bytes of any plan, the rejected candidates, and the other planner's plan. With
+--target-mesh or lists of devices, plans the messages between two sets of devices, and prints the bytes from each
+sender to each receiver. With --show SHARDING TYPE, draws the devices of each tile of an array instead."""
 
 PLANNED_FOR = (
     "the machine for which planner best estimates the time of a plan: h100, v5p, or another of "

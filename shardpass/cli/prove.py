@@ -34,21 +34,20 @@ def main(argv: Sequence[str]) -> int:
         nargs="?",
         help="the program of one device, as the pipeline partition writes it, or XLA's HLO after SPMD partitioning",
     )
-    parser.add_argument(
-        "--partitioner", choices=("xla",), help="in the place of LOCAL: the program that XLA makes of WHOLE"
-    )
+    parser.add_argument("--partitioner", choices=("xla",), help="instead of LOCAL: prove XLA's program for WHOLE")
     parser.add_argument(
         "--format", choices=("text", "json", "sarif"), default="text", help="text (default), json, or sarif 2.1.0"
     )
     parser.add_argument(
         "--no-run",
         action="store_true",
-        help="never run the programs: what is not proved is unknown, nothing refuted",
+        help="do not run the programs: without a proof the verdict is unknown, never refuted",
     )
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="take no law that floats keep only in part, such as x + 0 = x; other proofs list those that they take",
+        help="use no laws that floats keep only in part, such as x + 0 = x; without this option, a proof lists the "
+        "laws that it uses",
     )
     add_timeout(parser)
     add_target(parser)
