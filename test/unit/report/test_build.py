@@ -64,6 +64,13 @@ def test_a_jitted_function_that_constrains_its_argument_is_no_constraint() -> No
     assert [row.reason for row in found.rows] == ["the sharding of jit(tanh) here says P('data')"]
 
 
+def test_one_axis_of_four_devices_is_one_axis() -> None:
+    """It has two factors of 2, of which the sentence knows nothing."""
+    found = explained(contraction, array(32, 128), array(128, 64), in_shardings=(P(None, "data"), P("data")))
+    (row,) = found.rows
+    assert row.reason == "dot_general sums over a dimension that 'data' splits in x (argument x)"
+
+
 def test_partial_sums_name_the_operand_that_splits_the_contraction() -> None:
     """A partial [32,64] of f32 on each device; the ring over 2 devices brings 2 * 8192 * 1/2 bytes."""
     found = explained(contraction, array(32, 128), array(128, 64), in_shardings=(P(None, "model"), P("model")))
