@@ -40,13 +40,16 @@ def moves(context: Context, edit: Edit) -> bool:
 
 
 def is_unfounded(context: Context, edit: Edit) -> bool:
-    """Return whether ``edit`` moves the axes of a batch to another dimension, though no other array is split so."""
+    """Return whether ``edit`` moves the axes of a batch to another dimension, though no other batch is split so.
+
+    That a weight has a dimension of that size, split over these axes, is no reason.
+    """
     edited = {change.site for change in edit}
     every = (*context.sites.arguments, *context.sites.results, *context.sites.constraints)
     split = {
         (axis, size)
         for site in every
-        if site not in edited
+        if site not in edited and site.array not in context.state_types
         for size, names in zip(site.array.shape, site.spec or (), strict=False)
         for axis in names
     }

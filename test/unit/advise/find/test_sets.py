@@ -90,6 +90,15 @@ def test_a_batch_is_moved_to_a_dimension_over_which_others_are_split() -> None:
         assert not is_unfounded(context, (Change(site, (("model",), (), ())),))
 
 
+def test_a_batch_is_not_moved_because_a_weight_is_split_so() -> None:
+    rows, weight = argument(0, "x", "32x16", "data", ""), argument(1, "w", "16x48", "data", "")
+    text = MODULE.format(arguments=f"{rows}, {weight}", body="").replace("-> tensor<f32>", "-> tensor<16x48xf32>")
+    reading = read(text.replace("%z : tensor<f32>", "%1 : tensor<16x48xf32>"), "step.mlir", Sources(()))
+    with reading.module.context:
+        context = Context(Sites(reading))
+        assert is_unfounded(context, (Change(context.sites.arguments[0], ((), ("data",))),))
+
+
 def test_soft_targets_are_split_as_the_batch_and_the_head() -> None:
     rows, head = argument(0, "x", "32x16", "data", ""), argument(1, "head", "16x64", "", "model")
     soft = argument(2, "soft", "32x64", "", "")
