@@ -198,7 +198,7 @@ def _watched(
 
     begun = time.monotonic()
     news = _FIRST_NEWS
-    with ProcessTree(command(child, "run", words), str(place), more) as tree:
+    with ProcessTree(command(child, "run", words), more) as tree:
         while not (place / "module.mlirbc").exists():
             status = tree.status(0.05)
             if status is not None:

@@ -39,6 +39,8 @@ if __name__ == "__main__":
                 time.sleep(1)
         sys.exit(0)
     subprocess.Popen(["sleep", "1000000"], start_new_session=True)
+    unnamed = [sys.executable, "-c", "import time; time.sleep(1e6)", os.getcwd()]
+    subprocess.Popen(unnamed, start_new_session=True, env={})
     for _ in range(2000):
         print("x" * 1000)
     jax.config.update("jax_enable_compilation_cache", True)
@@ -81,12 +83,13 @@ FAILS = {
 
 
 def left(folder: str) -> list[str]:
-    """Returns the processes that were started in ``folder``, by a variable of their environments."""
+    """Returns the processes that were started in ``folder``, by a variable of their environments or by an argument."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if f"STARTED_IN={folder}".encode() in Path("/proc", name, "environ").read_bytes():
-                found.append(Path("/proc", name, "cmdline").read_text())
+            words = Path("/proc", name, "cmdline").read_text()
+            if f"STARTED_IN={folder}".encode() in Path("/proc", name, "environ").read_bytes() or folder in words:
+                found.append(words)
         except OSError:
             continue
     return found
