@@ -180,10 +180,7 @@ def test_a_small_package(tmp_path):
 
 
 def test_a_run_that_does_not_end_is_ended(tmp_path):
-    process = os.fork()
-    if not process:
-        time.sleep(100)
-        os._exit(0)
+    process = os.posix_spawnp("sleep", ["sleep", "100"], os.environ)
     trial = Trial(process, tmp_path / "answer", tmp_path / "log", time.monotonic() + 0.05)
     assert trial.result() is None
     time.sleep(0.05)
