@@ -19,6 +19,7 @@ ALLOWED = {
     ("advise/repair/alone.py", "eval"),  # an expression of the user's function, which the user runs here, with an edit
     ("advise/repair/script.py", "eval"),  # the name of the function that the user's script calls
     ("calibrating/memory.py", "ctypes"),  # mallopt of the C library, with constants
+    ("ir/process_tree.py", "ctypes"),  # prctl of the C library, with constants
 }
 
 
