@@ -76,6 +76,7 @@ def checked(data: Mapping[str, Any], path: str) -> Machine:
     look.beside(data.get("beside", {}))
     look.number({"kernel": 0.0, **data}, "kernel", zero=True)
     look.number({"elements": math.inf, **data}, "elements", infinite=True)
+    look.number({"product": 0.0, **data}, "product", zero=True)
     look.flops(data.get("flops"))
     look.links(data.get("links"))
     look.local(data.get("local", {}))

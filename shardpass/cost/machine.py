@@ -46,16 +46,24 @@ IN_TURN = (ALL_GATHER, REDUCE_SCATTER)
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a device. ``flops``: additions and multiplications. ``bytes``: memory reads and writes. ``elements``:
-    of the largest array of a kernel; 1.0 for a product, 0.0 for a part of another kernel. ``waits``: how often a
-    kernel waits for the memory of the device before or after all of its work.
+    """The work of a device.
+
+    Attributes:
+        flops: additions and multiplications.
+        element: their element type, as MLIR or HLO spells it.
+        bytes: memory reads and writes.
+        elements: those of the kernel's largest array that pass through the vector unit; 0 for a part of another kernel.
+            A product in HLO has those of a packed result, or 0; a product in a plan has 1.
+        waits: how often a kernel waits for the memory of the device before or after all of its work.
+        product: whether the kernel is a product in HLO.
     """
 
     flops: float
-    element: str  # as MLIR or HLO spells it
+    element: str
     bytes: float
     elements: float = 0.0
     waits: float = 0.0
+    product: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,7 @@ class Machine:
             run beside work.
         kernel: seconds that a kernel takes at least.
         elements: a second, that pass through the vector unit.
+        product: seconds that the kernel of a product takes beyond its work and its waits.
     """
 
     name: str
@@ -96,13 +105,15 @@ class Machine:
     beside: Mapping[str, int] | None = None
     kernel: float = 0.0
     elements: float = math.inf
+    product: float = 0.0
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.name, self.memory, self.memory_bandwidth, self.kernel, *self.flops.items(), *self.links))
+        numbers = self.memory, self.memory_bandwidth, self.kernel, self.product
+        return hash((self.name, *numbers, *self.flops.items(), *self.links))
 
     def __repr__(self) -> str:
         return f"<Machine {self.name}: {self.about}>"
@@ -159,6 +170,7 @@ class Machine:
         if isinstance(what, Work):
             through = max(what.bytes / self.memory_bandwidth, what.elements / self.elements)
             busy = max(what.flops / self.rate(what.element), through) + what.waits * self.kernel
+            busy += what.product * self.product
             return max(busy, self.kernel) if what.elements else busy
         if not what.received:
             return 0.0
@@ -271,6 +283,7 @@ def from_table(data: Mapping[str, Any]) -> Machine:
         data.get("beside"),
         float(data.get("kernel", 0)),
         float(data.get("elements", math.inf)),
+        float(data.get("product", 0)),
     )
 
 

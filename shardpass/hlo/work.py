@@ -8,9 +8,9 @@
    The elements of the largest array count too; of a product those of a result that is packed, as bf16.
 3. On a TPU, products, sums over windows, and copies to another minor dimension have all that they read before they
    start, and write at the end: a kernel waits for the device's memory once for operands that lie there, and once for
-   results. A product waits for a result in vector memory too, unless it is of whole tiles, and takes ``_PRODUCT``
-   itself; a sum over windows waits twice wherever its result lies. What a product has in vector memory takes none of
-   the time of the device's memory.
+   results. A product waits for a result in vector memory too, unless it is of whole tiles, and takes ``product`` of the
+   machine besides; a sum over windows waits twice wherever its result lies. What a product has in vector memory takes
+   none of the time of the device's memory.
 4. On a TPU, copies between the memories of a device run beside the work. A fusion that starts, ends or runs a
    collective only passes its arrays on.
 5. A loop's body runs as often as ``trip_counts`` says, else once; each branch of a conditional once.
@@ -48,7 +48,6 @@ _NAMED = re.compile(r'custom_call_target="(?:ConcatBitcast|AllocateBuffer|(?:Pre
 _PRODUCTS = frozenset({"dot", "convolution"})
 _MINOR = re.compile(r"\{(\d+)")
 _WHOLE = re.compile(r":T\(8,128\)S\(1\)\}[^{]*$")
-_PRODUCT = 0.13  # of a wait
 _RUNS = frozenset({"call", "while", "conditional", "async-start"})
 
 
@@ -79,7 +78,8 @@ def _works(program: HloProgram) -> Iterator[OpWork]:
             moved = list(_moved(program, computation, op))
             through = sum(part.bytes for part in moved if not (flops and part.memory))
             waits = _waits(program, computation, op, flops > 0)
-            yield OpWork(op, Work(flops, element, float(through), _elements(op, flops, moved), waits), times)
+            work = Work(flops, element, float(through), _elements(op, flops, moved), waits, flops > 0)
+            yield OpWork(op, work, times)
 
 
 def _elements(op: HloOp, flops: float, moved: Sequence[Shape]) -> float:
@@ -99,7 +99,7 @@ def _waits(program: HloProgram, computation: Computation, op: HloOp, product: bo
     sides = [shape for name in op.operands for shape in _shapes(computation, name)], op.shapes
     reads, writes = (any(shape.elements > 1 and not shape.memory for shape in side) for side in sides)
     if product:
-        return reads + (writes or not _WHOLE.search(op.type)) + _PRODUCT
+        return reads + (writes or not _WHOLE.search(op.type))
     if any(one.opcode == "reduce-window" for one in ([op] if inner is None else inner.ops.values())):
         return reads + 2
     given = computation.ops.get(op.operands[0]) if op.opcode == "copy" else None
