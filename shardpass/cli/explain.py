@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shardpass.advise.find.budget import LEAST
 from shardpass.cli.color import show
 from shardpass.cli.common import (
     MODULE_HELP,
@@ -135,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         type=seconds,
         metavar="N",
         help="limit the search for edits of XLA's program to N processor seconds, and to 3 N seconds by the clock "
-        "(default: the time of three compiles, but at least 40 processor seconds). Ctrl-C also ends the "
+        f"(default: the time of three compiles, but at least {LEAST:g} processor seconds). Ctrl-C also ends the "
         "search and prints the findings so far",
     )
     add("--hints", action="store_true", help="look for annotations that reduce cost; each is tried by planning again")

@@ -118,6 +118,35 @@ def best(base: Figures, trials: Sequence[Trial]) -> Trial:
     return min(larger, key=_memory, default=first) if any(_memory(one) < _memory(first) for one in larger) else first
 
 
+def thinnest(base: Figures, trials: Iterable[Trial], least: float) -> list[Trial]:
+    """Return the trials that save the part ``least`` of the memory, at no cost in time, what saves most first."""
+    thin = [one for one in trials if one.after and one.saves_memory(base, one.after)]
+    thin = [one for one in thin if _memory(one) <= base.memory * (1 - least)]
+    near = base.memory - NEAR * (base.memory - min(map(_memory, thin), default=0))
+    return sorted(thin, key=lambda one: (max(near, _memory(one)), one.kind.rank, one.places))
+
+
+def memory_first(base: Figures, first: Trial, trials: Iterable[Trial]) -> float:
+    """Return the part of the memory that a finding of memory saves to come before ``first``; 0.0 where none does.
+
+    It does where ``first`` gives up a split, or saves less of all than an edit saves of the memory, and that HALF.
+    """
+    assert first.after is not None
+    if first.harm:
+        return HALF * saved(base, first.after)[0]
+    kept = (_memory(one) for one in trials if one.after and one.saves_memory(base, one.after))
+    most = 1 - min(kept, default=base.memory) / max(1, base.memory)
+    return HALF if most >= max(HALF, *saved(base, first.after)) else 0.0
+
+
+def outweighs(received: int, base: Figures, first: Figures) -> bool:
+    """Return whether a cause that no edit mends costs more of what is received than the first edit saves of anything.
+
+    ``received``: because of the cause.
+    """
+    return received > base.bytes * max(saved(base, first))
+
+
 def in_turn(trials: Iterable[Trial]) -> list[Trial]:
     """Return the trials in the order of their drafts: the cheapest of every kind, then the others by price, each later
     by STEP for each of its kind before it.

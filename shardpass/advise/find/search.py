@@ -50,7 +50,7 @@ from shardpass.advise.find.propose import KINDS, SPREAD, Kind
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.specs import axes_of, divides
 from shardpass.advise.find.propose.states import thinner
-from shardpass.advise.find.rank import HALF, NEAR, Trial, best, in_turn, saved
+from shardpass.advise.find.rank import HALF, Trial, best, in_turn, memory_first, outweighs, thinnest
 from shardpass.advise.find.scheme import harm, is_unfounded, label, moves
 from shardpass.advise.find.sentences import action_of, sentence, specs_of
 from shardpass.advise.find.source import Edits
@@ -58,11 +58,11 @@ from shardpass.advise.find.text import JaxText, Written, code_of
 from shardpass.advise.find.types import untyped
 from shardpass.advise.find.verify import LEAST_MEMORY, changed_lines, figures
 from shardpass.advise.place.sites import ARGUMENT, BORDER, CONSTRAINT, MESH, RESULT, VALUE, Site, Sites, read
-from shardpass.advise.place.write import Change, with_changes
+from shardpass.advise.place.write import Change, signed, with_changes
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import NOWHERE, Place, ShardpassError
 from shardpass.ir.annotations import Signature, main_of
-from shardpass.ir.bodies import ANNOTATIONS
+from shardpass.ir.constraints import Notation
 from shardpass.ir.context import parse_module
 from shardpass.ir.doors import Given
 from shardpass.ir.frames import Frame
@@ -131,24 +131,30 @@ class Asked:
 
 def find_edits(asked: Asked) -> Findings:
     """Return the findings of a program."""
-    free = None if asked.again is None else untyped(asked.data, lambda data: _compiled(asked.compiler(data, True)))
+    before, free, draft = asked.budget.elsewhere, None, None
+    if asked.again is not None:
+        free, draft = untyped(asked.data, lambda data: _compiled(asked.compiler(data, True)))
+        before = (before + asked.budget.elsewhere) / 2  # of two drafts one counts
     asked = asked if free is None else replace(asked, data=free)
     try:
         reading = read(asked.data, asked.file, asked.sources)
     except ShardpassError as error:
         return Findings(why_not=f"the program cannot be imported: {error.diagnostics[0].message}")
     with reading.module.context:
-        return _Search(asked, Sites(reading), is_text=free is not None).run()
+        return _Search(asked, Sites(reading), draft, before, is_text=free is not None).run()
 
 
 class _Search:
     """One search for edits. State: the findings so far, their changes, and the program with them.
 
-    ``is_text``: whether an edit of the body counts only as text that is traced again (``find.types``).
+    ``draft``: that of the program itself, where there is one; ``before``: the seconds spent elsewhere before it was
+    compiled. ``is_text``: whether an edit of the body counts only as text that is traced again (``find.types``).
     """
 
-    def __init__(self, asked: Asked, sites: Sites, *, is_text: bool = False) -> None:
-        self.asked, self.is_text, self.before = asked, is_text, asked.budget.elsewhere
+    def __init__(
+        self, asked: Asked, sites: Sites, draft: Explanation | None, before: float, *, is_text: bool = False
+    ) -> None:
+        self.asked, self.draft, self.before, self.is_text = asked, draft, before, is_text
         self.module = parse_module(asked.data, asked.file, trusted=True)  # of this process's making
         meshes = [mesh for mesh in meshes_of(self.module).values() if isinstance(mesh, Mesh)]
         self.axes = {name for mesh in meshes for name, _ in mesh.axes}  # of the user's; none in GSPMD's notation
@@ -174,7 +180,8 @@ class _Search:
             return Findings(why_not="main has arguments that are no arrays")
         if len(signature.results) != len(sites.program.body.returned):
             return Findings(why_not="main has results that are no arrays")
-        plain = self._compiling((), True)  # while edits are priced
+        draft = self.draft
+        plain = self._compiling((), True) if draft is None else lambda: draft  # while edits are priced
         self.model = Model(sites.reading, self.asked.machine)
         arrays = [row.array for row in sorted(self.rows, key=lambda row: -row.bytes_received)][:MOST_NAMED]
         folded = self.model.task.folded
@@ -189,16 +196,12 @@ class _Search:
             if not self.asked.interruptible:
                 raise
             stopped = INTERRUPTED
-        left = [cause for cause in self.causes if self._is_left(cause)][:MOST_CAUSES]
-        before = [cause for cause in left if self._is_first(cause)]
-        named = [self._named(cause, figures(self.asked.base)) for cause in before]
+        left, base = [cause for cause in self.causes if self._is_left(cause)][:MOST_CAUSES], figures(self.asked.base)
+        first = self.findings[0].after if self.findings else None
+        before = [cause for cause in left if first is not None and outweighs(cause.bytes, base, first)]
+        named = [self._named(cause, base) for cause in before]
         named += [*self.findings, *(self._named(cause, self.figures) for cause in left if cause not in before)]
         return Findings(tuple(named), self.compiled, stopped=stopped)
-
-    def _is_first(self, cause: Cause) -> bool:
-        """Return whether ``cause`` costs more of what is received than the first edit saves of anything."""
-        base = figures(self.asked.base)
-        return bool(self.findings) and cause.bytes > base.bytes * max(saved(base, self.findings[0].after))
 
     def _is_left(self, cause: Cause) -> bool:
         """Return whether the findings leave more than half of what ``cause`` costs."""
@@ -224,25 +227,12 @@ class _Search:
         drafted = self._drafted(trials, most, DRAFTING)
         drafted += self._drafted(_unions(draft, _that_save(draft, drafted)), MOST_UNIONS)
         saving = _that_save(draft, drafted)
-        first = best(draft, saving) if saving else None
-        least = 0.0 if first is None else self._least_memory(draft, first, drafted)
+        least = memory_first(draft, best(draft, saving), drafted) if saving else 0.0
         if least:
             draft = self._keep_thinner(draft, drafted, least)
             if self.findings:
                 drafted = self._drafted([one for one in saving if not self._is_changed(one)], MOST_AGAIN)
         self._keep_thinner(self._keep_best(draft, drafted), [] if self.findings else drafted)
-
-    def _least_memory(self, draft: Figures, first: Trial, drafted: Sequence[Trial]) -> float:
-        """Return the part of the memory that a finding of memory saves to come before ``first``; 0.0 where none does.
-
-        It does where ``first`` gives up a split, or saves less of all than an edit saves of the memory, and that HALF.
-        """
-        assert first.after is not None
-        if first.harm:
-            return HALF * (1 - first.after.seconds / draft.seconds)
-        kept = (one.after.memory for one in drafted if one.after and one.saves_memory(draft, one.after))
-        most = 1 - min(kept, default=draft.memory) / max(1, draft.memory)
-        return HALF if most >= max(HALF, *saved(draft, first.after)) else 0.0
 
     def _is_late(self) -> bool:
         return self.asked.budget.is_over()
@@ -407,14 +397,7 @@ class _Search:
         for _ in range(0 if self._is_rewritten() else MOST_THINNER):
             tried = [*drafted, *self._drafted(self._thin(draft), MOST_THIN)]
             drafted = []  # drafts of the program without the finding
-            thin = [
-                (one.after.memory, one)
-                for one in tried
-                if one.after and one.saves_memory(draft, one.after) and one.after.memory <= draft.memory * (1 - least)
-            ]
-            near = draft.memory - NEAR * (draft.memory - min((memory for memory, _ in thin), default=0))
-            thin.sort(key=lambda some: (max(near, some[0]), some[1].kind.rank, some[1].places))
-            kept = next((one for _, one in thin[:MOST_TRIED] if self._may_keep(one)), None)
+            kept = next((one for one in thinnest(draft, tried, least)[:MOST_TRIED] if self._may_keep(one)), None)
             if kept is None or kept.after is None:
                 break
             draft = kept.after
@@ -508,15 +491,22 @@ class _Search:
 
     def _is_placed(self, edit: Edit, traced: bytes) -> bool:
         """Return whether the arguments of ``edit`` have its annotations in a program that was traced again."""
-        module = self._module(edit)
-        places = [place for change in edit if change.site.kind == ARGUMENT for place in change.site.positions]
-        return module is not None and _annotations(module, places) == _annotations(traced, places)
+        module, mesh = parse_module(traced, trusted=True), self.sites.program.mesh.mesh
+        with module.context:
+            notation, rows = Notation(module, mesh), Signature(main_of(module)).arguments
+            wanted = [
+                (position, None if sharding is None else notation.value(sharding))
+                for kind, position, sharding in signed(edit, mesh)
+                if kind == ARGUMENT
+            ]
+            return all(place < len(rows) and rows[place].get(notation.attribute) == one for place, one in wanted)
 
     def _finding(self, edit: Edit, explanation: Explanation, rows: Sequence[Row], kept: Written | None) -> Finding:
         before, after, place = self.figures, figures(explanation), self.text.place_of(edit)
         kind, clause = self.kinds.of(edit)
         sizes = "" if self.findings else misfit(self.sites, {(row.place.file, row.place.line) for row in self.rows})
-        mistake = sentence(edit, before, after, clause, self.text.helper_of(edit))
+        placed = self.text.is_placed
+        mistake = sentence(edit, before, after, clause, self.text.helper_of(edit), placed=placed)
         clauses = mistake, label(self.context, edit), sizes
         annotations = tuple(
             Annotated(
@@ -532,7 +522,7 @@ class _Search:
             action_of(edit),
             "; ".join(filter(None, clauses)),
             annotations,
-            tuple(dict.fromkeys(map(code_of, edit))),
+            tuple(dict.fromkeys(code_of(change, placed) for change in edit)),
             before,
             after,
             "" if kept is None else kept.diff,
@@ -540,14 +530,6 @@ class _Search:
             changed_lines(self.rows, rows),
             kind,
         )
-
-
-def _annotations(data: bytes, places: Sequence[int]) -> list[str]:
-    """Return the annotations of main's arguments at ``places``."""
-    module = parse_module(data, trusted=True)
-    with module.context:
-        rows = Signature(main_of(module)).arguments
-        return [str(rows[place].get(name)) for place in places if place < len(rows) for name in ANNOTATIONS]
 
 
 def _that_save(draft: Figures, trials: Iterable[Trial], least: float = 0.0) -> list[Trial]:

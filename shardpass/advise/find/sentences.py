@@ -23,9 +23,18 @@ def action_of(edit: Edit) -> str:
     return ADD if first.site.spec is None else REPLACE
 
 
-def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", helper: tuple[str, int] = ("", 0)) -> str:
+def sentence(
+    edit: Edit,
+    before: Figures,
+    after: Figures,
+    clause: str = "",
+    helper: tuple[str, int] = ("", 0),
+    *,
+    placed: bool = False,
+) -> str:
     """Describe the mistake and its cost, without a place. ``clause``: about the array (``kinds``), ``of which
-    ...``. ``helper``: the function whose constraint the edit changes for several calls, and their number.
+    ...``. ``helper``: the function whose constraint the edit changes for several calls, and their number. ``placed``:
+    whether arguments have their shardings by no in_shardings.
     """
     first, cost = edit[0], cost_of(before, after)
     site = first.site
@@ -57,11 +66,14 @@ def sentence(edit: Edit, before: Figures, after: Figures, clause: str = "", help
         return f"{named} has no constraint, which costs {cost}"
     if first.spec is None:
         return f"out_shardings force {named} to {now}, which costs {cost}"
+    missing = " and ".join(sorted(axes_of(first.spec) - axes_of(site.spec)))
+    is_split_more = missing and axes_of(site.spec) < axes_of(first.spec)
+    if placed and site.kind == ARGUMENT:
+        how = f"not split over {missing}" if is_split_more else f"placed as {now}"
+        return f"{named} {'are' if len(names) > 1 else 'is'} {how}, which costs {cost}"
     role = {ARGUMENT: "in_shardings", RESULT: "out_shardings"}[site.kind]
-    missing = axes_of(first.spec) - axes_of(site.spec)
-    if missing and axes_of(site.spec) < axes_of(first.spec):
-        return f"{role} do not split {named} over {' and '.join(sorted(missing))}, which costs {cost}"
-    return f"{role} have {named} as {now}, which costs {cost}"
+    how = f"do not split {named} over {missing}" if is_split_more else f"have {named} as {now}"
+    return f"{role} {how}, which costs {cost}"
 
 
 def specs_of(change: Change) -> tuple[str, str]:

@@ -20,6 +20,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from shardpass.advise.find.literals import literal
 from shardpass.advise.find.propose.program import Edit
@@ -86,8 +87,8 @@ class Written:
         return place
 
 
-def code_of(change: Change) -> str:
-    """Return the annotation to write, as one line of JAX's text."""
+def code_of(change: Change, placed: bool = False) -> str:
+    """Return the annotation to write, as one line of JAX's text. ``placed``: see ``JaxText.is_placed``."""
     site, name = change.site, change.site.pattern
     if site.kind == CUT:
         axes = " and ".join((change.spec or ())[site.cut])
@@ -100,7 +101,7 @@ def code_of(change: Change) -> str:
     spec = "" if change.spec is None else spec_text(change.spec)
     padded = "" if change.padded is None else f", padded to {change.padded}"
     if site.kind == ARGUMENT:
-        return f"in_shardings: {name} = {spec or 'None'}{padded}"
+        return f"{'device_put' if placed else 'in_shardings'}: {name} = {spec or 'None'}{padded}"
     if site.kind == RESULT:
         return f"out_shardings: {name} = {spec or 'None'}{padded}"
     if site.kind == BORDER:
@@ -160,6 +161,13 @@ class JaxText:
         first = next(iter(new))
         place = Place(first.path, first.line_at(min(one.start for one in new[first])))
         return Written(diff, every, all(part is not None and part.is_certain for part in parts), place)
+
+    @cached_property
+    def is_placed(self) -> bool:
+        """Whether the script is known and its function has no ``in_shardings``, so that arguments are placed before."""
+        files = filter(None, map(self._files.at, self._paths()))
+        is_known = self._files.at(self._script) is not None
+        return is_known and all(file.shardings(self.function, "in_shardings") is None for file in files)
 
     def keep(self, written: Written) -> None:
         """Keep an edit, so that further edits are written on top of it."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from jaxlib.mlir import ir
+
 from shardpass.advise.find.verify import figures, saves
 from shardpass.advise.place.marks import numbered_ops
 from shardpass.ir.annotations import Signature, main_of
@@ -23,35 +25,37 @@ from shardpass.ir.written import bytecode
 from shardpass.report.explanation import Explanation
 
 _CONSTRAINT = "sdy.sharding_constraint"
-_WRITTEN = ("sharding_constraint", "reshard", "device_put", "shard_map", "")  # JAX's names of what users write
-_COMPUTES = {"add", "convert_element_type", "div", "dot_general", "max", "mul", "neg", "reduce_sum", "sub", "transpose"}
 
 
-def untyped(data: Given, draft: Callable[[bytes], Explanation | None]) -> bytes | None:
-    """Return the program without the constraints that JAX made of types; None where it made none, or where these
-    themselves cost. ``draft``: compiles a program.
+def untyped(data: Given, draft: Callable[[bytes], Explanation | None]) -> tuple[bytes | None, Explanation | None]:
+    """Return the program without the constraints that JAX made of types, and its draft; None for the program where it
+    made none, or where these themselves cost. ``draft``: compiles a program.
     """
     module = parse_module(data, trusted=True)
     free = without_types(module)
     if free is None:
-        return None
+        return None, None
     with module.context:
-        drafts = [draft(bytecode(module)), draft(free)]
-    before, after = (None if one is None else figures(one) for one in drafts)
-    return None if before is None or after is None or saves(before, after) else free
+        typed, other = draft(bytecode(module)), draft(free)
+    if typed is None or other is None or saves(figures(typed), figures(other)):
+        return None, typed
+    return free, other
 
 
 def without_types(module: Any) -> bytes | None:
-    """Return a copy of ``module``, and of its results, without the shardings of types; None where it has no types."""
+    """Return a copy of ``module``, and of its results, without the shardings of types; None where it has no types.
+
+    JAX gives the constraint of a type the location of the op whose result it constrains. What a user writes has a
+    location of its own.
+    """
     copy = copy_module(module)
     with copy.context:
-        names = [(op, _name(op)) for _, op in numbered_ops(copy) if op.name == _CONSTRAINT]
-        if not any(name in _COMPUTES for _, name in names):
+        of_types = [op for _, op in numbered_ops(copy) if op.name == _CONSTRAINT and _is_of_a_type(op)]
+        if not of_types:
             return None
-        for op, name in names:
-            if name not in _WRITTEN and "(" not in name:
-                op.results[0].replace_all_uses_with(op.operands[0])
-                op.erase()
+        for op in of_types:
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
         signature = Signature(main_of(copy))
         for row in signature.results:
             for name in ANNOTATIONS:
@@ -60,6 +64,7 @@ def without_types(module: Any) -> bytes | None:
         return bytecode(copy)
 
 
-def _name(op: Any) -> str:
-    """Return JAX's name of an op: of a constraint that it made of a type, the name of what made the value."""
-    return named(op.location)[0].rpartition("/")[2]
+def _is_of_a_type(constraint: Any) -> bool:
+    maker = constraint.operands[0].owner
+    is_named = named(constraint.location)[0] != ""
+    return is_named and not isinstance(maker, ir.Block) and maker.location == constraint.location

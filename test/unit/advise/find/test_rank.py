@@ -12,7 +12,7 @@ from shardpass.advise.find.gap import _read
 from shardpass.advise.find.propose import KINDS, SPREAD
 from shardpass.advise.find.propose.mesh import shapes
 from shardpass.advise.find.propose.program import Context
-from shardpass.advise.find.rank import Trial, best, in_turn
+from shardpass.advise.find.rank import Trial, best, in_turn, memory_first, outweighs, thinnest
 from shardpass.advise.place.sites import Sites, read
 from shardpass.advise.place.write import Change
 from shardpass.report.findings import Figures
@@ -185,3 +185,23 @@ def test_a_line_that_was_cut_is_left_out() -> None:
     row: dict[str, Any] = {"bytes": 1, "memory": 2, "flops": 3, "seconds": 0.5}
     text = f'["a", {row}]\n["b", {{"bytes": 1, "mem'.replace("'", '"')
     assert dict(_read(text.encode())) == {"a": Figures(**row)}
+
+
+def test_memory_comes_first_where_it_saves_more_than_the_first_edit() -> None:
+    """Half of the memory, if the edit saves less of all; or half of the time of an edit that gives up a split."""
+    thin, fast = trial("spread", 1.0, memory=400), trial("value", 0.6)
+    assert memory_first(BASE, fast, [thin, fast]) == 0.5
+    assert memory_first(BASE, trial("value", 0.3), [thin]) == 0.0
+    assert memory_first(BASE, fast, [trial("spread", 1.0, memory=600)]) == 0.0
+    assert memory_first(BASE, trial("argument", 0.6, harm=1), []) == pytest.approx(0.2)
+
+
+def test_the_thinnest_comes_first_and_fewer_places_of_about_the_same() -> None:
+    least, near, more = (trial(kind, 1.0, memory=size) for kind, size in (("zero", 400), ("twin", 450), ("zero", 700)))
+    assert thinnest(BASE, [more, least, near, trial("zero", 2.0, memory=100)], 0.2) == [near, least, more]
+    assert thinnest(BASE, [more, least, near], 0.5) == [near, least]
+
+
+def test_a_cause_outweighs_an_edit_that_saves_a_smaller_part() -> None:
+    assert outweighs(600, BASE, Figures(900, 1000, 0, 0.5))
+    assert not outweighs(400, BASE, Figures(900, 1000, 0, 0.5))
