@@ -67,6 +67,9 @@ class Relaxed:
         """
         if any(map(self._are_constants, pairs)):
             return None
+        other = next((pair for pair in pairs if not self._equal(*pair, set(INEXACT))), None)
+        if other is not None and not self._equal(*other, set()):  # not the values of all others, of a wrong program
+            return None
         used, left = set[Law](), list(pairs)
         for few in ([], [ZERO]):  # most pairs need no more
             count, off = len(left), set(INEXACT) - set(few)

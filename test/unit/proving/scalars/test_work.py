@@ -10,8 +10,10 @@ from shardpass.ir.context import parse_module
 from shardpass.proving import proof
 from shardpass.proving.relations.calls import functions_of
 from shardpass.proving.relations.evaluate import type_of
+from shardpass.proving.relations.laws import Laws
 from shardpass.proving.scalars import table as scalars
 from shardpass.proving.scalars.proof import RULES, ElementProof
+from shardpass.proving.scalars.relaxed import Relaxed
 from shardpass.proving.scalars.table import Scalars, TooLarge
 from shardpass.proving.scalars.values import Fields
 from shardpass.proving.scalars.walk import ScalarWalk, Value
@@ -34,6 +36,19 @@ def spent(count):
 def test_the_value_of_a_sum_takes_one_pass():
     """Four times as many summands take about four times the work, not sixteen times."""
     assert spent(256) <= 5 * spent(64)
+
+
+def compared(count):
+    """The work of a comparison of ``count`` sums with sums of other operands."""
+    table = Scalars()
+    x, y = (table.rows(("add", "f32"), [table.fresh(name, (count,)), table.fresh("z", (count,))]) for name in "xy")
+    table.work = 0
+    assert not Relaxed(table, Laws()).same(list(zip(x.tolist(), y.tolist(), strict=True)))
+    return table.work
+
+
+def test_one_pair_that_no_law_makes_equal_ends_the_comparison():
+    assert compared(256) == compared(1) > 0
 
 
 def elements(whole, local):
