@@ -11,7 +11,8 @@ import numpy as np
 
 from shardpass.element_types import element_type
 from shardpass.proving.relations.apart import total_apart
-from shardpass.proving.relations.combine import add_rows, cells, combine
+from shardpass.proving.relations.combine import add_rows, cells, combine, operands_of
+from shardpass.proving.relations.compare import equal
 from shardpass.proving.relations.elements import is_neutral, neutral
 from shardpass.proving.relations.evaluate import Rule, Site, Unknown, type_of
 from shardpass.proving.relations.laws import DIVISOR, FACTOR, NEGATED_SUM, WITHIN, ZERO, Law
@@ -26,6 +27,7 @@ from shardpass.proving.rules.elementwise import BOUNDING
 from shardpass.proving.rules.integers import Box, is_integer
 from shardpass.proving.rules.manual import meshes_around
 from shardpass.proving.rules.movement import attribute, cut
+from shardpass.proving.rules.nested_sums import summed_inside_out
 from shardpass.sharding import Mesh
 
 _OPPOSITE = {**BOUNDING, "and": "or", "or": "and"}
@@ -160,7 +162,26 @@ def _going_on(stack: Stack, dim: int, size: int) -> Ints | None:
 def all_reduce(site: Site) -> list[Content]:
     groups = groups_of(site)
     name = reducer_of(site.op)
-    return [site.result(summed(site, c, groups, name), index) for index, c in enumerate(site.operands)]
+    result = []
+    for index, operand in enumerate(site.operands):
+        try:
+            pieces = summed(site, operand, groups, name)
+        except Unknown:
+            total = _inside_out(site, index, groups, name)
+            if total is None:
+                raise
+            pieces = list(total)
+        result.append(site.result(pieces, index))
+    return result
+
+
+def _inside_out(site: Site, index: int, groups: Groups, name: str) -> Sequence[Piece] | None:
+    """Return the sum of operand ``index`` over ``groups`` where its elements are summed over devices first."""
+
+    def over(content: Content, rows: Ints) -> Sequence[Piece]:
+        return summed(site, content, groups_from(rows, site.devices), name)
+
+    return summed_inside_out(site, index, groups.rows, over) if name == "add" else None
 
 
 def summed(site: Site, operand: Content, groups: Groups, name: str) -> list[Piece]:
@@ -201,11 +222,29 @@ def _sum(site: Site, pieces: Sequence[Piece], box: Box, reducer: tuple[str, str]
     if len(busy) == 1:
         return Piece(busy[0].term, busy[0].a, busy[0].b, *box)
     stack = of_pieces(busy, box)
-    if stack is not None:
-        return _stack_sum(site, stack, reducer)
+    total = None if stack is None else _stack_sum(site, stack, reducer)
+    if total is None:
+        total = _chosen_alike(site, busy, box, reducer)
+    if stack is not None or total is not None:
+        return total
     if not all(adds_up(terms.all[p.term].reducer, reducer) for p in busy):
         return None
     return total_apart(terms, [(p.term, p.a, p.b[None]) for p in busy], box)
+
+
+def _chosen_alike(site: Site, pieces: Sequence[Piece], box: Box, reducer: tuple[str, str]) -> Piece | None:
+    """Return the sum of choices by one predicate as the choice between the sums; None for other pieces."""
+    terms = site.terms
+    key = terms.all[pieces[0].term].key
+    if any(terms.all[p.term].key[0] != "select" for p in pieces):
+        return None
+    by, *sides = zip(*(operands_of(terms, p, box) for p in pieces), strict=True)
+    if not all(equal(terms, by[0], other, box) for other in by[1:]):
+        return None
+    sums = [_sum(site, side, box, reducer) for side in sides]
+    if any(p is None for p in sums):
+        return None
+    return combine(terms, key, [by[0], *(p for p in sums if p is not None)], box)
 
 
 def _stack_sum(site: Site, stack: Stack, reducer: tuple[str, str]) -> Piece | None:
