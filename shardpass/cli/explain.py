@@ -71,9 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--emit",
-        choices=("perfetto", "model-explorer", "model-explorer-data"),
-        help="print the schedule for another tool: a trace for ui.perfetto.dev; a graph for Model Explorer, and the "
-        "seconds of its nodes",
+        choices=("perfetto",),
+        help="print the schedule for another tool: a trace for ui.perfetto.dev",
     )
     add("-o", "--output", metavar="FILE", help="write the output to FILE")
     add(
