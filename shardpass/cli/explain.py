@@ -119,12 +119,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--diff", metavar="MODULE2", help="compare with MODULE2, collective by collective")
     add(
-        "--against",
-        type=_ways,
-        metavar="WAYS",
-        help="compare with the programs of other partitioners: xla, shardy, or xla,shardy",
-    )
-    add(
         "--profile-dir",
         metavar="FOLDER",
         help="folder written by jax.profiler.trace while the program ran: show measured beside modeled times; only "
@@ -184,13 +178,6 @@ def _size(text: str) -> int:
     return limit
 
 
-def _ways(text: str) -> tuple[str, ...]:
-    ways = tuple(text.split(","))
-    if unknown := [way for way in ways if way not in ("xla", "shardy")]:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no partitioner: give xla, shardy, or xla,shardy")
-    return ways
-
-
 @command
 def main(argv: Sequence[str]) -> int:
     """Return the exit status: 0, 1 bad input, 2 bad usage."""
@@ -201,7 +188,6 @@ def main(argv: Sequence[str]) -> int:
     if args.module is not None and re.fullmatch(r"SP[0-9]{3}", args.module) and not os.path.exists(args.module):
         return _explain_code(args.module)
 
-    import json
     from dataclasses import replace
 
     from shardpass.advise.find.findings import Wanted
@@ -235,10 +221,6 @@ def main(argv: Sequence[str]) -> int:
     if args.diff is not None:
         other = explain(*module_at(args.diff, args.timeout, args.target), **options)
         show(explanation.diff(other))
-        return 0
-    if args.against is not None:
-        compared = explanation.against(*args.against)
-        print(json.dumps(compared.as_dict(), indent=2) if form == "json" else compared)
         return 0
     if args.hints:
         from shardpass.advise.suggest.explain import no_hints, with_hints

@@ -8,7 +8,6 @@ from typing import Any
 
 from shardpass.diagnostics.arguments import wrong_argument
 from shardpass.ir.whole_file import write_whole
-from shardpass.report.against import Against, against
 from shardpass.report.collectives import collectives_of
 from shardpass.report.diff import Difference, difference
 from shardpass.report.emit import FORMS, emitted
@@ -17,7 +16,6 @@ from shardpass.report.notebook import framed
 from shardpass.report.page import to_html
 from shardpass.report.report import Report
 from shardpass.report.text import text
-from shardpass.runtime.peers import OURS
 
 
 @dataclass(frozen=True)
@@ -37,15 +35,6 @@ class Explanation(Report):
     def diff(self, other: Report) -> Difference:
         """Compare the collectives with the collectives of ``other``: new, gone, moved or changed."""
         return difference(collectives_of(self), collectives_of(other))
-
-    def against(self, *ways: str) -> Against:
-        """Compare with the programs of other partitioners, "xla" or "shardy", each compiled in a separate process.
-        ``print`` the result.
-        """
-        if self.partitioner != OURS:
-            wanted = 'none, of a program that shardpass did not partition: ask explain(..., partitioner="shardpass")'
-            raise wrong_argument("against", "ways", ways or ("xla",), wanted)
-        return against(self, ways or ("xla",))
 
     def emit(self, form: str) -> str:
         """Write the report for another tool: "perfetto", a trace of the schedule; "sarif", the findings for review

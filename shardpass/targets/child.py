@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from shardpass.diagnostics import ShardpassError
+from shardpass.runtime.peers import SHARDY
 from shardpass.targets.compiler import ENDED_IDLE
 from shardpass.targets.target import CPU, TPU, Target, parse_target
 
@@ -36,15 +37,15 @@ def serve(name: str, donate: bool, idle: float) -> None:
         asked = json.loads(line)
         before = time.process_time()
         with jax_private.drafts() if asked["draft"] and target.platform == CPU else nullcontext():
-            answer, hlo = _answer(given.read(asked["length"]), target, donate)
+            answer, hlo = _answer(given.read(asked["length"]), target, donate, asked["way"])
         answer["spent"] = time.process_time() - before
         sys.stdout.buffer.write(b"\n@" + json.dumps(answer).encode() + b"\n" + hlo)
         sys.stdout.buffer.flush()
 
 
-def _answer(module: bytes, target: Target, donate: bool) -> tuple[dict[str, Any], bytes]:
+def _answer(module: bytes, target: Target, donate: bool, way: str) -> tuple[dict[str, Any], bytes]:
     try:
-        executable = _executable(module, target, donate)
+        executable = _executable(module, target, donate, way)
         hlo = executable.hlo_modules()[0].to_string().encode()
         stats = executable.get_compiled_memory_stats()
     except ShardpassError as error:
@@ -61,13 +62,19 @@ def _answer(module: bytes, target: Target, donate: bool) -> tuple[dict[str, Any]
     }, hlo
 
 
-def _executable(module: bytes, target: Target, donate: bool) -> Any:
-    """Compile ``module``. On a card, XLA:GPU measures which products its own kernels can compute; without a card it may
-    try one that they cannot, and then a library has to.
+def _executable(module: bytes, target: Target, donate: bool, way: str) -> Any:
+    """Compile ``module``; with ``way`` SHARDY, Shardy's own passes partition it before.
+
+    On a card, XLA:GPU measures which products its own kernels can compute; without a card it may try one that they
+    cannot, and then a library has to.
     """
     from shardpass.ir import jax_private
     from shardpass.ir.context import parse_module
+    from shardpass.runtime.shardy_passes import shardy_module
 
+    if way == SHARDY:
+        text = parse_module(module, trusted=True).operation.get_asm(enable_debug_info=True)
+        return _built(shardy_module(text), target, donate)
     try:
         return _built(parse_module(module, trusted=True), target, donate)
     except ShardpassError as error:

@@ -5,8 +5,8 @@ ends the process over some programs, and may take long over others: such a progr
 new child. The child of ``shared`` serves all reports of this process, and ends after ``IDLE`` seconds without work.
 
 Protocol (``shardpass.targets.child`` is the other side): on the child's stdin, for each program, a line of JSON (the
-length of the module, and whether a draft will do), and the module. On its stdout a line of JSON that starts with "@":
-XLA's statistics and the length of the HLO, then the HLO; or what went wrong.
+length of the module, its partitioner, and whether a draft will do), and the module. On its stdout a line of JSON that
+starts with "@": XLA's statistics and the length of the HLO, then the HLO; or what went wrong.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from shardpass.diagnostics import ShardpassError
 from shardpass.diagnostics.table_cost import TARGET_FAILED
 from shardpass.diagnostics.table_runtime import PEER_FAILED
 from shardpass.ir.child import making_files, temporary_file
-from shardpass.runtime.peers import TIMEOUT
+from shardpass.runtime.peers import XLA
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.target import CPU, Target
 from shardpass.targets.versions import compiler_version
 
-WAY = "xla"
+TIMEOUT = 600.0
 IDLE = 60.0  # seconds after which the child of ``shared`` ends by itself
 ENDED_IDLE = 75  # its status then
 # libtpu asks a server of metadata for its host unless it is named, and locks a file that the calling process may hold
@@ -53,8 +53,9 @@ tell: Callable[[str], None] | None = None  # where a command says that a long co
 class Compiler:
     """Compile annotated modules with XLA's partitioner, and partitioned modules unchanged, for ``target``.
 
-    A context manager: the child ends with the block. ``donate``: as of ``runtime.peers.build``. ``idle``: seconds
-    without a program after which the child ends by itself, and the next program starts another; 0 is never.
+    A context manager: the child ends with the block. ``donate``: results may lie in donated arguments, as in the
+    program that ``jax.jit`` runs. ``idle``: seconds without a program after which the child ends by itself, and the
+    next program starts another; 0 is never.
 
     Raises ShardpassError (SP909) where the compiler is not installed.
     """
@@ -99,26 +100,27 @@ class Compiler:
         errors.close()
         return lines[-1] if lines else f"its process ended with status {child.returncode}"
 
-    def compile(self, module: bytes, *, draft: bool = False) -> Compiled:
-        """Compile ``module`` (MLIR's bytecode or text). ``draft``: as ``jax_private.drafts`` does.
+    def compile(self, module: bytes, *, draft: bool = False, way: str = XLA) -> Compiled:
+        """Compile ``module`` (MLIR's bytecode or text). ``draft``: as ``jax_private.drafts`` does. ``way``: the
+        partitioner of an annotated module, XLA or SHARDY.
 
         Raises ShardpassError (SP911; SP553 of CPU devices) where XLA fails, ends its process, or takes too long.
         """
         with self._lock:
             self.compiled += 1
-            facts, hlo = self._answer(module, draft)
+            facts, hlo = self._answer(module, draft, way)
             self.spent += facts.get("spent", 0.0)
         if "failed" in facts:
-            raise self._failed(facts["failed"])
+            raise self._failed(facts["failed"], way)
         return Compiled(hlo.decode(), self.target, **facts, version=self.version)
 
-    def _failed(self, reason: str) -> ShardpassError:
+    def _failed(self, reason: str, way: str) -> ShardpassError:
         if self.target.platform == CPU:
-            return PEER_FAILED.error(way=WAY, reason=reason[:300])
+            return PEER_FAILED.error(way=way, reason=reason[:300])
         target, devices = str(self.target), self.target.devices
         return TARGET_FAILED.error(compiler=self.target.compiler, target=target, reason=reason[:600], devices=devices)
 
-    def _answer(self, module: bytes, draft: bool) -> tuple[dict[str, Any], bytes]:
+    def _answer(self, module: bytes, draft: bool, way: str) -> tuple[dict[str, Any], bytes]:
         """Send ``module`` to the child and return its answer. Raises ShardpassError if no answer arrives."""
         while True:
             if self._child is None:
@@ -126,14 +128,14 @@ class Compiler:
                     self._child = self._start()
             child = self._child
             try:
-                return self._ask(child, module, draft)
+                return self._ask(child, module, draft, way)
             except (OSError, EOFError, TimeoutError) as error:
                 reason = self._end()
                 if self.idle and child.returncode == ENDED_IDLE:
                     continue
                 if isinstance(error, TimeoutError):
                     reason = f"it took more than {self.timeout:.0f} s"
-                raise self._failed(reason) from None
+                raise self._failed(reason, way) from None
 
     def _start(self) -> subprocess.Popen[bytes]:
         call = f"from shardpass.targets.child import serve; serve({str(self.target)!r}, {self.donate}, {self.idle})"
@@ -147,9 +149,11 @@ class Compiler:
             env=child_environment(),
         )
 
-    def _ask(self, child: subprocess.Popen[bytes], module: bytes, draft: bool) -> tuple[dict[str, Any], bytes]:
+    def _ask(
+        self, child: subprocess.Popen[bytes], module: bytes, draft: bool, way: str
+    ) -> tuple[dict[str, Any], bytes]:
         pipes = _Pipes(child, time.monotonic() + self.timeout, f"{self.target.compiler} compiles for {self.target}")
-        pipes.write(json.dumps({"length": len(module), "draft": draft}).encode() + b"\n" + module)
+        pipes.write(json.dumps({"length": len(module), "draft": draft, "way": way}).encode() + b"\n" + module)
         while not (line := pipes.line()).startswith(b"@"):
             pass  # what XLA prints
         facts = json.loads(line[1:])

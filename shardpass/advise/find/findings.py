@@ -20,13 +20,12 @@ from shardpass.advise.find.verify import figures
 from shardpass.cost.chosen import chosen
 from shardpass.cost.machine import Machine
 from shardpass.diagnostics import ShardpassError, collect
-from shardpass.ir.context import parse_module
 from shardpass.report.explanation import Explanation
 from shardpass.report.findings import EDITED, INTERRUPTED, NAME, NOW, Finding, Findings, Gap
 from shardpass.report.hlo.programs import explain_built
 from shardpass.report.naming import Sources
 from shardpass.report.rows import DecidedFact
-from shardpass.runtime.peers import XLA, PeerProgram, build
+from shardpass.runtime.peers import XLA
 from shardpass.sharding import Mesh
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import Compiler, shared
@@ -98,14 +97,14 @@ def _findings(
         finally:
             runs.append(spent_by_children() - before)
 
-    def explained(program: Compiled | PeerProgram) -> Explanation:
+    def explained(program: Compiled) -> Explanation:
         asked = explanation.partitioner, mesh, machine, folders, explanation.compiler
         return explain_built(program, file, *asked)
 
-    def compiled(module: bytes, draft: bool) -> Compiled | PeerProgram:
+    def compiled(module: bytes, draft: bool) -> Compiled:
         nonlocal quick
         if explanation.partitioner != XLA:
-            return build(explanation.partitioner, _text(module), explanation.devices)
+            return local.compile(module, way=explanation.partitioner)
         try:
             return (quick if draft else local).compile(module, draft=draft)
         except ShardpassError:
@@ -147,10 +146,3 @@ def _whole(explanation: Explanation) -> float:
     """Return the processor seconds of a compile for a target, which makes no drafts; 0.0 of any other program."""
     built = explanation.built
     return built.spent if isinstance(built, Compiled) and built.target.platform != CPU else 0.0
-
-
-def _text(module: bytes) -> str:
-    """Convert a module from bytecode to the text that Shardy's passes read."""
-    parsed = parse_module(module, trusted=True)
-    with parsed.context:
-        return str(parsed.operation.get_asm(enable_debug_info=True))

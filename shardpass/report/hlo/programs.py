@@ -3,7 +3,7 @@
 1. A file, or a text, of HLO that is partitioned already, before or after XLA's optimizations: as it is.
 2. A ``jax.stages.Compiled``: the text that it prints, with XLA's statistics of its memory.
 3. An annotated module for which another partitioner or a target is asked: a process of its own compiles the module,
-   for virtual CPU devices or for those of the target (``targets.compiler``, ``runtime.peers``). Nothing runs.
+   for virtual CPU devices or for those of the target (``targets.compiler``). Nothing runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from shardpass.report.build import called
 from shardpass.report.explanation import Explanation
 from shardpass.report.hlo.explain import explain_hlo
 from shardpass.report.rows import MemoryFacts
-from shardpass.runtime.peers import PeerProgram, build
+from shardpass.runtime.peers import SHARDY
 from shardpass.sharding import Mesh
 from shardpass.targets.compiled import Compiled
 from shardpass.targets.compiler import shared
@@ -119,9 +119,7 @@ def explain_partitioned_by(
         if devices is None:
             devices = 1 if mesh is None else mesh.size
             set_num_devices(module, devices)
-    given: bytes | str
-    program: Compiled | PeerProgram
-    asked = named and isinstance(machine, str) and target is None and partitioner != "shardy"
+    asked = named and isinstance(machine, str) and target is None and partitioner != SHARDY
     meant = target_on(str(machine), devices) if asked else None
     stand_in = (
         "" if meant is None else f"XLA:CPU in place of {meant.compiler}: pip install 'shardpass[{extra_of(meant)}]'"
@@ -137,22 +135,17 @@ def explain_partitioned_by(
     if target.devices != devices:
         where = NOWHERE if file == UNNAMED else Place(file)
         raise TARGET_SIZE.error(where, count=devices, target=str(target), size=target.devices)
-    if partitioner == "shardy" and target.platform != CPU:
+    if partitioner == SHARDY and target.platform != CPU:
         raise TARGET_PARTITIONER.error(target=str(target), partitioner=partitioner)
-    compiler = ""
-    if partitioner != "shardy":
-        given = bytecode(module)
-        program = shared(target).compile(given)
-        compiler = "" if target.platform == CPU else f"{target.compiler} for {target} ({program.version}){_ORDER}"
-    else:
-        given = str(module.operation.get_asm(enable_debug_info=True))
-        program = build(partitioner, given, devices)
+    given = bytecode(module)
+    program = shared(target).compile(given, way=partitioner)
+    compiler = "" if target.platform == CPU else f"{target.compiler} for {target} ({program.version}){_ORDER}"
     report = explain_built(program, called(module, file), partitioner, mesh, machine, folders, compiler, lists=True)
     return replace(report, given=given, built=program, stand_in=stand_in)
 
 
 def explain_built(
-    program: Compiled | PeerProgram,
+    program: Compiled,
     file: str,
     partitioner: str,
     mesh: Mesh | None,

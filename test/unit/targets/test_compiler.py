@@ -7,6 +7,7 @@ from shardpass.diagnostics.table_runtime import COMPILE_FAILED
 from shardpass.hlo.read import read_program
 from shardpass.hlo.work import work_of
 from shardpass.ir import jax_private
+from shardpass.runtime.peers import SHARDY, WAYS, XLA
 from shardpass.targets import child
 from shardpass.targets import compiler as targets_compiler
 from shardpass.targets.compiled import Compiled
@@ -42,6 +43,20 @@ def test_one_child_compiles_all_variants():
     assert whole.memory - whole.temporaries == whole.arguments + 64 * 16 * 4
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_each_partitioner_gathers_the_result(way):
+    with Compiler(cpu(8)) as compiler:
+        found = compiler.compile(WHOLE.encode(), way=way)
+    assert found.bytes_received == 7 * 8 * 16 * 4
+    assert (found.arguments, found.results) == (4 * (8 * 32 + 32 * 16), 64 * 16 * 4)
+
+
+def test_a_program_that_a_partitioner_refuses_names_it():
+    with Compiler(cpu(8)) as compiler, pytest.raises(ShardpassError, match="shardy") as raised:
+        compiler.compile(b"module { nonsense }", way=SHARDY)
+    assert raised.value.code == "SP553"
+
+
 def test_products_that_xla_cannot_tile_are_computed_by_a_library(monkeypatch):
     options = []
 
@@ -52,7 +67,7 @@ def test_products_that_xla_cannot_tile_are_computed_by_a_library(monkeypatch):
         return "the program"
 
     monkeypatch.setattr(child, "_built", built)
-    assert child._executable(SPLIT.encode(), cpu(8), True) == "the program"
+    assert child._executable(SPLIT.encode(), cpu(8), True, XLA) == "the program"
     assert options == [(), (("xla_gpu_enable_triton_gemm", False),)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ import shardpass.jax as spj
 from shardpass.cli.explain import main
 from shardpass.cost.machine import find_machine
 from shardpass.diagnostics import ShardpassError
-from shardpass.ir.context import parse_module
-from shardpass.report.text import show_bytes
 
 MESH = AbstractMesh((8,), ("d",), axis_types=(AxisType.Auto,))
 X, W = jax.ShapeDtypeStruct((64, 128), jnp.float32), jax.ShapeDtypeStruct((128, 32), jnp.float32)
@@ -163,40 +160,6 @@ def test_the_command_takes_a_machine(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert printed["--machine", "pod"]["seconds"] != printed[()]["seconds"]
     assert main([str(file), "--machine", "abacus"]) == 1
     assert "SP901" in capsys.readouterr().err
-
-
-def test_others_beside_it() -> None:
-    """XLA's partitioner, in a process of its own, makes the same all_reduce of this; what fails says why."""
-    found = shardpass.explain(lowered(), effort=0).against("xla")
-    (xla,) = found.peers
-    assert xla.kinds == {"all_reduce": (1, RECEIVED)}
-    assert "received" in str(found)
-
-
-def test_memory_beside_others_is_measured_on_both_sides() -> None:
-    """Ours is XLA's statistic of what shardpass has built, not the estimate of the report."""
-    explained = shardpass.explain(lowered(), effort=0)
-    found = explained.against("xla")
-    stats = shardpass.compile(explained.built).memory_stats()
-    measured = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
-    assert found.memory == measured
-    (row,) = [line for line in str(found).splitlines() if line.startswith("memory")]
-    assert row.split() == [
-        "memory,",
-        "compiled",
-        *show_bytes(measured).split(),
-        *show_bytes(found.peers[0].memory).split(),
-    ]
-    assert found.as_dict()["shardpass"]["memory"] == measured
-
-
-def test_memory_beside_others_is_left_out_where_ours_was_not_compiled() -> None:
-    """A module that is not partitioned is none that we have built."""
-    found = replace(shardpass.explain(lowered(), effort=0), built=parse_module(lowered().as_text())).against("xla")
-    assert found.memory is None
-    assert [way for way, _ in found.failed] == ["shardpass"]
-    (row,) = [line for line in str(found).splitlines() if line.startswith("memory")]
-    assert row.split() == ["memory,", "compiled", "-", *show_bytes(found.peers[0].memory).split()]
 
 
 def test_the_command_compares_two_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
