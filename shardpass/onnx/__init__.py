@@ -4,7 +4,6 @@
     report = shardpass.onnx.check_model(model, strict=True)
     report.findings                                    # diagnostics, errors first
     shardpass.onnx.completed_model(model, report)      # bytes: the model with every missing spec
-    print(shardpass.onnx.draw(layout, (8, 12)))        # which devices hold which block
 
     program = shardpass.onnx.to_stablehlo(model)       # to partition and run it; needs JAX
     shardpass.onnx.check_model(model, beyond=shardpass.onnx.propagated)   # ops without rules, by propagation
@@ -17,7 +16,6 @@ from typing import Any
 
 from shardpass.onnx.check import Report, check_model
 from shardpass.onnx.complete import completed_model
-from shardpass.onnx.drawing import draw
 from shardpass.onnx.layout import Layout, layout_of, spec_of
 from shardpass.onnx.model import Model, looks_like_a_model, read_model
 
@@ -27,7 +25,6 @@ __all__ = [
     "Report",
     "check_model",
     "completed_model",
-    "draw",
     "layout_of",
     "looks_like_a_model",
     "propagated",
