@@ -1,9 +1,7 @@
 """Run per-device programs on StableHLO's reference interpreter, which shares no code with XLA.
 
-By default the program is first written out for all devices in step (``lockstep``). With ``threads`` it runs as N
-programs at once, on a grid of one replica by N partitions, by `interpreter.run_parallel` (StableHLO's own testing
-dialect), where collectives with channel handles meet each other: that takes a core for each device, and no
-collective may wait for more than three seconds.
+The program is first written out for all devices in step (``lockstep``). StableHLO's own `interpreter.run_parallel` runs
+N programs at once, which takes a core for each device, and no collective may wait for more than three seconds.
 
 NumPy arrays that MLIR's Python attributes cannot give back (bf16, f8, i4, complex) leave as wider ones
 (``_CARRIERS``), exactly. The interpreter aborts its process on what it does not know, so by default it runs in a
@@ -43,14 +41,12 @@ def interpret(
     module: Any,
     *arrays: Any,
     padding: Any = 0,
-    threads: bool = False,
     isolated: bool = True,
     timeout: float | None = None,
 ) -> list[Array]:
     """Run a partitioned module (text, bytecode or ``ir.Module``) on whole arrays; return whole arrays.
 
-    ``padding`` is as in ``Executable.place``; ``threads``: a thread for each device,
-    instead of all in step; ``isolated``: in a process of its own; ``timeout`` in seconds.
+    ``padding`` is as in ``Executable.place``; ``isolated``: in a process of its own; ``timeout`` in seconds.
 
     Raises:
         ShardpassError: as ``compile`` and ``place`` do, SP540 where the interpreter stops, and SP541 where devices wait
@@ -64,7 +60,7 @@ def interpret(
         split(np.asarray(array), boundary, devices, padding)
         for array, boundary in zip(arrays, signature.arguments, strict=True)
     ]
-    results = run_tiles(copy, signature, tiles, threads=threads, isolated=isolated, timeout=timeout)
+    results = run_tiles(copy, signature, tiles, isolated=isolated, timeout=timeout)
     return [join(row, boundary) for row, boundary in zip(results, signature.results, strict=True)]
 
 
@@ -73,12 +69,11 @@ def run_tiles(
     signature: Signature,
     tiles: Sequence[Sequence[Array]],
     *,
-    threads: bool = False,
     isolated: bool = True,
     timeout: float | None = None,
 ) -> list[list[Array]]:
     """Run [argument][device] tiles to [result][device] tiles. Changes the module, which must be of ``own_copy``."""
-    return next(run_each(module, signature, [tiles], threads=threads, isolated=isolated, timeout=timeout))
+    return next(run_each(module, signature, [tiles], isolated=isolated, timeout=timeout))
 
 
 def run_each(
@@ -86,7 +81,6 @@ def run_each(
     signature: Signature,
     runs: Sequence[Sequence[Sequence[Array]]],
     *,
-    threads: bool = False,
     isolated: bool = True,
     timeout: float | None = None,
 ) -> Iterator[list[list[Array]]]:
@@ -99,13 +93,12 @@ def run_each(
         write_out_chlo(module)
         _copy_what_is_scattered_into(module)
         step = Lockstep({f.attributes["sym_name"].value: operation(f) for f in module.body.operations}, devices)
-        program = _wrap(module, signature, None if threads else step)
+        program = _wrap(module, signature, step)
         text = module.operation.get_asm(binary=True)
     by_device = [[np.ascontiguousarray(row[device]) for device in range(devices) for row in tiles] for tiles in runs]
     for flat in _in_child(text, by_device, timeout) if isolated else (evaluate(text, run) for run in by_device):
-        if not threads:
-            *flat, noted = flat
-            _refuse_waiting(step, np.asarray(noted).tolist())
+        *flat, noted = flat
+        _refuse_waiting(step, np.asarray(noted).tolist())
         yield _by_result(flat, signature)
     del program
 
@@ -145,11 +138,8 @@ _CARRIERS = {
 }
 
 
-def _wrap(module: Any, signature: Signature, step: Lockstep | None) -> Any:
-    """Rename main to @spmd, and make a new main that runs it on all devices.
-
-    Returns the old main, which the new one does not call where all devices run in ``step``.
-    """
+def _wrap(module: Any, signature: Signature, step: Lockstep) -> Any:
+    """Rename main to @spmd, and make a new main that runs its ops on all devices in ``step``; return the old main."""
     program = main_of(module)
     program.attributes["sym_name"] = ir.StringAttr.get(SPMD)
     program.attributes["sym_visibility"] = ir.StringAttr.get("private")
@@ -158,16 +148,11 @@ def _wrap(module: Any, signature: Signature, step: Lockstep | None) -> Any:
         main = func.FuncOp("main", ir.FunctionType.get(inputs, []))
         block = main.add_entry_block()
     with ir.InsertionPoint(block):
-        values = (
-            _threads(program, block.arguments, signature)
-            if step is None
-            else _in_step(step, program, block.arguments, signature)
-        )
+        values = _in_step(step, program, block.arguments, signature)
         carried = [part for value in values for part in _carried(value)]
         func.ReturnOp(carried)
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [v.type for v in carried]))
-    if step is not None:
-        program.operation.detach_from_parent()
+    program.operation.detach_from_parent()
     return program
 
 
@@ -180,18 +165,6 @@ def _copy_what_is_scattered_into(module: Any) -> None:
                 shape = list(value.type.shape)
                 with ir.InsertionPoint(op):
                     op.operands[k] = hlo.slice(value, [0] * len(shape), shape, [1] * len(shape))
-
-
-def _threads(program: Any, arguments: Any, signature: Signature) -> list[Any]:
-    kind = program.attributes["function_type"].value
-    grid = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.FlatSymbolRefAttr.get(SPMD)] * signature.num_devices)])
-    run = ir.Operation.create(
-        "interpreter.run_parallel",
-        results=list(kind.results) * signature.num_devices,
-        operands=list(arguments),
-        attributes={"programs": grid},
-    )
-    return list(run.results)
 
 
 def _in_step(step: Lockstep, program: Any, arguments: Any, signature: Signature) -> list[Any]:

@@ -109,8 +109,6 @@ RUNNERS = {
     "xla": (lambda m, x: np.asarray(compile(m)(x)[0]), 8, [[0, 4, 1, 5], [2, 6, 3, 7]]),
     "in step": (lambda m, x: interpret(m, x)[0], 8, [[0, 4, 1, 5], [2, 6, 3, 7]]),
     "in this process": (lambda m, x: interpret(m, x, isolated=False)[0], 4, [[2, 0], [1, 3]]),
-    # a thread for each device: two, as any machine has
-    "threads": (lambda m, x: interpret(m, x, threads=True)[0], 2, [[1, 0]]),
 }
 
 
