@@ -34,7 +34,7 @@ _TYPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A grid of tiles that draws itself: in a terminal with rich, in Jupyter, and as SVG."""
+    """A grid of tiles that draws itself: in a terminal with rich, and in notebooks and files as SVG."""
 
     grid: Grid
 
@@ -55,8 +55,9 @@ class Picture:
         """Return the picture as an SVG document."""
         return picture_svg.document(self.grid)
 
-    def _repr_html_(self) -> str:
-        return picture_svg.html(self.grid)
+    def _repr_svg_(self) -> str:
+        """Show the picture in notebooks."""
+        return self.svg()
 
     def __str__(self) -> str:
         console = Console(width=WIDTH, no_color=True)

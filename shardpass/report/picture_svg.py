@@ -1,4 +1,4 @@
-"""The grid of a picture as SVG, and as the HTML that Jupyter shows. A tile has a colour, a device its number."""
+"""The grid of a picture as SVG. A tile has a colour, a device its number."""
 
 from __future__ import annotations
 
@@ -66,26 +66,3 @@ def _tooltip(cell: Cell) -> str:
     part = ", ".join(f"{a}:{b}" for a, b in cell.part)
     devices = ", ".join(map(str, cell.devices)) or "all"
     return f"[{part}] on devices {devices}"
-
-
-def html(drawn: Grid) -> str:
-    """Return the picture as HTML tables, for notebooks."""
-    rows, columns, pages = drawn.axes
-    out = [f"<div><code>{as_html(drawn.title)}</code>"]
-    for page in drawn.pages:
-        out.append('<table style="border-collapse:collapse;font-family:monospace">')
-        if pages is not None:
-            out.append(f"<caption>dimension {pages}: {drawn.part_text(pages, page[0][0])}</caption>")
-        if columns is not None:
-            heads = "".join(f"<th>{drawn.part_text(columns, cell)}</th>" for cell in page[0])
-            out.append(f"<tr><th>{'' if rows is None else f'dim {rows}'} \\ dim {columns}</th>{heads}</tr>")
-        for row in page:
-            cells = "".join(
-                f'<td style="background:{colour(cell.number)};color:#000;border:1px solid #444;text-align:center" '
-                f'title="{as_html(_tooltip(cell))}">{as_html(cell.names)}</td>'
-                for cell in row
-            )
-            out.append(f"<tr><th>{drawn.row_text(row)}</th>{cells}</tr>")
-        out.append("</table>")
-    notes = "; ".join(drawn.left_out)
-    return "\n".join([*out, f"<small>{as_html(notes)}</small></div>" if notes else "</div>"])
