@@ -178,7 +178,6 @@ def test_the_command_compares_two_programs(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--against", "gspmd"], "'gspmd' is no partitioner: give xla, shardy, or xla,shardy"),
         (["--trips", "many"], "'many' is not a number of trips"),
         (["--group-by", "moon"], "invalid choice: 'moon'"),
     ],
