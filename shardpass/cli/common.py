@@ -445,11 +445,13 @@ def read_input(path: str) -> tuple[bytes, str]:
 
     Raises ShardpassError (SP120) where it cannot be read.
     """
+    from shardpass.ir.spooled import with_an_end
+
     try:
         if path == "-":
-            return sys.stdin.buffer.read(), STDIN
+            return with_an_end(sys.stdin.buffer).read(), STDIN
         with open(path, "rb") as file:
-            return file.read(), path
+            return with_an_end(file).read(), path
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise _cannot_read(path, error) from None
 

@@ -10,6 +10,7 @@ Cases:
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -17,6 +18,15 @@ from typing import BinaryIO
 
 from shardpass.ir.child import making_files, temporary_file
 from shardpass.ir.doors import LARGE, PIECE, LargeFile
+
+
+def with_an_end(stream: BinaryIO) -> BinaryIO:
+    """Return ``stream`` if it may end. Raises OSError for a device such as ``/dev/zero``, which never does."""
+    with suppress(AttributeError, ValueError):  # it is no file of the system
+        status = os.fstat(stream.fileno())
+        if stat.S_ISCHR(status.st_mode) and not stream.isatty() and status.st_rdev != os.stat(os.devnull).st_rdev:
+            raise OSError(errno.EINVAL, "it is a device, which may be read without end")
+    return stream
 
 
 def spooled(stream: BinaryIO) -> bytes | LargeFile:
@@ -27,7 +37,7 @@ def spooled(stream: BinaryIO) -> bytes | LargeFile:
     as_file = _as_it_is(stream)
     if as_file is not None:
         return as_file
-    first = stream.read(LARGE)
+    first = with_an_end(stream).read(LARGE)
     kind = LargeFile.kind(first) if len(first) == LARGE else None
     if kind is None:
         return first + stream.read()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from shardpass.cli.common import module_at
+from shardpass.cli.common import module_at, read_input
 from shardpass.diagnostics import ShardpassError
 from shardpass.ir import spooled as spooling
 from shardpass.ir.context import parse_module
@@ -131,3 +131,20 @@ def spools(process: int, folder: Path) -> list[str]:
     """The files in ``folder``, with a name or without, that a process has open."""
     links = Path(f"/proc/{process}/fd")
     return [target for link in links.iterdir() if (target := os.readlink(link)).startswith(str(folder))]
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full"])
+def test_a_device_without_end_is_refused(device: str) -> None:
+    with open(device, "rb") as file, pytest.raises(OSError, match="read without end"):
+        spooled(file)
+
+
+def test_the_null_device_ends() -> None:
+    with open(os.devnull, "rb") as file:
+        assert spooled(file) == b""
+
+
+def test_a_command_names_a_device_without_end() -> None:
+    with pytest.raises(ShardpassError, match="read without end") as error:
+        read_input("/dev/zero")
+    assert error.value.diagnostics[0].code == "SP120"
