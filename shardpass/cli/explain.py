@@ -71,8 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--emit",
-        choices=("perfetto",),
-        help="print the schedule for another tool: a trace for ui.perfetto.dev",
+        choices=("perfetto", "model-explorer", "model-explorer-data"),
+        help="print the schedule for another tool: a trace for ui.perfetto.dev; a graph for Model Explorer, and the "
+        "seconds of its nodes",
     )
     add("-o", "--output", metavar="FILE", help="write the output to FILE")
     add(

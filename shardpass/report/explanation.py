@@ -37,8 +37,8 @@ class Explanation(Report):
         return difference(collectives_of(self), collectives_of(other))
 
     def emit(self, form: str) -> str:
-        """Write the report for another tool: "perfetto", a trace of the schedule; "sarif", the findings for review
-        tools.
+        """Write the schedule for another tool: "perfetto", a trace; "model-explorer", a graph, and
+        "model-explorer-data", the seconds of its nodes. "sarif": the findings for review tools.
 
         Raises ShardpassError: SP140 for another form, SP628 for a program without a schedule.
         """

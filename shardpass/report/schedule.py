@@ -62,6 +62,7 @@ class Schedule:
         one_by_one: the total seconds without overlap.
         exposed: for each row of the report, the seconds in which it runs and nothing computes.
         needs: for each span, the numbers of the spans whose results it reads.
+        around: for each span, the number of the loop or branch that contains it; None if there is none.
         compiler: the compiler whose order the spans follow, such as "XLA:TPU"; "" if ``cost.schedule`` placed them.
         ahead: the most prefetched bytes, arrived or in flight, during computation, in addition to the program's own
             memory.
@@ -72,6 +73,7 @@ class Schedule:
     one_by_one: float
     exposed: tuple[float, ...]
     needs: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    around: tuple[int | None, ...] = field(default=(), repr=False)
     compiler: str = ""
     ahead: int = 0
 
@@ -128,7 +130,7 @@ def made_of(slots: Sequence[Slot], tasks: Sequence[Task], rows: Sequence[Row], c
         end,
         total,
         tuple(min(row.seconds, seconds.get(number, 0.0)) for number, row in enumerate(rows)),
-        _needs(tasks, slots),
+        *_graph(tasks, slots),
         compiler=compiler,
         ahead=ahead(slots),
     )
@@ -156,19 +158,22 @@ def _span(slot: Slot, bare: Mapping[Mark, float]) -> Span:
     )
 
 
-def _needs(tasks: Sequence[Task], slots: Sequence[Slot]) -> tuple[tuple[int, ...], ...]:
-    """Return ``needs`` of the slots, across tasks without time."""
+def _graph(tasks: Sequence[Task], slots: Sequence[Slot]) -> tuple[tuple[tuple[int, ...], ...], tuple[int | None, ...]]:
+    """Return ``needs`` and ``around`` of the slots, across tasks without time."""
     places = {id(slot.task): number for number, slot in enumerate(slots)}
     needs: dict[int, tuple[int, ...]] = {}
-    todo = [tuple(tasks)]
+    around: dict[int, int | None] = {}
+    todo: list[tuple[tuple[Task, ...], int | None]] = [(tuple(tasks), None)]
     while todo:
+        some, outside = todo.pop()
         makers: list[tuple[int, ...]] = []
-        for task in todo.pop():
+        for task in some:
             above = tuple(dict.fromkeys(maker for need in task.needs for maker in makers[need]))
             number = places.get(id(task))
             if number is not None:
-                needs[number] = above
+                needs[number], around[number] = above, outside
             makers.append(above if number is None else (number,))
             if task.inside:
-                todo.append(task.inside)
-    return tuple(needs.get(number, ()) for number in range(len(slots)))
+                todo.append((task.inside, number))
+    count = range(len(slots))
+    return tuple(needs.get(number, ()) for number in count), tuple(around.get(number) for number in count)

@@ -372,6 +372,8 @@ def test_what_is_printed_goes_to_a_file(tmp_path, capsys):
         (["--format", "json"], "collectives"),
         (["--json"], "collectives"),
         (["--emit", "perfetto"], "traceEvents"),
+        (["--emit", "model-explorer"], "graphs"),
+        (["--emit", "model-explorer-data"], str(path)),
         (["--format", "sarif"], "runs"),
     ):
         assert main([str(path), *words, "-o", str(out)]) == 0

@@ -1,4 +1,4 @@
-"""The files that other tools open: traces and findings, by the rules of their formats."""
+"""The files that other tools open: traces, graphs and findings, by the rules of their formats."""
 
 from __future__ import annotations
 
@@ -122,6 +122,89 @@ def test_a_trace_counts_the_bytes_that_are_alive() -> None:
     assert set(counted) <= alive
     assert report.memory.total in counted
     assert not trace_of(explained_hlo())["C"]  # of HLO bytes by op are not known
+
+
+# ---------------------------------------------------------------- a graph
+
+VALUE = {"type": "object", "required": ["key", "value"], "additionalProperties": False, "properties": {"key": {"type": "string"}, "value": {"type": "string"}}}  # fmt: skip # noqa: E501
+STRINGS = {"type": "object", "additionalProperties": {"type": "string"}}
+
+
+def fields(required: list[str], **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
+
+
+TEXT, LIST = {"type": "string"}, "array"
+EDGE = fields(["sourceNodeId"], sourceNodeId=TEXT, sourceNodeOutputId=TEXT, targetNodeInputId=TEXT)
+NODE = fields(
+    ["id", "label"],
+    id=TEXT,
+    label=TEXT,
+    namespace=TEXT,
+    attrs={"type": LIST, "items": VALUE},
+    incomingEdges={"type": LIST, "items": EDGE},
+    outputsMetadata={"type": LIST},
+)
+OVERLAY = fields(
+    ["name", "edgeColor", "edges"],
+    name=TEXT,
+    edgeColor=TEXT,
+    edgeWidth={"type": "integer"},
+    edges={"type": LIST, "items": fields(["sourceNodeId", "targetNodeId"], sourceNodeId=TEXT, targetNodeId=TEXT)},
+)
+OVERLAYS = fields(
+    ["name", "type", "overlays"],
+    name=TEXT,
+    type={"const": "edge_overlays"},
+    overlays={"type": LIST, "items": OVERLAY},
+)
+GRAPH = fields(
+    ["id", "nodes"],
+    id=TEXT,
+    nodes={"type": LIST, "items": NODE},
+    groupNodeAttributes={"type": "object", "additionalProperties": STRINGS},
+    tasksData=fields([], edgeOverlaysDataListLeftPane={"type": LIST, "items": OVERLAYS}),
+)
+GRAPHS = fields(["label", "graphs"], label=TEXT, graphs={"type": LIST, "items": GRAPH})
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_graph_has_its_nodes_edges_and_overlays(number: int) -> None:
+    """By the classes of Model Explorer's graph builder; each edge has both of its nodes, and goes forward in time."""
+    report = reports()[number]
+    plan = report.schedule
+    assert plan is not None
+    collection = json.loads(report.emit("model-explorer"))
+    jsonschema.validate(collection, GRAPHS)
+    (graph,) = collection["graphs"]
+    nodes = {node["id"]: node for node in graph["nodes"]}
+    assert len(nodes) == len(graph["nodes"]) == sum(bool(span.tracks) for span in plan.spans)
+    edges = {(edge["sourceNodeId"], node["id"]) for node in graph["nodes"] for edge in node["incomingEdges"]}
+    assert edges
+    assert all(plan.spans[int(a)].end <= plan.spans[int(b)].start * (1 + 1e-9) for a, b in edges)
+    overlays = graph["tasksData"]["edgeOverlaysDataListLeftPane"][0]["overlays"]
+    assert {one["name"] for one in overlays} <= {axis for row in report.rows for axis in row.axes}
+    for one in overlays:
+        for edge in one["edges"]:
+            ends = (edge["sourceNodeId"], edge["targetNodeId"])
+            assert ends in edges
+            assert any(one["name"] in plan.spans[int(end)].tracks for end in ends)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_data_of_nodes_adds_up_to_the_step(number: int) -> None:
+    report = reports()[number]
+    assert report.schedule is not None
+    ((graph, data),) = json.loads(report.emit("model-explorer-data")).items()
+    assert graph == json.loads(report.emit("model-explorer"))["graphs"][0]["id"]
+    assert sum(one["value"] for one in data["results"].values()) == pytest.approx(report.schedule.seconds)
+    assert [one["stop"] for one in data["gradient"]] == [0, 1]
+
+
+def test_what_a_loop_runs_is_in_its_layer() -> None:
+    (graph,) = json.loads(explained(LOOP).emit("model-explorer"))["graphs"]
+    inside = [node["label"] for node in graph["nodes"] if ", 5 trips" in node["namespace"].split("/")[0]]
+    assert [label for label in inside if label in ("all_to_all", "tanh")] == ["all_to_all", "tanh", "all_to_all"]
 
 
 def test_a_partitioned_module_has_no_schedule_to_write() -> None:
