@@ -14,7 +14,7 @@ some damaged files. (Of 6,000 samples of bytecode in which up to four bytes were
 file of bytecode (``LargeFile``) goes from file to file there, so that its constants are never objects of Python. One of
 text is read once, where it is parsed.
 
-The formats of protocol buffers and FlatBuffers are read as far as it takes to tell them apart: no library is needed.
+Protocol buffers (``protobuf``) and FlatBuffers are read as far as it takes to tell them apart: no library is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import enum
 import os
 import re
 import sys
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -35,6 +35,7 @@ from shardpass.ir import shardy_in_hlo
 from shardpass.ir.child import answer, failure_of, making_files, served_by, served_by_files, temporary_file
 from shardpass.ir.dialects import make_context
 from shardpass.ir.location_names import check_names
+from shardpass.ir.protobuf import fields
 from shardpass.ir.tensors import entries
 from shardpass.ir.walk import every_op
 
@@ -315,54 +316,22 @@ def _inner_artefact(data: bytes) -> bytes | None:
     return data[start : start + count] if 0 < count <= len(data) - start else None
 
 
-def _hlo_module(data: bytes, nested: bool = True) -> bytes | None:
+def _hlo_module(data: bytes | memoryview, nested: bool = True) -> bytes | None:
     """Find the ``HloModuleProto`` in ``data``: all of the data or its first field; None if neither is one.
 
     Its fields: 1 the name, 2 the name of the entry computation, 3 each computation.
     """
-    seen: dict[int, bytes] = {}
-    for number, content in _fields(data):
-        seen.setdefault(number, content)
-        if len(seen) == 3:
-            break
+    seen: dict[int, memoryview] = {}
+    with suppress(ValueError):
+        for number, content in fields(memoryview(data)):
+            if isinstance(content, memoryview):
+                seen.setdefault(number, content)
+            if len(seen) == 3:
+                break
     if {1, 2, 3} <= seen.keys() and _is_name(seen[1]) and _is_name(seen[2]):
-        return data
+        return bytes(data)
     return _hlo_module(seen[1], nested=False) if nested and 1 in seen else None
 
 
-def _is_name(content: bytes) -> bool:
+def _is_name(content: memoryview) -> bool:
     return 0 < len(content) < 4096 and all(0x20 <= byte < 0x7F for byte in content)
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, content) of the byte fields of a protocol buffer, up to the first invalid field."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        match key & 7:
-            case 0:
-                _, at = _varint(data, at)
-            case 1:
-                at += 8
-            case 5:
-                at += 4
-            case 2:
-                count, at = _varint(data, at)
-                if at + count > len(data):
-                    return
-                yield key >> 3, data[at : at + count]
-                at += count
-            case _:
-                return
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Decode the number at ``at``; also return the offset after it. A number that does not end ends with the data."""
-    value = shift = 0
-    while at < len(data) and shift < 70:
-        value |= (data[at] & 0x7F) << shift
-        at += 1
-        if not data[at - 1] & 0x80:
-            return value, at
-        shift += 7
-    return 7, len(data)

@@ -48,7 +48,7 @@ def user_frame(location: Any) -> Frame:
 
 def user_frames(location: Any) -> tuple[Frame, ...]:
     """Return the frames of an ``ir.Location`` in the user's files, innermost first."""
-    return tuple(one for one in _every_frame(str(location)) if not is_library(one.place.file))
+    return tuple(one for one in every_frame(str(location)) if not is_library(one.place.file))
 
 
 def user_place(location: Any) -> Place:
@@ -76,7 +76,7 @@ def is_library(file: str) -> bool:
 def _frames(text: str) -> tuple[Frame, tuple[Place, ...]]:
     """Return the user's frame, and the lines called from there."""
     last, inner = NO_FRAME, []
-    for frame in _every_frame(text):
+    for frame in every_frame(text):
         if last is not NO_FRAME:
             inner.append(Place(last.place.file, last.place.line))
         last = frame
@@ -85,7 +85,7 @@ def _frames(text: str) -> tuple[Frame, tuple[Place, ...]]:
     return last, tuple(reversed(inner))
 
 
-def _every_frame(text: str) -> Iterator[Frame]:
+def every_frame(text: str) -> Iterator[Frame]:
     """Yield the frames of a location's text, from the innermost."""
     for match in _FRAME.finditer(text):
         file, line, column, end_line, end_column = match.groups()

@@ -13,7 +13,6 @@ A name without a stack, as library functions have it, gets that of the call: the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -21,18 +20,13 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from shardpass.diagnostics import NOWHERE, Place
+from shardpass.ir.frames import every_frame
 from shardpass.ir.walk import CONTROL_FLOW, every_op, operation
-from shardpass.sharding.quoting import mlir_unquoted
-
-_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
 
 @lru_cache(maxsize=65536)
 def _read(text: str) -> Place:
-    match = _FILE.search(text)
-    if match is None:
-        return NOWHERE
-    return Place(mlir_unquoted(match[1]), int(match[2]), int(match[3]))
+    return next((frame.place for frame in every_frame(text)), NOWHERE)
 
 
 def place_of(location: Any) -> Place:

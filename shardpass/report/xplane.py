@@ -5,7 +5,7 @@ statistics (5); of a line its events (4); of an event its name (1), picoseconds 
 its name (1) and a text (5) or the number of one (7). The reader that jaxlib has ends the process on some profiles of
 jax 0.12.
 
-Source: xla/tsl/profiler/protobuf/xplane.proto; protobuf, "Encoding".
+Source: xla/tsl/profiler/protobuf/xplane.proto.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
-_Field = tuple[int, int | memoryview]
+from shardpass.ir.protobuf import fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class XEvent:
 
 def read_xplane(data: bytes) -> Iterator[XEvent]:
     """Yield the events of a profile. Raises ValueError for bytes that are not a profile."""
-    for number, plane in _fields(memoryview(data)):
+    for number, plane in fields(memoryview(data)):
         if number == 1:
             yield from _plane(_message(plane))
 
@@ -38,23 +37,23 @@ def _plane(plane: memoryview) -> Iterator[XEvent]:
     name, lines = "", []
     events: dict[int, memoryview] = {}
     statistics: dict[int, str] = {}
-    for number, value in _fields(plane):
+    for number, value in fields(plane):
         if number == 2:
             name = _text(value)
         elif number == 3:
             lines.append(_message(value))
         elif number in (4, 5):
-            entry = dict(_fields(_message(value)))  # of a map
+            entry = dict(fields(_message(value)))  # of a map
             key, named = entry.get(1, 0), _message(entry.get(2, memoryview(b"")))
             if not isinstance(key, int):
                 raise ValueError("a key is no number")
             if number == 4:
                 events[key] = named
             else:
-                statistics[key] = _text(dict(_fields(named)).get(2, memoryview(b"")))
+                statistics[key] = _text(dict(fields(named)).get(2, memoryview(b"")))
     known = {key: _named(named, statistics) for key, named in events.items()}
     for line in lines:
-        for number, value in _fields(line):
+        for number, value in fields(line):
             if number == 4:
                 yield _event(name, _message(value), known, statistics)
 
@@ -62,7 +61,7 @@ def _plane(plane: memoryview) -> Iterator[XEvent]:
 def _named(message: memoryview, statistics: dict[int, str]) -> tuple[str, dict[str, str]]:
     """Return the name of events, and the statistics common to all of the events."""
     name, texts = "", {}
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == 2:
             name = _text(value)
         elif number == 5:
@@ -74,7 +73,7 @@ def _event(
     plane: str, message: memoryview, known: dict[int, tuple[str, dict[str, str]]], statistics: dict[int, str]
 ) -> XEvent:
     name, duration, texts = "", 0, dict[str, str]()
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == 1 and isinstance(value, int):
             name, common = known.get(value, ("", {}))
             texts.update(common)
@@ -87,7 +86,7 @@ def _event(
 
 def _statistic(message: memoryview, statistics: dict[int, str]) -> dict[str, str]:
     key, text = 0, None
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == 1 and isinstance(value, int):
             key = value
         elif number == 5:
@@ -105,40 +104,3 @@ def _message(value: int | memoryview) -> memoryview:
 
 def _text(value: int | memoryview) -> str:
     return bytes(_message(value)).decode("utf-8", "replace")
-
-
-def _fields(data: memoryview) -> Iterator[_Field]:
-    """Yield (number, value) of each field: an integer for a varint, a view for bytes; other fields are skipped."""
-    place, end = 0, len(data)
-    while place < end:
-        key, place = _varint(data, place)
-        kind = key & 7
-        if kind == _VARINT:
-            value, place = _varint(data, place)
-            yield key >> 3, value
-            continue
-        size = 0
-        if kind == _BYTES:
-            size, place = _varint(data, place)
-        elif kind in (_EIGHT, _FOUR):
-            size = 8 if kind == _EIGHT else 4
-        else:
-            raise ValueError(f"byte {place} begins no field")
-        if size > end - place:
-            raise ValueError("the file ends within a field")
-        if kind == _BYTES:
-            yield key >> 3, data[place : place + size]
-        place += size
-
-
-def _varint(data: memoryview, place: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        if place >= len(data) or shift > 63:
-            raise ValueError("the file ends within a number")
-        byte = data[place]
-        place += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, place
-        shift += 7
