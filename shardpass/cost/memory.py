@@ -33,12 +33,12 @@ class Account:
     """The account of a program's memory: bytes on one device.
 
     Attributes:
-        arguments, results: of main.
-        donated: bytes of results that are in arguments' buffers.
-        temporaries: the most that live beside these at once.
-        at: (number of an op, all bytes alive while it runs), in the order in which steps run.
-        peak_op: the op with the most temporaries; None where there are none.
-        alive: (buffer, bytes) of each temporary there.
+        arguments, results: the bytes of main's arguments and of its results.
+        donated: the bytes of results that reuse buffers of arguments.
+        temporaries: the peak of the bytes of all other buffers.
+        at: pairs of an op's number and the bytes alive while the op runs, in the order of execution.
+        peak_op: the number of the op at the peak; None in a program without temporaries.
+        alive: the buffer and the bytes of each temporary at the peak.
     """
 
     arguments: int

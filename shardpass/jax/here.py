@@ -55,8 +55,8 @@ def machine_of_mesh(mesh: Any) -> str:
 
 
 def machine_of_lowered(lowered: Any) -> str:
-    """Return the machine for which a program is decided that JAX lowered: of its devices, or without any the usual
-    one.
+    """Return the machine for which to decide a program that JAX lowered: the machine of its devices, or the default
+    for a program without devices.
     """
     devices = jax_private.devices_of_lowered(lowered)
     return machine_here(devices) if devices else content_text()

@@ -286,10 +286,16 @@ def _compile_pinned(
 def partitioned(
     computation: Any, *, shardy: bool, machine: str, entry: Entry | None = None
 ) -> tuple[Any, tuple[Signature, bool]]:
-    """Partition the module that JAX lowered. Returns it as one manual region over whole arrays, in the same context.
+    """Partition the module that JAX lowered.
 
-    Returned with the arguments and results of main, tiled, and whether its annotations are Shardy's. ``machine``: for
-    which it is decided. ``entry``: where an earlier process may have kept it.
+    Args:
+        computation: the module, which stays unchanged.
+        shardy: whether XLA reads Shardy's annotations.
+        machine: the machine for which the program is decided.
+        entry: the cache entry in which an earlier process may have stored the partitioned module.
+
+    Returns the partitioned module as one manual region over whole arrays, in the context of ``computation``; the
+    arguments and results of main, tiled; and whether the annotations are Shardy's.
 
     Raises:
         ShardpassError: SP604, SP605, or what the pipeline raises.

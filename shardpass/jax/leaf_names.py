@@ -28,7 +28,7 @@ _OTHER_FORM = (AttributeError, ImportError, IndexError, KeyError, TypeError, Val
 def set_leaf_names(module: Any, function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
     """Rename the arguments and results of ``module``, the program of ``function(*arguments, **keywords)``.
 
-    Where a library keeps its tree in another form than is known here, the names stay, and a line on stderr tells so.
+    If a library stores its tree in an unknown form, the names stay unchanged, and a line on stderr reports it.
     """
     try:
         names = dict(_names(function, arguments, keywords))

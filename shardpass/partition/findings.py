@@ -53,7 +53,10 @@ class Sends(enum.Enum):
 
 
 def planned(module: Any, *, sends: Sends = Sends.BYTES, remarks: bool = False) -> Iterator[Diagnostic]:
-    """Yield diagnostics on a propagated ``module``: redistributions by ``sends``, with ``remarks`` also waste."""
+    """Plan a propagated ``module``, and yield a diagnostic for each redistribution that ``sends`` selects.
+
+    ``remarks``: also yield remarks on sizes, repeated work and expensive constraints.
+    """
     with module.context, scope():  # planning makes splices, so it works on a copy
         table = spliced_table(copy_module(module))
         shardings = table.all_shardings()

@@ -15,7 +15,7 @@ def preformatted(words: str) -> str:
 def framed(page: str, words: str) -> str:
     """Put the document ``page`` into a sandboxed frame that only runs the page's script; ``words`` are folded below.
 
-    Viewers that show no frames, as those of repositories, show the words.
+    Viewers that show no frames, such as those of code hosts, show ``words``.
     """
     style = "width:100%;height:640px;border:1px solid #8886"
     frame = f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(page)}"></iframe>'

@@ -99,7 +99,7 @@ def _flows(plan: Schedule, tracks: tuple[str, ...]) -> Iterator[dict[str, Any]]:
 
 
 def _memory(report: Report, plan: Schedule) -> Iterator[dict[str, Any]]:
-    """Yield bytes alive while an op runs, at the first span that is of the op."""
+    """Yield a counter event for each op of the program: the bytes alive, at the start of the op's first span."""
     alive = dict(report.memory.at) if report.memory is not None else {}
     seen: set[int] = set()
     for span in plan.spans:

@@ -143,7 +143,10 @@ def drop_donation(module: Any) -> None:
 
 
 def choose_devices(needed: int, devices: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Choose the devices to run on. Raises ShardpassError (SP510) where there are too few; SP563."""
+    """Choose the devices to run on.
+
+    Raises ShardpassError: SP510 for too few devices, SP563 if the processes of a job cannot share them equally.
+    """
     available = tuple(jax.devices() if devices is None else devices)
     if len(available) < needed:
         platform = available[0].platform if available else "none"

@@ -51,11 +51,14 @@ from shardpass.ops.tiles.margins import with_margins, without_margins
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One dimension of a dynamic slice on a device. ``axes``: the axes that split it; () unless it is both split and
-    cut.
+    """One dimension of a dynamic slice on a device.
 
-    ``last``: the last valid start position. ``slice``: the elements of the slice. ``width``: the most of them that one
-    tile can own. ``tile``: the elements of a tile.
+    Attributes:
+        last: the last valid start position.
+        slice: the number of elements of the slice.
+        width: the greatest number of the slice's elements in one tile.
+        axes: the axes that split the dimension; () unless the dimension is both split and cut.
+        tile: the number of elements of a tile.
     """
 
     last: int  # N - s
