@@ -46,7 +46,7 @@ def _shown(printed: Diagnostic) -> str:
 def read_expectations(text: str, file: str, first_line: int = 1) -> list[Expectation]:
     """Read the expectations in the comments of ``text``, which starts at ``first_line`` of ``file``.
 
-    Raises ShardpassError (SP132) where a comment starts like one and is none.
+    Raises ShardpassError (SP132) for a malformed expectation.
     """
     lines = text.split("\n")
     marked = [i for i, line in enumerate(lines) if _START.search(_comment(line))]

@@ -126,9 +126,9 @@ def _arguments(main: Any, signature: Signature, summands: Summands) -> bool:
 
 
 def _where_used(argument: Any) -> Any:
-    """Return the first user of the argument, before which the sum is built.
+    """Return the location of the argument's first user, which is that of the sum.
 
-    Newer JAX first repeats the argument's annotation, which does not ask for the sum.
+    A constraint that repeats the argument's annotation, as newer JAX writes it, is no user: it does not need the sum.
     """
     value, where = argument, argument.location
     while uses := [operation(use.owner) for use in value.uses]:

@@ -37,13 +37,13 @@ def parse_module(
     """Parse MLIR text or bytecode, or any other format of ``doors``, to an ``ir.Module``.
 
     ``filename`` names the text in diagnostics and locations; ``first_line`` is the line of the file at
-    which the text starts. Without ``context`` a fresh one is made; the module keeps it alive. ``trusted``: bytecode is
-    of this process's own making, and is read in it.
+    which the text starts. Without ``context`` a new one is made; the module keeps it alive. ``trusted``: this process
+    wrote the bytecode, which is then parsed here and not in a child process.
 
-    Raises ShardpassError: SP101 with MLIR's own message, at its place, where the text is not valid; SP102 for bytes
-    that are nothing known; SP124 where it nests so deep that the parser would end the process; SP125 where
-    the parser finds no memory; SP126 where it is empty; SP127 where jaxlib cannot convert it; SP135 for a location
-    whose name is no text.
+    Raises ShardpassError: SP101 with MLIR's message and place if the text is invalid; SP102 for bytes of no known
+    format; SP124 if the text nests so deeply that the parser would end the process; SP125 if the parser runs out of
+    memory; SP126 for an empty file; SP127 if jaxlib cannot convert it; SP135 for a location with a name that is not
+    UTF-8.
     """
     context = make_context() if context is None else context
     if isinstance(text, LargeFile):

@@ -92,7 +92,8 @@ class Entry:
 def entry_of(backend: Any, module: Any, passes: str, machine: str) -> Entry | None:
     """Return the cache entry of ``module``, as JAX lowered it, for ``passes`` and ``machine``.
 
-    None where nothing may be kept.
+    None without a cache on disk, if third parties define ops, and for programs that call Python or a custom call of
+    third parties.
     """
     cache = jax_private.cache_on_disk(backend)
     if cache is None or ops_of_others():

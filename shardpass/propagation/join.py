@@ -35,7 +35,8 @@ ReducedLater = Callable[[int, Axes], int]
 class Facts:
     """The inputs of ``join`` for a value, besides its split.
 
-    ``forbidden``: sub-axes that must not split the value further; ``divisible_only``: only splits that divide it fit.
+    ``forbidden``: sub-axes that must not split the value further. ``divisible_only``: whether splits must divide the
+    value's sizes evenly.
     """
 
     shape: tuple[int, ...]

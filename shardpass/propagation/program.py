@@ -206,7 +206,7 @@ def _replicated_axes(replicated_along: Sharding | None, mesh: PrimeMesh) -> froz
 
 
 def _wait_for_turn(known: Value, given: tuple[int, ...]) -> None:
-    """Make dimensions of a priority above 0 wait for their round."""
+    """Remove the splits of dimensions with a priority above 0 until the round of that priority."""
     for dim, priority in enumerate(given):
         if priority and (known.dims[dim] or dim in known.open_dims):
             known.by_priority.setdefault(priority, {})[dim] = known.dims[dim]

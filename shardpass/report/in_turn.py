@@ -42,7 +42,8 @@ class InTurn:
     def seconds(self, origins: Sequence[Origin], use: CollectiveUse) -> float | None:
         """Model the seconds of a row's permutes in all runs, beyond the seconds of the products; None for other rows.
 
-        In proportion to their bytes, as ``shardpass-join`` combines permutes between the same devices.
+        The seconds of a loop are divided among its permutes in proportion to their bytes, since ``shardpass-join``
+        combines permutes between the same devices.
         """
         loops = [loop for origin in origins if (loop := self.loop_of(origin, use)) is not None]
         if not loops:

@@ -36,9 +36,10 @@ def cast(array: Any, kind: np.dtype[Any], attributes: Mapping[str, Any]) -> Arra
 
 
 def _power_of_two(array: Array, attributes: Mapping[str, Any]) -> Array:
-    """Round to the exponent of a float of 32 bits, which is all of the type; NaN and infinities become NaN.
+    """Round to powers of two, the only values of the type: the exponent of an f32. NaN and infinities become NaN.
 
-    Numbers between two powers are rounded up by ``round_mode``, or to the nearest power, from the middle on up.
+    The attribute ``round_mode`` selects the power for a number between two: "up", "down", or "nearest", which rounds
+    up from the middle.
     """
     bits = jax.lax.bitcast_convert_type(array.astype(jnp.float32), jnp.uint32)
     exponent, fraction = (bits >> 23) & 0xFF, bits & 0x7FFFFF

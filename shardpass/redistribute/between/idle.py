@@ -28,8 +28,9 @@ Port = tuple[bool, int, int]  # whether it receives, tier, device
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A bound on idle ports: ``ports`` are idle for ``idle`` seconds together, where the makespan is ``until`` at
-    least.
+    """A lower bound on idle time, valid for plans whose makespan is at least ``until`` seconds.
+
+    ``idle``: the least sum of the seconds in which ``ports`` are idle.
     """
 
     ports: tuple[Port, ...]

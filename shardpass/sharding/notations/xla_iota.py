@@ -60,7 +60,10 @@ def iota_form(tiles: WrittenTiles) -> str | None:
 
 
 def _listed(tiles: WrittenTiles, iota: Iota, order: list[int], groups: list[tuple[Kind, list[int]]]) -> str | None:
-    """List the devices as XLA computes them: the place in the grid, read as digits of the iota and cut off."""
+    """List the devices as XLA computes them, for an iota larger than the grid too.
+
+    The number of a place in the grid, written with the iota's sizes as digits, is the device; further digits are lost.
+    """
     dims, shape, perm = iota
     places = math.prod(dims)
     if min(dims) < 0 or places > LARGEST_LIST or 0 < places < math.prod(shape):
