@@ -3,6 +3,7 @@
 
     python -m tools.prove.attack --machine h100             60 programs, 20 tries each
     python -m tools.prove.attack --programs 5 --seed 100    other tries, of the first five
+    python -m tools.prove.attack moe_train "random 7"       these programs alone
     python -m tools.prove.attack --parts                    what parts of axes would save
     python -m tools.prove.attack --tiny --programs 500      every sharding of tiny programs
     python -m tools.prove.attack --tiny --first 1000        those of the random programs from the 1000th
@@ -13,7 +14,8 @@ again. Where the sum or the makespan of that plan is below the bound that the de
 statement is refuted, and the try is printed. Shardings are over whole axes, as the statement says; with ``--parts``
 over parts of them too, which shows where parts pay. Programs are those of tools/bench (free forms of underspecified
 programs), and random ones. With ``--tiny`` random shardings are written until few are left to choose; all of these are
-planned, and the least makespan is compared with the decision's. Exits with 1 where a statement is refuted.
+planned, and the least makespan is compared with the decision's. Each line has the counts so far, and the seconds of
+processor time that the program took. Exits with 1 where a statement is refuted.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
+import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -72,6 +76,11 @@ class Attack:
     sums: tuple[float, tuple[str, ...]]
     spans: tuple[float, tuple[str, ...]]
     allowed: float
+
+    @property
+    def is_least(self) -> bool:
+        """Whether no try that spends no more than it may is faster than the decision."""
+        return self.makespan <= self.allowed / REFUTED
 
     @property
     def refuted(self) -> bool:
@@ -206,6 +215,7 @@ def programs(first: int) -> Iterator[tuple[str, str]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="programs to attack; default: the first")
     parser.add_argument("--programs", type=int, default=60, help="how many (60)")
     parser.add_argument("--tries", type=int, default=20, help="of each (20)")
     parser.add_argument("--seed", type=int, default=0, help="of the tries (0)")
@@ -219,26 +229,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     found: list[Attack] = []
     machine, seed = chosen(arguments.machine), arguments.seed
     tiny = ((f"random {number}", random_program(number).text) for number in itertools.count(arguments.first))
+    source = tiny if arguments.tiny else programs(arguments.first)
+    if arguments.names:
+        source = ((name, _text(name)) for name in arguments.names)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a limit of time ends with the counts, too
     try:
-        for name, text in tiny if arguments.tiny else programs(arguments.first):
+        for name, text in source:
             if len(found) == arguments.programs:
                 break
+            begun = time.process_time()
             if arguments.tiny:
                 one = enumerate_all(name, text, seed, machine, arguments.effort)
             else:
                 one = attack(name, text, arguments.tries, seed, machine, arguments.parts)
             if one is not None:
                 found.append(one)
-                print(one, flush=True)
+                print(f"{one}; {_counts(found)}; {time.process_time() - begun:.1f} s", flush=True)
     except KeyboardInterrupt:
         print("stopped")
     bounded = [one for one in found if one.bound.least is not None]
     spans = [one for one in found if one.bound.least_makespan is not None]
-    refuted = sum(one.refuted for one in found)
-    least = sum(one.makespan <= one.allowed / REFUTED for one in found)
-    print(f"{len(found)} programs; bounds of {len(bounded)} sums, {len(spans)} makespans; {refuted} refuted")
-    print(f"the decision has the least makespan of {least}")
-    return int(refuted > 0)
+    print(f"{_counts(found)}; bounds of {len(bounded)} sums, {len(spans)} makespans")
+    return int(any(one.refuted for one in found))
+
+
+def _counts(found: Sequence[Attack]) -> str:
+    least, refuted = (sum(each) for each in ([one.is_least for one in found], [one.refuted for one in found]))
+    return f"{len(found)} programs, the decision least in {least}, {refuted} refuted"
+
+
+def _text(name: str) -> str:
+    """Return the text of the program ``name``, such as "random 7"."""
+    kind, _, number = name.partition(" ")
+    return random_program(int(number)).text if kind == "random" else PROGRAMS[name].in_form("free").lower().text
 
 
 if __name__ == "__main__":
