@@ -239,12 +239,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, options, text in texts(tuple(arguments.programs)):
             for machine in machines:
                 now[name if machine == IDEAL.name else f"{machine}: {name}"] = planned(text, options, machine)
+                if arguments.json:
+                    arguments.json.write_text(json.dumps({name: asdict(plan) for name, plan in now.items()}, indent=1))
     except KeyboardInterrupt:
         print(f"interrupted after {len(now)} programs", file=sys.stderr)
     if not now:
         parser.error(f"no program is named {' or '.join(arguments.programs)}")
-    if arguments.json:
-        arguments.json.write_text(json.dumps({name: asdict(plan) for name, plan in now.items()}, indent=1))
     earlier = {name: Plan(**row) for name, row in before.items()}
     if earlier:
         rows, lines = compared(now, earlier)
