@@ -97,7 +97,7 @@ def _only(dim: int, name: str, rank: int) -> Spec:
 
 def _looked_up(sites: Sites) -> frozenset[int]:
     """Return the arguments that are the table of a gather, directly or through ops that pass them on."""
-    made_by = {op.results[0]: op for op in sites.program.body.every_op() if op.results}
+    made_by = sites.names.makers
     result = set()
     for op in sites.program.body.every_op():
         if op.name != "stablehlo.gather":

@@ -363,6 +363,21 @@ class SourceFile:
             return [Replacement(first, last, "")]
         return [Replacement(start, end, "pass")]
 
+    def unwrapped(self, call: ast.Call, kept: ast.expr) -> list[Replacement]:
+        """Return the edit that leaves ``kept``, an argument, of a call."""
+        return self.without_assignment(call, kept) or self.without_call(call, kept)
+
+    def without_call(self, call: ast.expr, kept: ast.expr) -> list[Replacement]:
+        """Return two edits that remove the text of ``call`` around ``kept``, so that ``kept`` may have edits of its
+        own.
+        """
+        (start, end), (first, last) = self.span(call), self.span(kept)
+        simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Tuple | ast.List)
+        alone = simple or isinstance(self.parents[call], ast.Assign | ast.Return | ast.Expr)
+        alone = (alone and kept.lineno == call.lineno and kept.end_lineno == kept.lineno) or isinstance(kept, ast.Name)
+        before, after = ("", "") if alone else ("(", ")")
+        return [Replacement(start, first, before), Replacement(last, end, after)]
+
     def changed(self, replacements: Sequence[Replacement]) -> bytes:
         """Return the file's bytes with ``replacements``."""
         raw = self.raw

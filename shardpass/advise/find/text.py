@@ -244,7 +244,7 @@ class JaxText:
             return None
         if change.spec is not None:
             return [_with_sharding(file, call, call.args[0], sharding_of(call), change.spec)]
-        return _unwrapped(file, call, call.args[0])
+        return file.unwrapped(call, call.args[0])
 
     def _call(self, file: SourceFile, frames: Sequence[Frame], level: int, change: Change) -> list[Replacement] | None:
         """Edit the call of a helper that constrains one of its parameters; ``frames[level]`` is the call."""
@@ -266,7 +266,7 @@ class JaxText:
         if kept is None or any(isinstance(one, ast.Starred) for one in call.args[: place + 1]):
             return None
         if change.spec is None:
-            return _unwrapped(file, call, kept)
+            return file.unwrapped(call, kept)
         handed = file.handed_over(call, helper, sharding_of(constraint), kept, spec_text(change.spec))
         return [handed or _with_sharding(file, call, kept, None, change.spec)]
 
@@ -501,14 +501,3 @@ def _with_sharding(
     start, end = file.span(sharding or call)
     text = file.sharding(spec_text(spec), sharding)
     return Replacement(start, end, text if sharding else f"{file.constraint_name}({file.text(kept)}, {text})")
-
-
-def _unwrapped(file: SourceFile, call: ast.Call, kept: ast.expr) -> list[Replacement]:
-    """Return the replacements that leave ``kept``, an argument, of a call."""
-    gone = file.without_assignment(call, kept)
-    if gone is not None:
-        return gone
-    start, end = file.span(call)
-    simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
-    alone = simple or isinstance(file.parents[call], ast.Assign | ast.Return)
-    return [Replacement(start, end, file.text(kept) if alone else f"({file.text(kept)})")]

@@ -121,8 +121,8 @@ class Written:
             made = self.made or call.func
             if isinstance(file.parents[made], ast.FunctionDef):  # a decorator
                 return [Replacement(file.line_start(made), file.line_end(made), "")]
-            return _only(file, made, self.kept)
-        return file.without_assignment(call, self.kept) or _only(file, call, self.kept)
+            return file.without_call(made, self.kept)
+        return file.unwrapped(call, self.kept)
 
     def with_spec(self, spec: str) -> list[Replacement] | None:
         """Return the edit that replaces the type by ``spec``, a text such as ``P(...)``; None if that is not
@@ -261,18 +261,6 @@ def _helped(inner: Written, call: ast.Call, file: SourceFile) -> Written | None:
 
 
 # ---------------------------------------------------------------- edits
-
-
-def _only(file: SourceFile, node: ast.expr, kept: ast.expr) -> list[Replacement]:
-    """Return two edits that remove the text of ``node`` around ``kept``, so that ``kept`` may have edits of
-    its own.
-    """
-    (start, end), (first, last) = file.span(node), file.span(kept)
-    simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Tuple | ast.List)
-    alone = simple or isinstance(file.parents[node], ast.Assign | ast.Return | ast.Expr)
-    alone = (alone and kept.lineno == node.lineno and kept.end_lineno == kept.lineno) or isinstance(kept, ast.Name)
-    before, after = ("", "") if alone else ("(", ")")
-    return [Replacement(start, first, before), Replacement(last, end, after)]
 
 
 def _without_keyword(file: SourceFile, call: ast.Call) -> list[Replacement]:

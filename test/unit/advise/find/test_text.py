@@ -15,7 +15,7 @@ from shardpass.advise.find.propose.program import Context
 from shardpass.advise.find.propose.specs import variants
 from shardpass.advise.find.propose.written import arguments
 from shardpass.advise.find.source import Replacement, SourceFile, sharding_of
-from shardpass.advise.find.text import JaxText, _leaf, _unwrapped, _with_sharding
+from shardpass.advise.find.text import JaxText, _leaf, _with_sharding
 from shardpass.advise.place.sites import Sites, read
 from shardpass.advise.place.specs import spec_text
 from shardpass.advise.place.write import Change
@@ -137,7 +137,7 @@ def test_a_dropped_constraint_takes_nothing_else_with_it(body: list[str], edited
     line = next(number for number, one in enumerate(text(body).splitlines(), 1) if "constraint" in one)
     call = file.constraint_at(Frame(Place("train.py", line)))
     assert call is not None
-    assert file.changed(_unwrapped(file, call, call.args[0])).decode() == text(edited)
+    assert file.changed(file.unwrapped(call, call.args[0])).decode() == text(edited)
 
 
 def test_specs_as_text() -> None:
