@@ -72,11 +72,13 @@ def saves(before: Figures, after: Figures) -> bool:
 def saves_memory(before: Figures, after: Figures, trades: float = 0.0) -> bool:
     """Return whether an edit saves memory, LEAST_MEMORY of it, without costing time or bytes.
 
-    ``trades``: it may cost both, time by no more than so many times the part of the memory that it saves, LEAST_TRADED.
+    ``trades``: it may cost both, time by no more than so many times the part of the memory that it saves, LEAST_TRADED;
+    or by any number where it neither receives nor computes more, as the starts of collectives do not grow with arrays.
     """
     saved = 1 - after.memory / before.memory if before.memory else 0.0
     if trades and saved > LEAST_TRADED:
-        return after.seconds <= before.seconds * (1 + trades * saved)
+        is_as_much = after.bytes <= before.bytes * MORE_BYTES and after.flops <= before.flops * (1 + LEAST)
+        return is_as_much or after.seconds <= before.seconds * (1 + trades * saved)
     slower = after.seconds > before.seconds * (1 + LEAST / 2) or after.bytes > before.bytes * MORE_BYTES
     return not slower and saved > LEAST_MEMORY
 

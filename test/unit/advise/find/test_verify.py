@@ -43,6 +43,10 @@ def test_memory_is_traded_for_time_and_bytes_where_a_kind_allows_it() -> None:
     assert not saves_memory(BASE, after, 2.0)
     assert not saves_memory(BASE, Figures(4000, 950, 1000, 1.1), 10.0)
     assert not saves_memory(BASE, after)
+    slower = Figures(1000, 800, 1000, 9.0)  # the same bytes in more collectives
+    assert saves_memory(BASE, slower, 1.5)
+    assert not saves_memory(BASE, slower)
+    assert not saves_memory(BASE, Figures(1000, 800, 2000, 9.0), 1.5), "computed twice"
 
 
 def test_lines_that_change() -> None:
