@@ -27,7 +27,7 @@ A pass is written like this::
 Contract: valid IR in, valid IR out, and the module's text has all facts that the next pass needs. The
 fields are the pass's options; in a pipeline, ``some_option`` may be written ``some-option``. The docstring
 is the pass's page in docs/passes.md; a test runs its Input and compares with its Output
-(``shardpass.pipeline.documentation`` reads it).
+(``tools/docs/pass_pages.py`` reads it).
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from shardpass.diagnostics.core import codes
 from shardpass.diagnostics.pages import section
 from shardpass.pipeline import registry
-from shardpass.pipeline.documentation import PassPage, page_of
 from shardpass.pipeline.named import NAMED
 from tools.docs.fusions import fusions_page
 from tools.docs.machines import machines_page
+from tools.docs.pass_pages import PassPage, page_of
 from tools.docs.reference import commands_page, python_page
 from tools.processes import ROOT
 

@@ -5,8 +5,8 @@ import pytest
 from shardpass.ir.context import make_context, parse_module
 from shardpass.pipeline import registry
 from shardpass.pipeline.base import ModulePass
-from shardpass.pipeline.documentation import page_of
 from shardpass.pipeline.run import run_in_place
+from tools.docs.pass_pages import page_of
 
 OWN = registry.own_names()
 
