@@ -129,14 +129,16 @@ def thinnest(base: Figures, trials: Iterable[Trial], least: float) -> list[Trial
 def memory_first(base: Figures, first: Trial, trials: Iterable[Trial]) -> float:
     """Return the part of the memory that a finding of memory saves to come before ``first``; 0.0 where none does.
 
-    It does where ``first`` gives up a split, or saves less of all than an edit saves of the memory, and that HALF.
+    It does where ``first`` gives up a split, or where an edit saves HALF of the memory: more than ``first`` saves of
+    anything, or by a kind that comes before, as a state split like its parameter does before arrays that are moved.
     """
     assert first.after is not None
     if first.harm:
         return HALF * saved(base, first.after)[0]
-    kept = (_memory(one) for one in trials if one.after and one.saves_memory(base, one.after))
-    most = 1 - min(kept, default=base.memory) / max(1, base.memory)
-    return HALF if most >= max(HALF, *saved(base, first.after)) else 0.0
+    thin = thinnest(base, trials, HALF)
+    most = 1 - min(map(_memory, thin), default=base.memory) / max(1, base.memory)
+    is_before = any(one.kind.rank < first.kind.rank for one in thin[:1] if first.moves)
+    return HALF if thin and (is_before or most >= max(saved(base, first.after))) else 0.0
 
 
 def outweighs(received: int, base: Figures, first: Figures) -> bool:

@@ -196,6 +196,13 @@ def test_memory_comes_first_where_it_saves_more_than_the_first_edit() -> None:
     assert memory_first(BASE, trial("argument", 0.6, harm=1), []) == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize(("kind", "moves", "least"), [("state", True, 0.5), ("zero", True, 0.0), ("state", False, 0.0)])
+def test_a_state_is_split_like_its_parameter_before_arrays_are_moved(kind: str, moves: bool, least: float) -> None:
+    """Though the edit that moves arrays saves all that is received."""
+    moved = Trial((), KIND["argument"], 0.5, moves=moves, after=Figures(0, 1000, 0, 0.6))
+    assert memory_first(BASE, moved, [trial(kind, 1.0, memory=400), moved]) == least
+
+
 def test_the_thinnest_comes_first_and_fewer_places_of_about_the_same() -> None:
     least, near, more = (trial(kind, 1.0, memory=size) for kind, size in (("zero", 400), ("twin", 450), ("zero", 700)))
     assert thinnest(BASE, [more, least, near, trial("zero", 2.0, memory=100)], 0.2) == [near, least, more]
