@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +18,9 @@ from shardpass.redistribute.between.cells import Cells, cells_of, demands
 from shardpass.redistribute.between.facts import members, simple_seconds
 from shardpass.redistribute.between.ports import ports_of
 from shardpass.redistribute.between.sent import Message, Sent
-from shardpass.redistribute.between.sides import Box, Side
 from shardpass.redistribute.between.waves import MovedArray, Wave
 from shardpass.redistribute.between.written import written
 from shardpass.redistribute.problem.device_arrays import IntArray
-from shardpass.redistribute.program.digits import Unproven
 from shardpass.redistribute.terms.choice import show_seconds
 from shardpass.redistribute.terms.limit import show_bytes
 
@@ -134,41 +131,6 @@ class TransferPlan:
         holders, volumes = getattr(array, side).volumes
         resident[np.searchsorted(devices, holders)] += sign * -(-volumes * array.element_type.bits // 8)
 
-    def simulate(self, values: Sequence[Any]) -> list[dict[int, Any]]:
-        """Simulate the plan on whole NumPy arrays ``values``; return the tile of each array on each device after the
-        last round.
-
-        A device sends from its source tile, or from data that it has received. Elements that never arrive are
-        uninitialized, as in ``numpy.empty``.
-        """
-        before = [tiles_of(array.source, value) for array, value in zip(self.arrays, values, strict=True)]
-        after: list[dict[int, Any]] = []
-        for array, value, tiles in zip(self.arrays, values, before, strict=True):
-            after.append({})
-            for device, (start, stop) in array.target.boxes.items():
-                after[-1][device] = tile = np.zeros(np.subtract(stop, start), np.asarray(value).dtype)
-                if device in tiles:
-                    place(tile, start, tiles[device], array.source.boxes[device][0])
-        for messages in self.rounds:
-            arriving = []
-            for message in messages:
-                for cell in message.cells:
-                    for number in cell.arrays:
-                        piece = self._piece(number, cell.box, message.sender, before, after)
-                        arriving.append((number, message.receiver, cell.box, piece.copy()))
-            for number, receiver, box, piece in arriving:
-                place(after[number][receiver], self.arrays[number].target.boxes[receiver][0], piece, box[0])
-        return after
-
-    def _piece(self, number: int, box: Box, sender: int, before: Sequence[Any], after: Sequence[Any]) -> Any:
-        array = self.arrays[number]
-        for side, tiles in ((array.source, before[number]), (array.target, after[number])):
-            if sender in side.boxes:
-                start, stop = side.boxes[sender]
-                if all(a <= c and d <= b for a, b, c, d in zip(start, stop, *box, strict=True)):
-                    return tiles[sender][cut(box, start)]
-        raise Unproven(f"device {sender} does not have {box}")
-
     def json(self) -> str:
         """Return the schedule as text (docs/device_sets.md)."""
         facts = {
@@ -219,22 +181,3 @@ def _buffers(sent: Sent, devices: IntArray) -> FloatArray:
         bits = np.bincount(which.reshape(-1), np.concatenate([sent.message_bits, sent.message_bits]))
         np.maximum.at(most, keys % len(devices), bits / 8)
     return most
-
-
-def tiles_of(side: Side, value: Any) -> dict[int, Any]:
-    """Cut ``value`` into the tile of each device, less the padding past the array's end."""
-    whole = np.asarray(value)
-    return {device: whole[cut(box, (0,) * whole.ndim)] for device, box in side.boxes.items()}
-
-
-def cut(box: Box, start: Sequence[int]) -> tuple[slice, ...]:
-    """Convert ``box`` to slices of an array that begins at ``start``."""
-    return tuple(slice(a - s, b - s) for a, b, s in zip(*box, start, strict=True))
-
-
-def place(tile: Any, start: Sequence[int], piece: Any, at: Sequence[int]) -> None:
-    """Copy the intersection of ``piece``, which starts at ``at``, and ``tile``, which starts at ``start``."""
-    low = tuple(map(max, start, at))
-    high = tuple(min(s + n, a + m) for s, n, a, m in zip(start, tile.shape, at, piece.shape, strict=True))
-    if all(a < b for a, b in zip(low, high, strict=True)):
-        tile[cut((low, high), start)] = piece[cut((low, high), at)]

@@ -13,6 +13,7 @@ from shardpass.cost.machine import switched
 sys.path.insert(0, str(Path(__file__).parent))
 import problems
 from support import daily
+from support.transfers import simulate
 
 FLAT = switched("flat", 0.0, 1.0, 1.0)  # a byte a second at each port
 
@@ -37,7 +38,7 @@ def test_devices_end_with_the_tiles_of_the_target(seed):
     plan = plan_redistribution(
         shape, "i32", source, target, source_devices=senders, target_devices=receivers, machine=machine
     )
-    (tiles,) = plan.simulate([problems.whole(shape)])
+    (tiles,) = simulate(plan, [problems.whole(shape)])
     wanted = slices(shape, target, receivers)
     assert tiles.keys() == wanted.keys()
     for device, tile in wanted.items():
@@ -158,7 +159,7 @@ def test_meshes_of_jax_with_other_devices():
     plan = plan_redistribution((12, 4), np.float32, old, new)
     assert plan.arrays[0].source.devices == (0, 1, 2, 3, 4, 5)
     assert plan.arrays[0].target.devices == (4, 5, 6, 7)
-    (tiles,) = plan.simulate([problems.whole((12, 4))])
+    (tiles,) = simulate(plan, [problems.whole((12, 4))])
     for device, (rows, columns) in zip(new.mesh.devices.flat, new.devices_indices_map((12, 4)).values(), strict=True):
         np.testing.assert_array_equal(tiles[device.id], problems.whole((12, 4))[rows, columns])
 
@@ -213,7 +214,7 @@ def test_the_cut_of_permutations_has_every_order_of_devices():
         plan = plan_redistribution(
             (6,), "i32", "{devices=[2]<=[2]}", "{devices=[3]<=[3]}", source_devices=[6, 9], target_devices=order
         )
-        (tiles,) = plan.simulate([problems.whole((6,))])
+        (tiles,) = simulate(plan, [problems.whole((6,))])
         assert [tiles[device].tolist() for device in order] == [[1, 2], [3, 4], [5, 6]]
 
 
