@@ -5,7 +5,7 @@ State: the tables. The reshards of a solution are planned, which may cost more t
 1. Assignments of one price: small tables prefer the one that holds least, and of these the nearest to the present one.
 2. Where planning raised entries, the tables are solved again, until the solution is within ``CLOSE`` of the bound or
    ``ENTRIES`` are used up.
-3. Ways of one price: an op takes the one that splits its work the most (``equal_ways``).
+3. Ways of one price: an op takes the one that splits its work the most (``equal_ways``); its reshards are planned, too.
 
 Example on data=2: an argument of which every reader takes a tile may be whole or split at the same price, as a tile of
 the whole is cut without a collective. By case 1 the argument is split.
@@ -128,7 +128,11 @@ class Solver:
         most = math.fsum([float(table.costs.max()) for table in ties])
         bound = min(price, bound - most)
         ways_of = self.network.ways
-        values = most_split(tables, dict(ways_of.values()), self.network.program.mesh, known)
+        raised = True
+        while raised:  # reshards of a way that no solution had may cost more than the tables have
+            tables = [*self.network.tables, *more]
+            values = most_split(tables, dict(ways_of.values()), self.network.program.mesh, known)
+            raised = self.network.plan(values)
         ways = {op: strategies[values[variable]].factors for op, (variable, strategies) in ways_of.items()}
         return Solution(out, Result(values, price, bound, why), ways, partial, self.network.copies_at(values))
 
