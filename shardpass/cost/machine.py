@@ -29,7 +29,7 @@ from __future__ import annotations
 import datetime
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -228,26 +228,6 @@ def _inside(axis: Axis, block: int | None) -> int:
 
 def _width(element: str) -> int:
     return int(element.lstrip("bfi"))
-
-
-def switched(
-    name: str,
-    latency: float,
-    bandwidth: float,
-    copies: float,
-    *,
-    blocks: Sequence[tuple[int, float, float]] = (),
-    flops: float = math.inf,
-    about: str = "",
-    **local: Any,
-) -> Machine:
-    """Make a machine whose devices are joined by switches.
-
-    ``copies``: bytes per second through memory. ``blocks``: (devices, latency, bandwidth) of tiers of neighboring
-    device ids, the innermost first.
-    """
-    links = (*[Switch(*block) for block in blocks], Switch(None, latency, bandwidth))
-    return Machine(name, about, math.inf, copies, {"f32": flops}, links, local, ())
 
 
 def find_machine(name: str) -> Machine:

@@ -6,6 +6,7 @@ one device is at fault.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from shardpass.cost.chosen import VARIABLE, machine_text
-from shardpass.cost.machine import switched
+from shardpass.cost.links import Switch
+from shardpass.cost.machine import Machine
 from tools.fuzz.programs import Program, on_one_device
 from tools.values import Array, Fact, rubbish
 
@@ -103,7 +105,8 @@ def differences(program: Program, whole: Sequence[Array], found: Sequence[Array]
     return ""
 
 
-EAGER = switched("eager", 0.0, 5e10, 2e8, flops=5e7)  # an element takes as long as a kilobyte of the network
+# an element takes as long as a kilobyte of the network
+EAGER = Machine("eager", "", math.inf, 2e8, {"f32": 5e7}, (Switch(None, 0.0, 5e10),), {}, ())
 
 
 @contextmanager

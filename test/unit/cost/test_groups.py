@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from support.machines import switched
 
 from shardpass.cost.collective import KINDS, PERMUTE, Axis, Collective, bytes_received, whole_of
 from shardpass.cost.groups import axes_of, seconds, tier_of
-from shardpass.cost.machine import find_machine, switched
+from shardpass.cost.machine import find_machine
 
 HOSTS = switched("hosts", 10.0, 10.0, math.inf, blocks=((4, 1.0, 100.0),))
 

@@ -10,7 +10,7 @@ import shardpass
 
 PACKAGE = Path(shardpass.__file__).parent
 ROOMS = ("planning", "ops")
-MAKES_MACHINES = {"Machine", "switched", "from_table", "Switch", "Direct", "Torus"}
+MAKES_MACHINES = {"Machine", "from_table", "Switch", "Direct", "Torus"}
 UNITS = re.compile(r"^_?[A-Z][A-Z_]*(?:: [^=]+)? = -?[\d.].*#.*\b(bytes?|seconds?|latency|flops|cost|price|worth)\b")
 
 # What looks like a price and is none, or is left; by file, a part of its line, and why.
@@ -88,7 +88,7 @@ def test_no_price_is_stated_outside() -> None:
         "LATENCY = 512  # bytes that take as long as a collective starts",
         "def price(n):\n    return n * 1e-6",
         "SHARE = 1 / 64",
-        "USUAL = switched('usual', 1e-6, 1e9, 1e12)",
+        "USUAL = Switch(None, 1e-6, 1e9)",
     ],
 )
 def test_the_search_for_prices_finds_one(text: str) -> None:

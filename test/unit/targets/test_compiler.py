@@ -81,7 +81,7 @@ def test_a_draft_has_the_bytes_and_products_of_the_program():
 
 
 def test_seconds_are_those_of_the_machine():
-    from shardpass.cost.machine import switched
+    from support.machines import switched
 
     slow = switched("slow", 1.0, 448.0, 1e30)  # a second of latency, 448 B/s, no work
     with Compiler(cpu(8)) as compiler:
@@ -91,7 +91,7 @@ def test_seconds_are_those_of_the_machine():
 
 def test_a_loop_counts_as_often_as_it_runs():
     """12 trips of a product of 2 * 64 * 64 * 64 operations, at one a second; the bytes take no time to speak of."""
-    from shardpass.cost.machine import switched
+    from support.machines import switched
 
     matrix = "tensor<64x64xf32>"
     loop = f"""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from support.machines import switched
 
 import shardpass
-from shardpass.cost.machine import IDEAL, Machine, switched
+from shardpass.cost.machine import IDEAL, Machine
 from shardpass.diagnostics import collect
 from shardpass.planning.decide import search
 from shardpass.planning.decide.search import Decision

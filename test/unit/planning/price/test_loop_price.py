@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from support.machines import switched
 
 import shardpass
-from shardpass.cost.machine import switched
 from shardpass.diagnostics import collect
 from shardpass.ir.annotations import main_of
 from shardpass.ir.context import parse_module

@@ -1,9 +1,9 @@
 """Bounds of which arithmetic knows the value."""
 
 import pytest
+from support.machines import switched
 
 from shardpass import plan_redistribution
-from shardpass.cost.machine import switched
 
 
 def test_the_last_bytes_into_a_host_come_to_each_receiver():

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.machines import switched
 
 from shardpass import ShardpassError, parse_sharding, plan_redistribution
-from shardpass.cost.machine import switched
 
 sys.path.insert(0, str(Path(__file__).parent))
 import problems

@@ -5,9 +5,10 @@ import math
 import execution as x
 import numpy as np
 import pytest
+from support.machines import switched
 
 from shardpass.cost.chosen import chosen
-from shardpass.cost.machine import find_machine, switched
+from shardpass.cost.machine import find_machine
 from shardpass.element_types import element_type
 from shardpass.redistribute import plan_redistribution
 from shardpass.redistribute.program import ops

@@ -3,9 +3,10 @@
 import math
 
 import pytest
+from support.machines import switched
 
 from shardpass.cost.collective import Axis, Collective
-from shardpass.cost.machine import find_machine, switched
+from shardpass.cost.machine import find_machine
 from shardpass.redistribute import plan_redistribution
 
 
