@@ -15,7 +15,7 @@ UNITS = re.compile(r"^_?[A-Z][A-Z_]*(?:: [^=]+)? = -?[\d.].*#.*\b(bytes?|seconds
 
 # What looks like a price and is none, or is left; by file, a part of its line, and why.
 KNOWN = {
-    ("planning/options/reshards.py", "1 + 1e-9"): "rounding",
+    ("planning/options/reshards.py", "ALIKE ="): "rounding",
     ("planning/decide/bound.py", "SAME ="): "a part of the program's price",
     ("planning/decide/candidates.py", "ENOUGH ="): "rounding",
     ("planning/decide/search.py", "WEIGHTS ="): "parts of prices in further solutions",
