@@ -12,8 +12,9 @@ batch, or undoes ZeRO or FSDP.
    saves a TENTH of the time, of what is received, or of the memory, as a program without a mistake has edits that save
    less; one with which a device receives or holds more, a THIRD, and none that splits an annotated array otherwise and
    with which it does both. Where neither is less, the time is a FIFTH less: a model's time alone is a weak reason. One
-   that moves a batch to a dimension over which nothing else is split (``scheme.is_unfounded``) saves HALF. What is
-   dropped saves no time for memory.
+   that moves a batch to a dimension over which nothing else is split, or gives a batch an axis of another dimension
+   (``scheme.is_unfounded``), saves HALF, and a device neither receives nor holds more. What is dropped saves no time
+   for memory.
 2. Edits that keep the scheme come first, unless the best of them is worth less than half (``HALF``) of an edit that
    breaks the scheme.
 3. Of these, all that are worth NEAR of the best count as equal. The order is then the rank of the kind, the number of

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from shardpass.advise.find.propose.program import Context, Edit
 from shardpass.advise.find.propose.specs import axes_of, tile
 from shardpass.advise.place.sites import ARGUMENT, CONSTRAINT, MESH, VALUE
+from shardpass.advise.place.specs import Spec
 from shardpass.advise.place.write import Change
 from shardpass.report.text import show_bytes
 
@@ -40,7 +41,8 @@ def moves(context: Context, edit: Edit) -> bool:
 
 
 def is_unfounded(context: Context, edit: Edit) -> bool:
-    """Return whether ``edit`` moves the axes of a batch to another dimension, though no other batch is split so.
+    """Return whether ``edit`` moves the axes of a batch to another dimension, though no other batch is split so; or
+    lets a split dimension of a constraint take over an axis of another one, as data parallelism for tensor parallelism.
 
     That a weight has a dimension of that size, split over these axes, is no reason.
     """
@@ -55,12 +57,20 @@ def is_unfounded(context: Context, edit: Edit) -> bool:
     }
     for change in edit:
         site, spec = change.site, change.spec or ()
+        if site.kind == CONSTRAINT and _takes_over(site.spec or (), spec):
+            return True
         is_batch = site.kind == ARGUMENT and site.spec and site.spec[0] and site.array not in context.state_types
         if is_batch and spec and not spec[0]:
             moved = [(axis, size) for size, names in zip(site.array.shape, spec, strict=True) for axis in names]
             if moved and not split.issuperset(moved):
                 return True
     return False
+
+
+def _takes_over(before: Spec, after: Spec) -> bool:
+    """Return whether a split dimension keeps its axes and gets one that split another dimension."""
+    grown = (set(new) - set(old) for old, new in zip(before, after, strict=False) if old and set(old) < set(new))
+    return any(not axes_of(before).isdisjoint(axes) for axes in grown)
 
 
 def _moved(context: Context, edit: Edit) -> Iterator[Change]:

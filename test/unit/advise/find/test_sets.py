@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from shardpass.advise.find.propose import KINDS
 from shardpass.advise.find.propose.alike import aligned
@@ -15,7 +16,7 @@ from shardpass.advise.find.propose.unplaced import batches
 from shardpass.advise.find.rank import Trial, best
 from shardpass.advise.find.scheme import is_unfounded, moves
 from shardpass.advise.find.sentences import sentence, specs_of
-from shardpass.advise.place.sites import Sites, read
+from shardpass.advise.place.sites import CONSTRAINT, Sites, read
 from shardpass.advise.place.write import Change, with_changes
 from shardpass.ir.context import parse_module
 from shardpass.report.findings import Figures
@@ -179,3 +180,16 @@ def test_a_whole_state_with_less_memory_contains_the_first_edit() -> None:
     heavy = Trial((one, other), kind, 0.5, after=Figures(700, 950, 0, 0.9))
     assert best(base, [part, every]) is every
     assert best(base, [part, heavy]) is part
+
+
+def test_a_batch_takes_no_axis_over_from_another_dimension_of_a_constraint() -> None:
+    """Of a constraint to P('data', 'model'), P(('data', 'model')) is data parallelism for tensor parallelism."""
+    rows = argument(0, "x", "32x16", "data", "model")
+    reading = read(MODULE.format(arguments=rows, body=""), "step.mlir", Sources(()))
+    with reading.module.context:
+        context = Context(Sites(reading))
+        site = replace(context.sites.arguments[0], kind=CONSTRAINT)
+        both = (("data", "model"), ())
+        assert is_unfounded(context, (Change(site, both),))
+        assert not is_unfounded(context, (Change(site, (("model",), ("data",))),))
+        assert not is_unfounded(context, (Change(replace(site, spec=(("data",), ())), both),))
