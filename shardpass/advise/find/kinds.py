@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from shardpass.advise.find.propose.program import Edit
+from shardpass.advise.find.propose.specs import over
 from shardpass.advise.find.propose.written import FEWEST_SPLIT
 from shardpass.advise.place.padding import uneven
 from shardpass.advise.place.sites import ARGUMENT, MESH, Site, Sites
@@ -56,7 +57,7 @@ class Kinds:
             shards = self.axes[name]
             for dim, size in enumerate(site.array.shape):
                 if shards > 1 and size % shards and size >= FEWEST_SPLIT * shards:
-                    (one,) = uneven(_only(dim, name, site.array.rank), site.array.shape, self.axes)
+                    (one,) = uneven(over((name,), site.array.rank, dim), site.array.shape, self.axes)
                     more = show_bytes(one.wasted(site.array))
                     return f"of which dimension {dim} is {size}, no multiple of {shards} (padding it takes {more})"
         return ""
@@ -89,10 +90,6 @@ def misfit(sites: Sites, lines: Collection[tuple[str, int]]) -> str:
                     made = f"{short(place)} makes {count} x {parts[dim + 1]} of {size} over {name}={shards}"
                     return f"{made}: {count} is no multiple of {shards}, as {' or '.join(fitting)} would be"
     return ""
-
-
-def _only(dim: int, name: str, rank: int) -> Spec:
-    return tuple((name,) if place == dim else () for place in range(rank))
 
 
 def _looked_up(sites: Sites) -> frozenset[int]:
