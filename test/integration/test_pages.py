@@ -23,7 +23,7 @@ ELSEWHERE = {
     "jax.md": "unit/jax/test_jax_page.py",
     "ops.md": "integration/test_rules.py",
     "partitioning.md": "integration/test_partitioning_page.py",
-    "passes.md": "unit/pipeline/test_documentation.py",
+    "passes.md": "unit/tools/docs/test_pass_pages.py",
     "propagation.md": "integration/test_propagation_page.py",
     "redistribution.md": "unit/redistribute/test_page.py",
     "sharding.md": "unit/sharding/test_docs.py",

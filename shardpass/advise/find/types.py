@@ -21,6 +21,7 @@ from shardpass.ir.bodies import ANNOTATIONS
 from shardpass.ir.context import copy_module, parse_module
 from shardpass.ir.doors import Given
 from shardpass.ir.locations import named
+from shardpass.ir.walk import operation
 from shardpass.ir.written import bytecode
 from shardpass.report.explanation import Explanation
 
@@ -45,8 +46,8 @@ def untyped(data: Given, draft: Callable[[bytes], Explanation | None]) -> tuple[
 def without_types(module: Any) -> bytes | None:
     """Return a copy of ``module``, and of its results, without the shardings of types; None where it has no types.
 
-    JAX gives the constraint of a type the location of the op whose result it constrains. What a user writes has a
-    location of its own.
+    JAX gives the constraint of a type the location of the op whose result it constrains; after a call, that of the
+    call under the name of its primitive. What a user writes has a location of its own.
     """
     copy = copy_module(module)
     with copy.context:
@@ -65,6 +66,10 @@ def without_types(module: Any) -> bytes | None:
 
 
 def _is_of_a_type(constraint: Any) -> bool:
-    maker = constraint.operands[0].owner
-    is_named = named(constraint.location)[0] != ""
-    return is_named and not isinstance(maker, ir.Block) and maker.location == constraint.location
+    maker, (name, place) = constraint.operands[0].owner, named(constraint.location)
+    if not name or isinstance(maker, ir.Block):
+        return False
+    if operation(maker).name == "func.call":  # its name is that of the primitive, with the function's: jit(relu)
+        own, where = named(maker.location)
+        return bool(where == place) and own.rpartition("(")[0] == name
+    return bool(maker.location == constraint.location)

@@ -49,6 +49,22 @@ def test_what_users_write_has_a_location_of_its_own(name: str, left: int) -> Non
     assert "jax.result_info" in text
 
 
+def test_the_type_of_a_call_has_the_name_of_its_primitive() -> None:
+    text = """
+sdy.mesh @mesh = <["data"=8]>
+func.func private @relu(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = call @relu(%x) : (tensor<8xf32>) -> tensor<8xf32> loc("jit(step)/jit(relu)"("train.py":1:1))
+  %1 = sdy.sharding_constraint %0 <@mesh, [{"data"}]> : tensor<8xf32> loc("jit(step)/jit"("train.py":1:1))
+  %2 = sdy.sharding_constraint %1 <@mesh, [{}]> : tensor<8xf32> loc("jit(step)/sharding_constraint"("train.py":1:2))
+  return %2 : tensor<8xf32>
+}
+"""
+    free = without_types(parse_module(text, "m.mlir"))
+    assert free is not None
+    assert str(parse_module(free, trusted=True)).count("sdy.sharding_constraint") == 1
+
+
 def test_a_program_without_types_is_none() -> None:
     text = MODULE.replace("NAME", "reshard").replace('loc("jit(step)/mul"("train.py":1:1))', "")
     assert without_types(parse_module(text, "m.mlir")) is None
