@@ -48,6 +48,7 @@ _CHEAP = frozenset(
 )  # fmt: skip
 _FORMS = _CHEAP | {f"stablehlo.{name}" for name in ("compare", "select", "clamp", "concatenate")}
 _PASSED = frozenset({"stablehlo.custom_call", "stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"})
+_MIXING = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution", *_MOVED, *_SUMS))
 _LINEAR = frozenset(f"stablehlo.{name}" for name in ("convert", "reshape", "transpose", "multiply", "divide"))
 _WHOLE = "work there along a dimension that is whole on each device, or split another one"
 _ALONG = {
@@ -262,7 +263,7 @@ def _in_regions(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
     """Yield a cause for each line of a shard_map with a collective of whose result less is needed."""
     cost: dict[tuple[Place, str], list[Row]] = defaultdict(list)
     for row in (one for one in rows if "shard_map" in one.names and one.kind in (kinds.ALL_REDUCE, kinds.ALL_GATHER)):
-        made = [op.results[0] for op in flow.at[*_line(row.place), row.kind] if op.kind is OpKind.UNTOUCHED]
+        made = [op.results[0] for op in _of_region(flow, row)]
         is_used = _is_cut if row.kind == kinds.ALL_REDUCE else _is_reduced
         if made and all(is_used(flow, value, row.axes) for value in made):
             cost[row.place, row.kind].append(row)
@@ -283,6 +284,19 @@ def _in_regions(flow: _Flow, rows: Sequence[Row]) -> Iterator[Cause]:
                 place,
                 sent,
             )
+
+
+def _of_region(flow: _Flow, row: Row) -> list[Op]:
+    """Return the collectives of a shard_map that ``row`` may be: those of its line, or of its size where they are in a
+    loop, whose ops have no line here.
+    """
+    here = [op for op in flow.at[*_line(row.place), row.kind] if op.kind is OpKind.UNTOUCHED]
+    name, sizes = f"stablehlo.{row.kind}", set(_counts(row.result))
+    return here or [
+        op
+        for op in flow.ops
+        if op.number < 0 and op.name == name and prod(flow.program.array(op.results[0]).shape) in sizes
+    ]
 
 
 def _is_cut(flow: _Flow, value: int, axes: Sequence[str], steps: int = STEPS) -> bool:
@@ -319,7 +333,9 @@ def _is_reduced(flow: _Flow, value: int, axes: Sequence[str], steps: int = STEPS
         if op.name == "stablehlo.reduce" or (op.name == "stablehlo.dot_general" and is_scalar):
             if now * least > was:
                 return False
-        elif now < was or op.blocks or op.inside or not _is_reduced(flow, op.results[0], axes, steps - 1):
+            continue
+        is_other = op.name in _MIXING or now < was or op.blocks or op.inside
+        if is_other or not _is_reduced(flow, op.results[0], axes, steps - 1):
             return False
     return bool(users)
 

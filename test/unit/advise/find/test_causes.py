@@ -184,3 +184,51 @@ def test_an_array_that_is_gathered_and_only_reduced(is_used: bool) -> None:
     sent = row("all_gather", "jit(step)/shard_map/all_gather", 5, "tensor<32x16xf32>")
     causes_of = found(ROWS, kind, body, sent)
     assert ["only reduced" in one.sentence for one in causes_of] == [True] * (not is_used)
+
+
+IN_A_LOOP = """      %i = stablehlo.constant dense<0> : tensor<i32>
+      %e = stablehlo.constant dense<0.0> : tensor<f32>
+      %l:2 = stablehlo.while(%j = %i, %m = %e) : tensor<i32>, tensor<f32>
+      cond {
+        %k = stablehlo.constant dense<3> : tensor<i32>
+        %p = stablehlo.compare LT, %j, %k : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      } do {
+BODY
+        %o = stablehlo.constant dense<1> : tensor<i32>
+        %q = stablehlo.add %j, %o : tensor<i32>
+        %t = stablehlo.add %m, %n : tensor<f32>
+        stablehlo.return %q, %t : tensor<i32>, tensor<f32>
+      }"""
+
+
+@pytest.mark.parametrize("elements", [512, 256])
+def test_a_gather_in_a_loop_is_told_by_its_size(elements: int) -> None:
+    body = REGION.format(
+        out="[]",
+        body=IN_A_LOOP.replace("BODY", GATHER),
+        kind="tensor<f32>",
+        result="tensor<f32>",
+        after="    %2 = stablehlo.negate %1 : tensor<f32>",
+    )
+    sent = row("all_gather", "jit(step)/shard_map/while/body/all_gather", 5, f"tensor<{elements}xf32>", times=3)
+    causes_of = found(ROWS, "tensor<f32>", body.replace("%r :", "%l#1 :"), sent)
+    assert ["only reduced" in one.sentence for one in causes_of] == [True] * (elements == 512)
+
+
+def test_a_product_with_other_arrays_is_no_reduction() -> None:
+    dot = "stablehlo.dot_general %g, %w, contracting_dims = [0] x [0] : "
+    dot += "(tensor<32x16xf32>, tensor<32x32xf32>) -> tensor<16x32xf32>"
+    body = GATHER.replace("stablehlo.multiply %g, %g : tensor<32x16xf32>", dot).replace(
+        "(tensor<32x16xf32>, tensor<f32>)", "(tensor<16x32xf32>, tensor<f32>)"
+    )
+    body = "      %w = stablehlo.constant dense<1.0> : tensor<32x32xf32>\n" + body
+    body = REGION.format(
+        out="[]",
+        body=body,
+        kind="tensor<f32>",
+        result="tensor<f32>",
+        after="    %2 = stablehlo.negate %1 : tensor<f32>",
+    )
+    sent = row("all_gather", "jit(step)/shard_map/all_gather", 5, "tensor<32x16xf32>")
+    assert not found(ROWS, "tensor<f32>", body.replace("%r :", "%n :"), sent)
